@@ -1,0 +1,62 @@
+# make test, make run, make bench: each does all the set-up, once, in .venv.
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+EXTRAS := dev,workers
+
+.PHONY: setup check-python test lint types bench run clean
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# What the installation depends on; the stamp holds its checksum, so a moved checkout,
+# another torch or a changed requirement installs again and nothing else does.
+INPUTS := pyproject.toml tests/softmps/pyproject.toml Makefile
+WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
+
+help:
+	@echo "make run    mpsbar at work, with small real workers"
+	@echo "make test   lint, types and tests"
+	@echo "make bench  the figures, as ratios from one run"
+	@echo "make setup  only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
+	@echo "make clean  remove .venv and what was built"
+
+check-python:
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { echo "mpsbar: no '$(PYTHON)' was found: install Python 3.10 or newer, or name one: make PYTHON=/path/to/python3"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "mpsbar: $$("$(PYTHON)" --version 2>&1) is too old, 3.10 or newer is needed: make PYTHON=python3.11"; exit 1; }
+	@"$(PYTHON)" -c 'import venv' 2>/dev/null || { echo "mpsbar: this Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip' 2>/dev/null || { echo "mpsbar: this Python cannot put pip into a venv (no ensurepip): on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
+
+setup: check-python
+	@if [ "$$(cat $(VENV)/ready 2>/dev/null)" != "$(WANT)" ] || ! $(PY) -c pass 2>/dev/null; then $(MAKE) --no-print-directory install; fi
+	@(cd / && "$(CURDIR)/$(PY)" -c 'import mpsbar') 2>/dev/null || { echo "mpsbar: the editable install in .venv is not found by Python. On macOS its .pth file may carry the hidden flag: chflags -R nohidden .venv; else: make clean setup"; exit 1; }
+	@$(PY) -m softmps build --if-possible
+
+.PHONY: install
+install:
+	@echo "mpsbar: setting up .venv (torch, a few hundred MB: some minutes the first time)"
+	@rm -f $(VENV)/ready
+	@$(PY) -c pass 2>/dev/null || { rm -rf $(VENV); "$(PYTHON)" -m venv $(VENV); }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null || { echo "mpsbar: .venv has no pip and ensurepip failed: make clean setup"; exit 1; }
+	$(PY) -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps
+	@echo "$(WANT)" > $(VENV)/ready
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: setup
+	$(PY) -m mypy
+
+test: lint types
+	$(PY) -m pytest $(ARGS)
+
+run: setup
+	@$(PY) -m mpsbar demo
+
+bench: setup
+	@$(PY) -m bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
