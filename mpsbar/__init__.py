@@ -1,0 +1,24 @@
+"""mpsbar: who holds my GPU memory, and can I get it back? This file is all a training script needs.
+
+Runs inside other people's processes: Python 3.9+, standard library only, cheap to import.
+"""
+
+from .agent import __version__
+
+__all__ = ["__version__", "attach"]
+
+
+def attach() -> bool:
+    """Show this process in mpsbar, and let it be asked to free its cache.
+
+    Returns whether an agent is running. Never raises; says in one line on stderr why it could not
+    start. ``MPSBAR_DISABLE=1`` turns it off.
+    """
+    try:
+        from .agent.life import attach as start
+    except Exception as error:  # noqa: BLE001 - an exotic interpreter must not lose its training run
+        import sys
+
+        print(f"mpsbar: not attached: {error}", file=sys.stderr)  # noqa: T201 - the one line
+        return False
+    return start()

@@ -1,0 +1,35 @@
+"""One module for each allocator a worker may hold memory in, all of the same small shape.
+
+    NAME, FRAMEWORK   what it is called on the wire, and whose allocator it is
+    ANYWHERE          whether release() may run on the agent's thread while the host computes
+    state(gpu_client) IN_USE, NOT_INITIALISED, NOT_KNOWN, or None where the process cannot use it
+    stats()           the counters, only while IN_USE; microseconds, read-only
+    measure()         the bytes that release() can make smaller
+    release()         give the cache back
+
+A framework is only ever taken from sys.modules: the agent imports neither torch nor MLX.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any, Optional
+
+IN_USE = "in use"
+NOT_INITIALISED = "not initialised"
+NOT_KNOWN = "not known"
+
+Stats = dict[str, Optional[int]]
+
+
+def loaded(name: str) -> Optional[Any]:
+    """A module the host has imported to the end, else None."""
+    module: Optional[ModuleType] = sys.modules.get(name)
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return None
+    return module
+
+
+def every() -> "list[Any]":
+    from . import cpu, cuda, mlx, mps
+
+    return [mps, cuda, mlx, cpu]

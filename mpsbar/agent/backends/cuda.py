@@ -1,0 +1,45 @@
+"""torch's device "cuda": its own lazy check, counters that stay 0 until then, a thread-safe allocator."""
+
+from typing import Any, Optional
+
+from . import IN_USE, NOT_INITIALISED, Stats, loaded
+
+NAME = "cuda"
+FRAMEWORK = "torch"
+ANYWHERE = True
+
+
+def state(gpu_client: Optional[bool]) -> Optional[str]:  # noqa: ARG001 - torch itself knows here
+    cuda = _cuda()
+    if cuda is None or not cuda._is_compiled():
+        return None
+    return IN_USE if cuda.is_initialized() else NOT_INITIALISED
+
+
+def stats() -> Stats:
+    cuda = _cuda()
+    total: Stats = {"allocated": 0, "reserved": 0, "peak": 0, "driver": None, "budget": 0}
+    for index in range(cuda.device_count()):
+        device = cuda.memory_stats(index)
+        for name, key in (
+            ("allocated", "allocated_bytes.all.current"),
+            ("reserved", "reserved_bytes.all.current"),
+            ("peak", "allocated_bytes.all.peak"),
+        ):
+            total[name] = (total[name] or 0) + device.get(key, 0)
+        total["budget"] = (total["budget"] or 0) + cuda.get_device_properties(index).total_memory
+    return total
+
+
+def measure() -> int:
+    cuda = _cuda()
+    return int(sum(cuda.memory_reserved(index) for index in range(cuda.device_count())))
+
+
+def release() -> None:
+    _cuda().empty_cache()
+
+
+def _cuda() -> Any:
+    torch = loaded("torch")
+    return None if torch is None else getattr(torch, "cuda", None)

@@ -1,0 +1,78 @@
+"""torch's device "mps". Reading its counters constructs the allocator, so they are read only once it is in use."""
+
+from typing import Any, Optional
+
+from . import IN_USE, NOT_INITIALISED, NOT_KNOWN, Stats, loaded
+
+NAME = "mps"
+FRAMEWORK = "torch"
+# From torch 2.13 empty_cache deletes graphs that running ops may be using.
+ANYWHERE = False
+
+
+class _Seen:
+    """What never changes back once it was seen in this process."""
+
+    in_use = False
+    lazy_check = True  # torch >= 2.13 can tell without touching Metal
+
+
+def state(gpu_client: Optional[bool]) -> Optional[str]:
+    torch = loaded("torch")
+    if torch is None or not getattr(torch._C, "_has_mps", False):
+        return None
+    if getattr(torch._C, "_mps_is_in_bad_fork", bool)():
+        return NOT_INITIALISED  # a forked child has its parent's memory, but not its device
+    if _Seen.in_use:
+        return IN_USE
+    used = _is_initialised(torch)
+    if used is None:
+        used = gpu_client
+    if used is None:
+        return NOT_KNOWN
+    _Seen.in_use = used
+    return IN_USE if used else NOT_INITIALISED
+
+
+def stats() -> Stats:
+    torch = loaded("torch")
+    assert torch is not None
+    counters: Stats = {"allocated": None, "reserved": None, "peak": None, "budget": None}
+    if _Seen.lazy_check:
+        device = torch._C._accelerator_getDeviceStats(0)
+        allocated = device["allocated_bytes"]["all"]
+        counters["allocated"] = allocated["current"]
+        counters["peak"] = allocated["peak"]
+        counters["reserved"] = device["reserved_bytes"]["all"]["current"]
+    else:
+        counters["allocated"] = torch.mps.current_allocated_memory()
+    counters["driver"] = torch.mps.driver_allocated_memory()
+    recommended = getattr(torch.mps, "recommended_max_memory", None)  # torch >= 2.5
+    if recommended is not None:
+        counters["budget"] = recommended()
+    return counters
+
+
+def measure() -> int:
+    torch = loaded("torch")
+    assert torch is not None
+    return int(torch.mps.driver_allocated_memory())
+
+
+def release() -> None:
+    torch = loaded("torch")
+    assert torch is not None
+    torch.mps.empty_cache()
+
+
+def _is_initialised(torch: Any) -> Optional[bool]:
+    """Whether the allocator exists; None where this torch (< 2.13) cannot say."""
+    check = getattr(torch._C, "_accelerator_isAllocatorInitialized", None)
+    if check is None or not _Seen.lazy_check:
+        _Seen.lazy_check = False
+        return None
+    try:
+        return bool(check())
+    except RuntimeError:  # 2.9 to 2.12: "Allocator for mps is not a DeviceAllocator"
+        _Seen.lazy_check = False
+        return None

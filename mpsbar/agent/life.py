@@ -1,0 +1,73 @@
+"""The one agent of this process: attached once, gone after fork, quiet at exit."""
+
+import atexit
+import os
+import sys
+import threading
+from typing import Optional
+
+from .server import Agent
+
+_agent: Optional[Agent] = None
+_attaching = threading.Lock()
+_hooked = False
+
+
+def attach() -> bool:
+    """Start the agent of this process, if there is none. Never raises, prints one line at most."""
+    global _agent
+    if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
+        return False
+    with _attaching:
+        if _agent is not None and _agent.is_alive():
+            return True
+        try:
+            _check_interpreter()
+            agent = Agent()
+            agent.start()
+            _agent = agent
+            _hook()
+        except Exception as error:  # noqa: BLE001 - the host must not notice
+            _complain(error)
+            return False
+    return True
+
+
+def _check_interpreter() -> None:
+    if sys.implementation.name != "cpython":
+        raise RuntimeError(f"{sys.implementation.name} is not supported, only CPython")
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("threading"):
+        raise RuntimeError("gevent has replaced threads")
+
+
+def _hook() -> None:
+    global _hooked
+    if not _hooked:
+        _hooked = True
+        atexit.register(_at_exit)
+        os.register_at_fork(after_in_child=_after_fork)
+
+
+def _at_exit() -> None:
+    if _agent is not None:
+        _agent.stop()
+
+
+def _after_fork() -> None:
+    global _agent, _attaching
+    agent, _agent = _agent, None
+    _attaching = threading.Lock()  # another thread may have held it at the fork
+    if agent is not None:
+        try:
+            agent.close()
+        except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
+            pass
+
+
+def _complain(error: Exception) -> None:
+    try:
+        text = " ".join(str(error).split())[:200]
+        print(f"mpsbar: not attached: {text}", file=sys.stderr)  # noqa: T201 - the one line
+    except Exception:  # noqa: BLE001, S110 - stderr may be closed or None
+        pass

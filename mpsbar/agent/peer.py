@@ -1,0 +1,30 @@
+"""Who is at the other end of a Unix socket, by the kernel's own word."""
+
+import socket
+import struct
+import sys
+
+# macOS, from sys/un.h and sys/ucred.h; Python's socket module does not have them all.
+_SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
+_XUCRED = struct.Struct("=IIh2x16I")
+_UCRED = struct.Struct("=iII")
+
+
+def parse_xucred(raw: bytes) -> int:
+    """The uid in macOS's struct xucred."""
+    version, uid = _XUCRED.unpack(raw)[:2]
+    if version != 0:
+        raise OSError(f"unknown version {version} of struct xucred")
+    return int(uid)
+
+
+def parse_ucred(raw: bytes) -> int:
+    """The uid in Linux's struct ucred."""
+    return int(_UCRED.unpack(raw)[1])
+
+
+def read_uid(connection: socket.socket) -> int:
+    """The effective user id of the other end; OSError if the kernel does not say."""
+    if sys.platform == "darwin":
+        return parse_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
+    return parse_ucred(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))

@@ -1,0 +1,93 @@
+"""Where the workers' sockets are: a per-user directory that nobody else can have prepared.
+
+Decided from the password database and the file system, never from $HOME, $TMPDIR or $XDG_*: those
+differ between a training run and the app that watches it.
+"""
+
+import os
+import pwd
+import re
+import socket
+import stat
+import sys
+
+# sun_path is 104 bytes on macOS, with the NUL.
+MAX_PATH = 103
+
+
+def candidates() -> "list[str]":
+    """The run directories, best first. The agent binds in the first safe one, the client lists all."""
+    override = os.environ.get("MPSBAR_RUN_DIR")
+    if override:
+        return [os.path.abspath(override)]
+    found = []
+    home = _home()
+    if home:
+        found.append(os.path.join(home, *_below_home()))
+    found.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
+    return found
+
+
+def prepare(directory: str) -> None:
+    """Make `directory` ours alone, or raise OSError with the reason."""
+    os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        pass
+    check(directory)
+    if stat.S_IMODE(os.lstat(directory).st_mode) != 0o700:
+        os.chmod(directory, 0o700)
+
+
+def check(directory: str) -> None:
+    """Raise OSError unless `directory` is a real directory of this user."""
+    status = os.lstat(directory)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(f"{directory} is not a directory")
+    if status.st_uid != os.geteuid():
+        raise PermissionError(f"{directory} belongs to another user")
+
+
+def socket_path(directory: str, pid: int) -> str:
+    """The path of one worker's socket; OSError where the kernel could not hold it."""
+    path = os.path.join(directory, f"{pid}.sock")
+    if len(os.fsencode(path)) > MAX_PATH:
+        raise OSError(f"the socket path is longer than {MAX_PATH} bytes: {path}")
+    return path
+
+
+def list_sockets() -> "list[tuple[int, str]]":
+    """(pid, path) of every socket file; a directory that is not safely ours is not looked at."""
+    found = []
+    for directory in candidates():
+        try:
+            check(directory)
+            names = os.listdir(directory)
+        except OSError:
+            continue
+        for name in names:
+            match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
+            if match:
+                found.append((int(match.group(1)), os.path.join(directory, name)))
+    return sorted(found)
+
+
+def _home() -> str:
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return ""
+    return home if os.path.isabs(home) and os.path.isdir(home) else ""
+
+
+def _below_home() -> "list[str]":
+    if sys.platform == "darwin":
+        return ["Library", "Application Support", "mpsbar", "run"]
+    # Homes may be shared between hosts, sockets are not.
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", socket.gethostname())[:40] or "localhost"
+    return [".local", "state", "mpsbar", f"run-{host}"]
+
+
+def _shared_temporary() -> str:
+    return "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - checked by prepare()

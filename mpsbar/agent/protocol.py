@@ -1,0 +1,90 @@
+"""The wire: JSON-RPC 2.0 without batches, one message a line. Pure."""
+
+import json
+from typing import Any, Optional
+
+PROTOCOL = 1
+MAX_LINE = 64 * 1024
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+Message = dict[str, Any]
+
+
+class ProtocolError(Exception):
+    """What the other end sent is not a message; `code` is JSON-RPC's."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class LineTooLong(ProtocolError):
+    """No line end within MAX_LINE: nothing that follows can be trusted."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_REQUEST, f"a line is longer than {MAX_LINE} bytes")
+
+
+def encode(message: Message) -> bytes:
+    line = json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    if len(line) > MAX_LINE:
+        raise LineTooLong
+    return line
+
+
+def request(number: int, method: str, params: Optional[Message] = None) -> bytes:
+    message: Message = {"jsonrpc": "2.0", "id": number, "method": method}
+    if params:
+        message["params"] = params
+    return encode(message)
+
+
+def result(number: Any, value: Any) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "result": value})
+
+
+def error(number: Any, code: int, text: str) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text[:500]}})
+
+
+def decode(line: bytes) -> Message:
+    """One JSON object; anything else is a ProtocolError."""
+    try:
+        message = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        raise ProtocolError(PARSE_ERROR, f"not JSON: {str(problem)[:100]}") from None
+    if not isinstance(message, dict):
+        raise ProtocolError(INVALID_REQUEST, "not an object")
+    return message
+
+
+def parse_request(line: bytes) -> "tuple[Any, str, Message]":
+    """(id, method, params) of a request."""
+    message = decode(line)
+    number, method, params = message.get("id"), message.get("method"), message.get("params", {})
+    if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
+        raise ProtocolError(INVALID_REQUEST, "not a JSON-RPC 2.0 request")
+    if isinstance(number, bool) or not isinstance(number, (int, str)):
+        raise ProtocolError(INVALID_REQUEST, "the id must be a number or a string")
+    if not isinstance(params, dict):
+        raise ProtocolError(INVALID_PARAMS, "params must be an object")
+    return number, method, params
+
+
+def split_lines(buffer: bytearray) -> "list[bytes]":
+    """Take the complete lines out of `buffer`; what is left must still fit one line."""
+    end = buffer.rfind(b"\n") + 1
+    lines = bytes(buffer[:end]).splitlines() if end else []
+    del buffer[:end]
+    if len(buffer) > MAX_LINE or any(len(line) >= MAX_LINE for line in lines):
+        raise LineTooLong
+    return lines
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
