@@ -25,8 +25,8 @@ ROOMS: dict[str, set[str]] = {
 
 # Foreign modules with a home: nobody else may import them.
 HOMES: dict[str, tuple[str, ...]] = {
-    "torch": ("probe/child.py", "probe/device.py", "commands/demo_worker.py"),
-    "mlx": ("commands/demo_worker.py",),
+    "torch": ("probe/child.py", "probe/device.py", "commands/demo_workers/"),
+    "mlx": ("commands/demo_workers/",),
     "rumps": ("apps/menubar",),
     "objc": ("apps/menubar", "desktop/", "machine/macos"),
     "AppKit": ("apps/menubar", "desktop/", "machine/macos"),

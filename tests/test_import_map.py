@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from import_map import ROOMS, STDLIB_IN_WORKER, find_violations
 
 PACKAGE = Path(__file__).parents[1] / "mpsbar"
@@ -29,7 +27,11 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
     [
         ("agent/server.py", "import psutil", "runs in the worker and may not import psutil"),
         ("agent/server.py", "import torch", "torch may not be imported here"),
-        ("agent/backends/mps.py", "def f():\n    import torch.mps", "torch may not be imported here"),
+        (
+            "agent/backends/mps.py",
+            "def f():\n    import torch.mps",
+            "torch may not be imported here",
+        ),
         ("agent/server.py", "from ..model import snapshot", "agent may not import model.snapshot"),
         ("agent/x.py", "from mpsbar.client import w", "agent may not import client.w"),
         ("__init__.py", "import platformdirs", "may not import platformdirs"),

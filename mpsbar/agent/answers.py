@@ -1,4 +1,4 @@
-"""What the agent answers: who this process is, what its allocators hold, and the jobs that take time."""
+"""What the agent answers: who this process is, what it holds, and the jobs that take time."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from .protocol import Message
 
 
 def start(method: str, params: Message) -> Any:
-    """A job to step until it answers. Its modules are loaded only now: most workers are never asked."""
+    """A job to step until it answers. Loaded only now: most workers are never asked."""
     gpu_client = _gpu_client(params)
     if method == "free":
         from .release import Free

@@ -16,7 +16,7 @@ MAX_PATH = 103
 
 
 def candidates() -> "list[str]":
-    """The run directories, best first. The agent binds in the first safe one, the client lists all."""
+    """Best first: the agent binds in the first safe one, the client lists all."""
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]

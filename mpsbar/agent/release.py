@@ -127,9 +127,13 @@ def _release_here(backend: Any) -> Report:
 def _how_it_ended(turn: Turn) -> Report:
     if turn.withdrawn:
         reason = turn.refused
-        return {"busy": {"code": reason.code, "where": reason.where} if reason else {"code": "busy"}}
+        return {
+            "busy": {"code": reason.code, "where": reason.where} if reason else {"code": "busy"}
+        }
     ended: Report = {"on_main": turn.on_main}
     if turn.failure is not None:
         ours = raised_by_us(turn.failure)
-        ended["error"] = str(turn.failure)[:300] if ours else "the process was interrupted meanwhile"
+        ended["error"] = (
+            str(turn.failure)[:300] if ours else "the process was interrupted meanwhile"
+        )
     return ended

@@ -70,7 +70,7 @@ class Agent:
         return self.pid == os.getpid() and self._thread.is_alive()
 
     def stop(self) -> None:
-        """At exit. Joined, because a thread inside torch while Python ends can bring the process down."""
+        """At exit. Joined: a thread inside torch while Python ends can bring the process down."""
         if self.pid != os.getpid():
             return
         self._stopping = True

@@ -102,7 +102,11 @@ def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]"
 
 def _describe_mlx(array: Any) -> "tuple[Key, tuple[str, int], int]":
     shape = "x".join(map(str, array.shape)) or "scalar"
-    return ("mlx", str(array.dtype).replace("mlx.core.", ""), shape), ("mlx", id(array)), array.nbytes
+    return (
+        ("mlx", str(array.dtype).replace("mlx.core.", ""), shape),
+        ("mlx", id(array)),
+        array.nbytes,
+    )
 
 
 def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", found: Any) -> None:

@@ -13,9 +13,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Optional
 
 from . import parked
 
@@ -243,7 +244,9 @@ def raised_by_us(error: BaseException) -> bool:
         trace = trace.tb_next
     where = trace.tb_frame.f_code.co_filename if trace is not None else ""
     torch = parked.torch_folder()
-    return where.startswith((_OUR_FOLDER, torch + "mps", torch + "_tensor.py", torch + "storage.py"))
+    return where.startswith(
+        (_OUR_FOLDER, torch + "mps", torch + "_tensor.py", torch + "storage.py")
+    )
 
 
 def _ring_when_left(frame: FrameType, turn: Turn) -> None:

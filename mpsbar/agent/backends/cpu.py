@@ -1,4 +1,4 @@
-"""torch's device "cpu": no allocator of its own, but malloc keeps freed pages and can give them back."""
+"""torch's device "cpu": malloc keeps freed pages and can give them back."""
 
 import os
 import sys
@@ -40,11 +40,11 @@ def release() -> Optional[int]:
 def _libc(name: str) -> Callable[..., Any]:
     import ctypes
 
-    function = getattr(ctypes.CDLL(None), name, None)
+    function: Any = getattr(ctypes.CDLL(None), name, None)
     if function is None:
         raise RuntimeError(f"this system's malloc has no {name}")
     function.argtypes = (
         [ctypes.c_void_p, ctypes.c_size_t] if name.startswith("malloc_zone") else [ctypes.c_size_t]
     )
     function.restype = ctypes.c_size_t if name.startswith("malloc_zone") else ctypes.c_int
-    return function
+    return function  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""torch's device "cuda": its own lazy check, counters that stay 0 until then, a thread-safe allocator."""
+"""torch's device "cuda": it has a lazy check, and its allocator is thread-safe."""
 
 from typing import Any, Optional
 

@@ -44,5 +44,5 @@ def release() -> None:
 def _call(name: str) -> Callable[[], Any]:
     core = loaded("mlx.core")
     assert core is not None
-    found = getattr(core, name, None) or getattr(core.metal, name)  # mlx.core.metal before 0.22
-    return found  # type: ignore[no-any-return]
+    # In mlx.core.metal before 0.22.
+    return getattr(core, name, None) or getattr(core.metal, name)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""torch's device "mps". Reading its counters constructs the allocator, so they are read only once it is in use."""
+"""torch's device "mps": reading a counter constructs the allocator, so not before it is used."""
 
 from typing import Any, Optional
 

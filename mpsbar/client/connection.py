@@ -1,0 +1,70 @@
+"""One connection to one worker: non-blocking, to this user's processes only."""
+
+import contextlib
+import os
+import socket
+from typing import Any
+
+from mpsbar.agent import peer, protocol
+
+
+class Refused(Exception):
+    """Nobody listens: the process is gone, its socket file is left over."""
+
+
+class Connection:
+    """Requests go out, answers come in whenever they come; at most one stats is under way."""
+
+    def __init__(self, path: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        self._unsent = bytearray()
+        self._unparsed = bytearray()
+        self._number = 0
+        self._asked: dict[int, str] = {}
+        try:
+            self.socket.connect(path)
+            if peer.read_uid(self.socket) != os.geteuid():
+                raise PermissionError(f"{path} is served by another user")
+        except ConnectionRefusedError:
+            self.close()
+            raise Refused from None
+        except OSError:
+            self.close()
+            raise
+
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> None:
+        self._number += 1
+        self._asked[self._number] = method
+        self._unsent += protocol.request(self._number, method, params)
+
+    def is_waiting(self, method: str) -> bool:
+        return method in self._asked.values()
+
+    def send(self) -> None:
+        if self._unsent:
+            with contextlib.suppress(BlockingIOError):
+                del self._unsent[: self.socket.send(self._unsent)]
+
+    def receive(self) -> list[tuple[str, Any]]:
+        """(method, result) of what has arrived; OSError when the connection is over."""
+        try:
+            data = self.socket.recv(protocol.MAX_LINE)
+        except BlockingIOError:
+            return []
+        if not data:
+            raise ConnectionResetError("the worker closed the connection")
+        self._unparsed += data
+        return [
+            answer
+            for line in protocol.split_lines(self._unparsed)
+            if (answer := self._match(protocol.decode(line))) is not None
+        ]
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _match(self, message: protocol.Message) -> tuple[str, Any] | None:
+        number = message.get("id")
+        method = self._asked.pop(number, None) if isinstance(number, int) else None
+        return None if method is None else (method, message.get("result"))

@@ -1,0 +1,130 @@
+"""Every worker of this user, asked at once, each for no longer than all may take."""
+
+import contextlib
+import selectors
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpsbar.agent import places, protocol
+from mpsbar.client.connection import Connection, Refused
+from mpsbar.client.parse import parse_worker
+from mpsbar.model.snapshot import Worker
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class _Known:
+    pid: int
+    path: str
+    connection: Connection | None = None
+    hello: Any = None
+    stats: Any = None
+    heard: float | None = None  # when the stats came
+    reconnected: bool = False  # once in a poll is enough
+
+
+class Workers:
+    """Keeps one connection to each worker; `poll` is the only thing to call, from one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def poll(
+        self, gpu_clients: dict[int, bool] | None = None, seconds: float = POLL_SECONDS
+    ) -> tuple[Worker, ...]:
+        """All workers with their newest values; who does not answer in time keeps the last ones.
+
+        `gpu_clients` tells which processes hold a Metal device, for agents that cannot tell.
+        """
+        deadline = time.monotonic() + seconds
+        self._look_for_workers()
+        hints = gpu_clients or {}
+        for known in list(self._known.values()):
+            known.reconnected = False
+            self._ask(known, hints.get(known.pid))
+        while (left := deadline - time.monotonic()) > 0 and self._is_waiting():
+            for key, _ in self._selector.select(left):
+                self._receive(key.data, hints)
+        now = time.monotonic()
+        return tuple(_describe(known, now) for known in self._known.values())
+
+    def close(self) -> None:
+        for known in list(self._known.values()):
+            self._disconnect(known)
+        self._selector.close()
+
+    def _look_for_workers(self) -> None:
+        found = {path: pid for pid, path in places.list_sockets()}
+        for path in [path for path in self._known if path not in found]:
+            self._forget(self._known[path])
+        for path, pid in found.items():
+            if path not in self._known:
+                self._known[path] = _Known(pid, path)
+
+    def _ask(self, known: _Known, gpu_client: bool | None) -> None:
+        try:
+            if known.connection is None:
+                self._connect(known)
+            assert known.connection is not None
+            if not known.connection.is_waiting("stats"):
+                hint = {} if gpu_client is None else {"gpu_client": gpu_client}
+                known.connection.ask("stats", hint)
+            known.connection.send()
+        except Refused:
+            self._bury(known)
+        except (FileNotFoundError, PermissionError):
+            self._forget(known)  # it has ended, or is not this user's
+        except OSError:
+            self._disconnect(known)
+
+    def _connect(self, known: _Known) -> None:
+        known.connection = Connection(known.path)
+        known.connection.ask("hello")
+        self._selector.register(known.connection.socket, selectors.EVENT_READ, known)
+
+    def _is_waiting(self) -> bool:
+        connections = (known.connection for known in self._known.values())
+        return any(c is not None and c.is_waiting("stats") for c in connections)
+
+    def _receive(self, known: _Known, hints: dict[int, bool]) -> None:
+        assert known.connection is not None
+        try:
+            answers = known.connection.receive()
+        except (OSError, protocol.ProtocolError):
+            self._disconnect(known)
+            if not known.reconnected:  # idle for long, or dead: trying tells
+                known.reconnected = True
+                self._ask(known, hints.get(known.pid))
+            return
+        for method, result in answers:
+            if method == "hello":
+                known.hello = result
+            elif method == "stats":
+                known.stats, known.heard = result, time.monotonic()
+
+    def _disconnect(self, known: _Known) -> None:
+        if known.connection is not None:
+            if known.connection.socket in self._selector.get_map():
+                self._selector.unregister(known.connection.socket)
+            known.connection.close()
+            known.connection = None
+
+    def _forget(self, known: _Known) -> None:
+        self._disconnect(known)
+        self._known.pop(known.path, None)
+
+    def _bury(self, known: _Known) -> None:
+        """Remove what a killed worker left; only a refused connection proves that it is dead."""
+        self._forget(known)
+        with contextlib.suppress(OSError):
+            Path(known.path).unlink()
+
+
+def _describe(known: _Known, now: float) -> Worker:
+    waiting = known.connection is None or known.connection.is_waiting("stats")
+    age = None if known.heard is None else now - known.heard
+    return parse_worker(known.pid, known.hello, known.stats, "busy" if waiting else "live", age)

@@ -1,0 +1,120 @@
+"""mpsbar demo: the front end with small real workers to look at."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpsbar.client.free import free_worker
+from mpsbar.model.action import Freed
+from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.monitor import Monitor
+from mpsbar.views import wording
+from mpsbar.views.menu import build_menu
+
+# Importing torch on a cold, busy machine has taken this long.
+START_SECONDS = 120.0
+REFRESH_SECONDS = 2.0
+_SCRIPTS = Path(__file__).parent / "demo_workers"
+
+
+def run(_: argparse.Namespace) -> int:
+    plan = plan_workers()
+    if not plan:
+        print(
+            "mpsbar: the demo needs torch or MLX here: pip install 'mpsbar[torch]'", file=sys.stderr
+        )
+        return 1
+    print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
+    monitor = Monitor()
+    try:
+        with started(plan) as processes:
+            return _show(monitor, processes)
+    finally:
+        monitor.close()
+
+
+def plan_workers() -> dict[str, dict[str, str]]:
+    """The scripts that can run here, each with what it needs in its environment."""
+    plan: dict[str, dict[str, str]] = {}
+    if importlib.util.find_spec("torch"):
+        plan["torch_worker.py"] = {}
+        if importlib.util.find_spec("softmps") and not importlib.import_module("softmps").why_not():
+            plan["software_mps_worker.py"] = {"SOFTMPS": "1"}
+    if importlib.util.find_spec("mlx"):
+        plan["mlx_worker.py"] = {}
+    return plan
+
+
+@contextmanager
+def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(_SCRIPTS / script)],
+            env=os.environ | extra,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        for script, extra in plan.items()
+    ]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
+    snapshot = _wait_connected(monitor, processes)
+    ours = {process.pid for process in processes}
+    mine = [worker for worker in snapshot.workers if worker.pid in ours]
+    if not mine:
+        print("mpsbar: none of the workers could be reached", file=sys.stderr)
+        return 1
+    print(f"\n{build_menu(snapshot)}\n")
+    target = max(mine, key=lambda worker: worker.cached or 0)
+    outcome = _press_free(target)
+    outcomes = {target.pid: outcome}
+    print(f"\n{build_menu(monitor.tick(), outcomes)}\n", flush=True)
+    if sys.stdout.isatty():
+        _stay(monitor, outcomes)
+    return 0 if outcome.state == "done" else 1
+
+
+def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> Snapshot:
+    """Until all that still run have attached, and their allocators have been read once."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        snapshot = monitor.tick()
+        there = {worker.pid for worker in snapshot.workers if worker.backends}
+        missing = [p.pid for p in processes if p.poll() is None and p.pid not in there]
+        if not missing or time.monotonic() > deadline:
+            return snapshot
+        time.sleep(0.2)
+
+
+def _press_free(worker: Worker) -> Freed:
+    print(f"Free Cache on {worker.name} (pid {worker.pid}) …", flush=True)
+    outcome = free_worker(worker.pid)
+    print(wording.freed(outcome))
+    return outcome
+
+
+def _stay(monitor: Monitor, outcomes: dict[int, Freed]) -> None:
+    print("Live until Ctrl-C. In another terminal: mpsbar status, mpsbar free --all", flush=True)
+    try:
+        while True:
+            time.sleep(REFRESH_SECONDS)
+            menu = str(build_menu(monitor.tick(), outcomes))
+            sys.stdout.write(f"\x1b[2J\x1b[H{menu}\n\nLive until Ctrl-C.\n")
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print()

@@ -1,0 +1,40 @@
+"""mpsbar free: give the caches of workers back, and say what was measured."""
+
+import argparse
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+from mpsbar.client.free import free_worker
+from mpsbar.client.workers import Workers
+from mpsbar.model.action import Freed
+from mpsbar.views import wording
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.all == bool(options.pids):
+        options.refuse("name the pids of workers, or --all" if not options.pids else "PID or --all")
+    pids = _connected() if options.all else list(dict.fromkeys(options.pids))
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        outcomes = list(pool.map(lambda pid: free_worker(pid, seconds=options.timeout), pids))
+    if options.json:
+        print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
+    else:
+        _tell(outcomes)
+    return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
+
+
+def _connected() -> list[int]:
+    workers = Workers()
+    try:
+        return [worker.pid for worker in workers.poll()]
+    finally:
+        workers.close()
+
+
+def _tell(outcomes: list[Freed]) -> None:
+    if not outcomes:
+        print(wording.workers_connected(0))
+    for outcome in outcomes:
+        name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
+        print(f"{outcome.pid}{name}: {wording.freed(outcome)}")

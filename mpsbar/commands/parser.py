@@ -1,0 +1,115 @@
+"""The command line: arguments in, exit code out; no traceback ever reaches a person."""
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from mpsbar import __version__
+
+_INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Bad arguments are one clear line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = build_parser().parse_args(arguments)
+    verb = importlib.import_module(f"mpsbar.commands.{options.verb or 'status'}")
+    try:
+        code = verb.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our pipe has gone: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        if os.environ.get("MPSBAR_DEBUG", "") not in ("", "0"):
+            traceback.print_exc()
+        else:
+            text = f"mpsbar: internal error: {type(error).__name__}: {error}"
+            print(f"{text} (MPSBAR_DEBUG=1 shows where)", file=sys.stderr)
+        return 1
+    return int(code)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="mpsbar",
+        description="Who holds my GPU memory, and can I get it back? For PyTorch and MLX.",
+        epilog="examples:\n  mpsbar status\n  mpsbar free --all\n  mpsbar demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
+    parser.set_defaults(json=False)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    _add_status(verbs)
+    _add_free(verbs)
+    _add_demo(verbs)
+    return parser
+
+
+def _add_status(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    status = verbs.add_parser(
+        "status",
+        help="one look at the connected workers",
+        description="One look at the connected workers and what their allocators hold.",
+        epilog="example:\n  mpsbar status --json | jq '.workers[].held'",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    status.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+
+
+def _add_free(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    free = verbs.add_parser(
+        "free",
+        help="give the caches of workers back",
+        description="Give the caches of workers back. Live tensors stay; the process pauses "
+        "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too), "
+        "1: one was busy or refused, 2: wrong arguments.",
+        epilog="examples:\n  mpsbar free 4711\n  mpsbar free --all",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    free.add_argument(
+        "pids", metavar="PID", nargs="*", type=_pid, help="as `mpsbar status` shows it"
+    )
+    free.add_argument("--all", action="store_true", help="every connected worker")
+    free.add_argument("--json", action="store_true", help="one JSON object with all outcomes")
+    free.add_argument(
+        "--timeout", metavar="S", type=_seconds, default=30.0, help="seconds to wait (default: 30)"
+    )
+    free.set_defaults(refuse=free.error)
+
+
+def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    verbs.add_parser(
+        "demo",
+        help="mpsbar at work, with small real workers",
+        description="Starts small real workers, shows the menu, frees a cache and shows it again; "
+        "on a terminal it stays live until Ctrl-C.",
+    )
+
+
+def _pid(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(f"not a number of seconds between 0 and 3600: {text!r}")
+    return value

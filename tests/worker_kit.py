@@ -1,0 +1,172 @@
+"""Real workers for tests: child processes with an agent, and a plain client to ask them with."""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import softmps
+
+from mpsbar.agent import protocol
+
+ROOT = Path(__file__).parents[1]
+# A loaded two-core machine can take this long to start a child that imports torch.
+PATIENCE = 120.0
+NO_MPS = softmps.why_not()
+
+TORCH = "import torch, mpsbar\n"
+ATTACH = "import mpsbar; assert mpsbar.attach()\n"
+
+
+class Worker:
+    """A running child whose agent answers; `say` waits for a line it prints."""
+
+    def __init__(self, command: list[str], env: dict[str, str], **popen: Any) -> None:
+        self.run_dir = Path(env["MPSBAR_RUN_DIR"])
+        self.process = subprocess.Popen(
+            command,
+            env=env,
+            stdin=popen.pop("stdin", subprocess.DEVNULL),
+            stdout=subprocess.PIPE,
+            stderr=popen.pop("stderr", subprocess.PIPE),
+            cwd=popen.pop("cwd", self.run_dir),
+            **popen,
+        )
+        self.pid = self.process.pid
+        self.lines: list[str] = []
+
+    @property
+    def path(self) -> Path:
+        return self.run_dir / f"{self.pid}.sock"
+
+    def wait_attached(self) -> "Worker":
+        wait_for(lambda: self.path.exists() or self.process.poll() is not None, "an agent")
+        assert self.process.poll() is None, self.end()
+        return self
+
+    def wait_line(self, text: str) -> str:
+        """The next line of its output that contains `text`."""
+        assert self.process.stdout is not None
+        watch = selectors.DefaultSelector()
+        watch.register(self.process.stdout, selectors.EVENT_READ)
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and watch.select(deadline - time.monotonic()):
+            line = self.process.stdout.readline().decode()
+            self.lines.append(line)
+            if text in line:
+                return line.strip()
+            if not line:
+                break
+        raise AssertionError(f"no line with {text!r}: {self.lines} {self.end()}")
+
+    def connect(self, timeout: float = PATIENCE) -> "Client":
+        return Client(self.path, timeout)
+
+    def ask(self, method: str, **params: Any) -> Any:
+        with self.connect() as client:
+            return client.ask(method, **params)
+
+    def end(self, number: int = signal.SIGKILL) -> str:
+        """Stop it and return what it wrote to stderr."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=PATIENCE)
+        self.lines += out.decode(errors="replace").splitlines()
+        return (err or b"").decode(errors="replace")
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Client:
+    """The wire as a stranger would write it: one socket, one line out, one line in."""
+
+    def __init__(self, path: Path, timeout: float = PATIENCE) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+        self.number = 0
+
+    def send(self, method: str, **params: Any) -> int:
+        self.number += 1
+        self.socket.sendall(protocol.request(self.number, method, params))
+        return self.number
+
+    def receive(self) -> dict[str, Any]:
+        line = self.file.readline()
+        assert line, "the connection was closed"
+        return json.loads(line)
+
+    def ask(self, method: str, **params: Any) -> Any:
+        number = self.send(method, **params)
+        answer = self.receive()
+        assert answer["id"] == number
+        return answer["result"]
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.file.close()
+        self.socket.close()
+
+
+class Workers:
+    """Starts workers in one run directory and ends them all."""
+
+    def __init__(self) -> None:
+        # Not pytest's tmp_path: a socket's path may have 103 bytes only.
+        self.folder = Path(tempfile.mkdtemp(prefix="mpsbar-"))
+        self.run_dir = self.folder / "run"
+        self.run_dir.mkdir(0o700)
+        self.started: list[Worker] = []
+
+    def env(self, **extra: str) -> dict[str, str]:
+        usual = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
+        return usual | {"MPSBAR_RUN_DIR": str(self.run_dir), "PYTHONUNBUFFERED": "1"} | extra
+
+    def start(self, code: str, *, python: str = sys.executable, **extra: str) -> Worker:
+        """A child that runs `code`, which attaches; returns once its agent is there."""
+        script = self.folder / f"worker{len(self.started)}.py"
+        script.write_text(textwrap.dedent(code))
+        return self.run([python, str(script)], **extra).wait_attached()
+
+    def start_mps(self, code: str, **extra: str) -> Worker:
+        """The same on the software MPS device, which aborts when a release overlaps an op."""
+        return self.start(code, SOFTMPS="1", SOFTMPS_STRICT="1", **extra)
+
+    def run(
+        self, command: list[str], *, popen: dict[str, Any] | None = None, **extra: str
+    ) -> Worker:
+        env = self.env(PYTHONPATH=str(ROOT), **extra)
+        worker = Worker(command, env, **(popen or {}))
+        self.started.append(worker)
+        return worker
+
+    def end(self) -> None:
+        for worker in self.started:
+            worker.end()
+
+
+def wait_for(condition: Any, what: str, patience: float = PATIENCE) -> Any:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"no {what} within {patience} s")
