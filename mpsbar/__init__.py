@@ -19,6 +19,7 @@ def attach() -> bool:
     except Exception as error:  # noqa: BLE001 - an exotic interpreter must not lose its training run
         import sys
 
-        print(f"mpsbar: not attached: {error}", file=sys.stderr)  # noqa: T201 - the one line
+        if sys.stderr is not None:
+            print(f"mpsbar: not attached: {error}", file=sys.stderr)  # noqa: T201 - the one line
         return False
     return start()

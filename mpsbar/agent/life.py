@@ -66,8 +66,10 @@ def _after_fork() -> None:
 
 
 def _complain(error: Exception) -> None:
+    if sys.stderr is None:  # print would take stdout then
+        return
     try:
         text = " ".join(str(error).split())[:200]
         print(f"mpsbar: not attached: {text}", file=sys.stderr)  # noqa: T201 - the one line
-    except Exception:  # noqa: BLE001, S110 - stderr may be closed or None
+    except Exception:  # noqa: BLE001, S110 - stderr may be closed
         pass

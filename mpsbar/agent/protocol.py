@@ -79,7 +79,7 @@ def parse_request(line: bytes) -> "tuple[Any, str, Message]":
 def split_lines(buffer: bytearray) -> "list[bytes]":
     """Take the complete lines out of `buffer`; what is left must still fit one line."""
     end = buffer.rfind(b"\n") + 1
-    lines = bytes(buffer[:end]).splitlines() if end else []
+    lines = bytes(buffer[:end]).split(b"\n")[:-1]
     del buffer[:end]
     if len(buffer) > MAX_LINE or any(len(line) >= MAX_LINE for line in lines):
         raise LineTooLong

@@ -160,6 +160,8 @@ class Agent:
         connection.last_heard = time.monotonic()
         connection.unparsed += data
         for line in protocol.split_lines(connection.unparsed):
+            if connection.ended:
+                break
             self._answer(connection, line)
 
     def _answer(self, connection: Connection, line: bytes) -> None:
@@ -285,7 +287,7 @@ def _bind() -> "tuple[str, socket.socket, tuple[int, int]]":
                 os.unlink(path)  # an earlier process with this pid
             listener.bind(path)
             os.chmod(path, 0o600)
-            listener.listen(16)
+            listener.listen(MOST_CONNECTIONS)
             listener.setblocking(False)
             return path, listener, _identify(path)
         except OSError as error:

@@ -1,0 +1,247 @@
+"""The agent's socket against friends, strangers and nuisances."""
+
+import os
+import socket
+import stat
+import sys
+
+import pytest
+from worker_kit import ATTACH, run_as_stranger, wait_for
+
+IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
+
+
+@pytest.fixture
+def worker(workers):
+    return workers.start(IDLE)
+
+
+def test_it_introduces_itself(worker):
+    hello = worker.ask("hello")
+    assert hello["pid"] == worker.pid
+    assert hello["parent"] == os.getpid()
+    assert hello["protocol"] == 1
+    assert hello["methods"] == ["hello", "stats", "free", "tensors"]
+    assert hello["argv"][1].endswith("worker0.py")
+    assert hello["executable"] == sys.executable
+    assert hello["frameworks"] == {}
+
+
+def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
+    assert worker.ask("stats") == {"frameworks": {}, "backends": {}}
+    answer = worker.ask("free")
+    assert (answer["state"], answer["freed"], answer["backends"]) == ("done", 0, {})
+
+
+def test_only_this_user_can_look_at_the_files(worker):
+    assert stat.S_IMODE(worker.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(worker.run_dir.stat().st_mode) == 0o700
+
+
+def test_an_unknown_method_is_an_error_and_the_talk_goes_on(worker):
+    with worker.connect() as client:
+        client.send("__import__")
+        assert client.receive()["error"]["code"] == -32601
+        assert client.ask("stats")["backends"] == {}
+
+
+@pytest.mark.parametrize("garbage", [b"GET / HTTP/1.0\r\n\r\n", b"\x00\xff\n", b"[]\n", b"{}\n"])
+def test_garbage_is_answered_once_and_dropped(worker, garbage):
+    with worker.connect() as client:
+        client.socket.sendall(garbage)
+        assert "error" in client.receive()
+        assert client.file.readline() == b""
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_an_endless_line_is_dropped(worker):
+    with worker.connect() as client:
+        with pytest.raises(OSError):  # noqa: PT011 - reset or broken pipe, as the kernel likes
+            for _ in range(100):
+                client.socket.sendall(b"x" * 65536)
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_a_client_that_never_reads_is_dropped_and_delays_nobody(worker):
+    with worker.connect() as deaf, worker.connect() as friend:
+        deaf.socket.setblocking(False)
+        line = b'{"jsonrpc":"2.0","id":1,"method":"hello"}\n'
+        dropped = False
+        for _ in range(20000):
+            try:
+                deaf.socket.send(line * 50)
+            except BlockingIOError:
+                friend.ask("stats")
+            except OSError:
+                dropped = True
+                break
+        assert dropped
+        assert friend.ask("hello")["pid"] == worker.pid
+
+
+def test_silent_half_lines_delay_nobody(worker):
+    silent = [worker.connect() for _ in range(10)]
+    for client in silent:
+        client.socket.sendall(b'{"jsonrpc":')
+    assert worker.ask("stats")["backends"] == {}
+    for client in silent:
+        client.socket.sendall(b'"2.0","id":1,"method":"stats"}\n')
+        assert client.receive()["id"] == 1
+        client.__exit__(None, None, None)
+
+
+def test_answers_are_still_sent_after_the_client_ended_its_side(worker):
+    with worker.connect() as client:
+        client.send("hello")
+        client.send("free")
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.receive()["result"]["pid"] == worker.pid
+        assert client.receive()["result"]["state"] == "done"
+        assert client.file.readline() == b""
+
+
+def test_a_crowd_is_cut_off_at_64_connections(worker):
+    crowd = [worker.connect() for _ in range(70)]
+    answered = 0
+    for client in crowd:
+        try:
+            client.send("hello")
+            answered += client.receive()["result"]["pid"] == worker.pid
+        except (OSError, AssertionError):
+            pass
+    for client in crowd:
+        client.__exit__(None, None, None)
+    assert answered == 64
+    wait_for(lambda: _answers(worker), "place again")
+
+
+def _answers(worker):
+    try:
+        return worker.ask("hello")
+    except (OSError, AssertionError):
+        return None
+
+
+def test_idle_connections_are_closed(workers):
+    code = "import mpsbar.agent.server as s\ns.IDLE_SECONDS = s.CHECK_SECONDS = 0.2\n" + IDLE
+    worker = workers.start(code)
+    with worker.connect() as client:
+        client.ask("hello")
+        assert client.file.readline() == b""  # closed from the other end
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_a_deleted_run_directory_comes_back(workers):
+    worker = workers.start("import mpsbar.agent.server as s\ns.CHECK_SECONDS = 0.2\n" + IDLE)
+    worker.path.unlink()
+    worker.run_dir.rmdir()
+    wait_for(worker.path.exists, "socket")
+    assert worker.ask("hello")["pid"] == worker.pid
+    assert stat.S_IMODE(worker.run_dir.stat().st_mode) == 0o700
+
+
+def test_the_check_comes_at_least_twice_a_minute():
+    from mpsbar.agent import server
+
+    assert server.CHECK_SECONDS <= 30
+
+
+def test_a_socket_replaced_by_another_is_bound_anew(workers):
+    worker = workers.start("import mpsbar.agent.server as s\ns.CHECK_SECONDS = 0.2\n" + IDLE)
+    worker.path.unlink()
+    thief = socket.socket(socket.AF_UNIX)
+    thief.bind(str(worker.path))
+    thief.close()
+    wait_for(lambda: _answers(worker), "agent")
+
+
+def test_a_dead_process_with_this_pid_left_its_file(workers):
+    code = f"""
+        import os, socket
+        path = os.environ["MPSBAR_RUN_DIR"] + f"/{{os.getpid()}}.sock"
+        socket.socket(socket.AF_UNIX).bind(path)
+        {ATTACH.strip()}
+        print("attached")
+        import time
+        while True: time.sleep(0.05)
+    """
+    worker = workers.start(code)
+    worker.wait_line("attached")
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_refused_by_the_agent(workers):
+    worker = workers.start(IDLE)
+    # Doors wide open: only the kernel's word on who connects is left.
+    workers.folder.chmod(0o755)
+    worker.run_dir.chmod(0o755)
+    worker.path.chmod(0o777)
+    said = run_as_stranger(f"""
+        link = socket.socket(socket.AF_UNIX)
+        link.connect({str(worker.path)!r})
+        try:
+            link.sendall(b'{{"jsonrpc":"2.0","id":1,"method":"hello"}}\\n')
+            print(os.geteuid(), repr(link.recv(100)))
+        except OSError as error:
+            print(os.geteuid(), "b''", error)
+    """)
+    assert said.startswith("65534 b''")
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_a_host_that_gave_sigpipe_its_default_back_survives_a_client_that_goes(workers):
+    code = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n" + IDLE
+    worker = workers.start(code)
+    for _ in range(20):
+        client = worker.connect()
+        client.socket.sendall(b'{"jsonrpc":"2.0","id":1,"method":"hello"}\n' * 200)
+        client.file.close()
+        client.socket.close()
+    assert worker.ask("hello")["pid"] == worker.pid
+    assert worker.process.poll() is None
+
+
+def test_a_host_out_of_descriptors_is_not_burdened(workers):
+    code = (
+        ATTACH
+        + """
+import os, resource, sys, time
+used = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))
+print("full")
+time.sleep(1)
+start = time.thread_time_ns(), time.process_time_ns()
+time.sleep(2)
+print("spent", (time.process_time_ns() - start[1]) / 1e9)
+resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))
+while True: time.sleep(0.05)
+"""
+    )
+    worker = workers.start(code)
+    worker.wait_line("full")
+    client = worker.connect()
+    spent = float(worker.wait_line("spent").split()[1])
+    client.__exit__(None, None, None)
+    # Two seconds on a spinning listener would cost about two seconds.
+    assert spent < 1.0
+
+
+def test_many_monitors_may_ask_for_the_same_free(worker):
+    clients = [worker.connect() for _ in range(5)]
+    for client in clients:
+        client.send("free")
+    assert [client.receive()["result"]["state"] for client in clients] == ["done"] * 5
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+def test_the_agent_imports_no_framework(workers):
+    code = ATTACH + "import sys, time\nwhile True: time.sleep(0.05); print(*sys.modules)\n"
+    worker = workers.start(code)
+    for method in ("hello", "stats", "free", "tensors"):
+        worker.ask(method)
+    modules = {name.split(".")[0] for name in worker.wait_line("mpsbar").split()}
+    modules |= {name.split(".")[0] for name in worker.wait_line("mpsbar").split()}
+    assert "mpsbar" in modules
+    assert not modules & {"torch", "mlx", "numpy", "psutil"}

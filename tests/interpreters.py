@@ -1,0 +1,35 @@
+"""The other Pythons of this machine, for what must run in anybody's."""
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+
+
+@cache
+def find(version: str) -> str | None:
+    """A working interpreter of this version: on PATH, or kept by pyenv."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    kept = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    for candidate in (*map(str, kept), shutil.which(f"python{version}")):
+        if candidate and _is_version(candidate, version):
+            return candidate
+    return None
+
+
+def need(version: str) -> str:
+    found = find(version)
+    if found is None:
+        pytest.skip(f"no Python {version} on this machine")
+    return found
+
+
+def _is_version(python: str, version: str) -> bool:
+    code = "import sys, ctypes; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60)
+    return done.returncode == 0 and done.stdout.strip() == version
