@@ -1,5 +1,6 @@
 """Real workers for tests: child processes with an agent, and a plain client to ask them with."""
 
+import contextlib
 import json
 import os
 import selectors
@@ -39,6 +40,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=popen.pop("stderr", subprocess.PIPE),
             cwd=popen.pop("cwd", self.run_dir),
+            start_new_session=True,  # its children end with it
             bufsize=0,  # wait_line selects: nothing may hide in a buffer
             **popen,
         )
@@ -80,6 +82,9 @@ class Worker:
         """Stop it and return what it wrote to stderr."""
         if self.process.poll() is None:
             self.process.send_signal(number)
+        if number == signal.SIGKILL:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         out, err = self.process.communicate(timeout=PATIENCE)
         self.lines += out.decode(errors="replace").splitlines()
         return (err or b"").decode(errors="replace")

@@ -15,7 +15,7 @@ def start(method: str, params: Message) -> Any:
     if method == "free":
         from .release import Free
 
-        return Free(gpu_client)
+        return Free(gpu_client, _seconds(params, Free.SECONDS))
     from .tensors import Census
 
     return Census(gpu_client)
@@ -55,6 +55,14 @@ def _versions() -> "dict[str, str]":
         if version is not None:
             found[framework] = str(version)[:40]
     return found
+
+
+def _seconds(params: Message, usual: float) -> float:
+    """How long a Free may wait for its turn."""
+    value = params.get("seconds")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 60:
+        return usual
+    return float(value)
 
 
 def _gpu_client(params: Message) -> Optional[bool]:

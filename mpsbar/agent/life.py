@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import Optional
 
+from .backends import mps
 from .server import Agent
 
 _agent: Optional[Agent] = None
@@ -61,6 +62,7 @@ def _after_fork() -> None:
     if agent is not None:
         try:
             agent.close()
+            mps.after_fork()
         except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
             pass
 

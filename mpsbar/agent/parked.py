@@ -12,9 +12,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import Any, Iterator, Optional
+from typing import Any, Optional
 
 # (module, attribute path) of functions that wait in C and call nobody's code while they are on top.
 _WAITS = (
@@ -57,7 +58,7 @@ class Computing(Exception):
 
 
 def known_waits() -> "set[CodeType]":
-    """The code objects of all waits whose modules the host has imported. Looked up for each Free."""
+    """The code objects of all waits in modules the host has imported, looked up for each Free."""
     return {code for module, path in _WAITS if (code := find_code(module, path)) is not None}
 
 
@@ -104,7 +105,7 @@ def check_others(waits: "set[CodeType]", skip: "set[int]", folder: str) -> Frame
 
 
 def check_main(frame: Optional[FrameType], folder: str) -> None:
-    """For work off main: its stack may hold no torch frame, and no frame at all only at the prompt."""
+    """For work off main: no torch frame on its stack; no frame at all only at the prompt."""
     if outermost_torch_frame(frame, folder) is not None or (
         frame is None and not at_classic_prompt(frame)
     ):

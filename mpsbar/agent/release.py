@@ -1,6 +1,7 @@
 """Free: give every cache of this process back, measured before and after."""
 
 import gc
+import os
 import signal
 import sys
 import time
@@ -8,9 +9,7 @@ from types import CodeType
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_KNOWN, every
-from .turn import Turn, raised_by_us
-
-DEADLINE_SECONDS = 5.0
+from .turn import Turn
 
 Report = dict[str, Any]
 
@@ -18,7 +17,9 @@ Report = dict[str, Any]
 class Free:
     """One Free of all backends; `step` until it answers."""
 
-    def __init__(self, gpu_client: Optional[bool], seconds: float = DEADLINE_SECONDS) -> None:
+    SECONDS = 5.0  # the deadline of what still waits for its turn
+
+    def __init__(self, gpu_client: Optional[bool], seconds: float = SECONDS) -> None:
         self._started = time.perf_counter()
         states = [(backend, backend.state(gpu_client)) for backend in every()]
         used = [backend for backend, state in states if state == IN_USE]
@@ -53,17 +54,15 @@ class Free:
             "backends": self._reports,
         }
 
-    def _prepare(self, turn: Turn) -> None:
-        for backend in self._careful:
-            self._reports[backend.NAME] = {"freed": None, "before": backend.measure()}
-        if turn.on_main:  # elsewhere a finalizer would run the host's code on our thread
+    def _prepare(self, on_main: bool) -> None:
+        if on_main:  # elsewhere a finalizer would run the host's code on our thread
             collect_on_main()
 
-    def _work(self, turn: Turn) -> None:
+    def _work(self) -> None:
         for backend in self._careful:
+            report = self._reports[backend.NAME] = {"freed": None, "before": backend.measure()}
             start = time.perf_counter()
             backend.release()
-            report = self._reports[backend.NAME]
             report["paused"] = time.perf_counter() - start
             report["after"] = backend.measure()
             report["freed"] = max(0, report["before"] - report["after"])
@@ -76,10 +75,11 @@ def collect_on_main() -> None:
     signals must still reach the host.
     """
     usual = sys.unraisablehook
+    here = os.getpid()
     interrupts: list[BaseException] = []
 
     def keep(unraisable: Any) -> None:
-        if _is_interrupt(unraisable.exc_value):
+        if os.getpid() == here and _is_interrupt(unraisable.exc_value):
             interrupts.append(unraisable.exc_value)
         else:
             usual(unraisable)
@@ -107,10 +107,16 @@ def _is_interrupt(error: Optional[BaseException]) -> bool:
     return False
 
 
-def _handler_codes() -> "set[Optional[CodeType]]":
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {getattr(handler, "__code__", None) for handler in handlers}  # a method has it too
-    return codes - {None}
+def _handler_codes() -> "set[CodeType]":
+    found = set()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        handler = getattr(handler, "func", handler)  # of a functools.partial
+        for target in (handler, vars(type(handler)).get("__call__")):
+            code = getattr(target, "__code__", None)  # a method has it too
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found
 
 
 def _release_here(backend: Any) -> Report:
@@ -132,8 +138,5 @@ def _how_it_ended(turn: Turn) -> Report:
         }
     ended: Report = {"on_main": turn.on_main}
     if turn.failure is not None:
-        ours = raised_by_us(turn.failure)
-        ended["error"] = (
-            str(turn.failure)[:300] if ours else "the process was interrupted meanwhile"
-        )
+        ended["error"] = turn.failure
     return ended

@@ -1,7 +1,8 @@
-"""Who the bytes are: live tensors grouped by device, dtype and shape. Metadata only, never their data."""
+"""Who the bytes are: live tensors by device, dtype and shape. Metadata only, never their data."""
 
 import gc
 import time
+from contextlib import nullcontext
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_INITIALISED, every, loaded
@@ -37,14 +38,14 @@ class Census:
             if turn.withdrawn and turn.refused is not None:
                 reason = {"code": turn.refused.code, "where": turn.refused.where}
                 return {"state": "busy", "reason": reason}
-            if turn.failure is not None or self._report is None:
-                return {"state": "busy", "reason": {"code": "interrupted", "where": ""}}
+            if turn.failure is not None:
+                return {"state": "failed", "error": turn.failure}
         return self._report
 
-    def _nothing(self, turn: Turn) -> None:
+    def _nothing(self, on_main: bool) -> None:
         pass
 
-    def _on_turn(self, turn: Turn) -> None:
+    def _on_turn(self) -> None:
         self._report = self._count()
 
     def _count(self) -> Report:
@@ -57,46 +58,59 @@ def count(allocated: "dict[str, Optional[int]]") -> Report:
     start = time.perf_counter()
     objects = gc.get_objects()
     listed = time.perf_counter() - start
-    kinds = _tensor_types()
     groups: dict[Key, list[int]] = {}
     seen: set[tuple[str, int]] = set()
     cut_short = False
-    for number, thing in enumerate(objects):
-        if not number % 1024 and time.perf_counter() - start > listed + SCAN_SECONDS:
-            cut_short = True
-            break
-        kind = type(thing)
-        for tensor_type, describe in kinds:
-            # Never isinstance: it asks the object for its __class__, which may be foreign code.
-            if issubclass(kind, tensor_type):
+    describers: dict[int, Any] = {}  # by id of the type: a metaclass may hash with foreign code
+    with _no_foreign_code():
+        for number, thing in enumerate(objects):
+            if not number % 1024 and time.perf_counter() - start > listed + SCAN_SECONDS:
+                cut_short = True
+                break
+            kind = type(thing)
+            if id(kind) not in describers:
+                describers[id(kind)] = _describer(kind)
+            describe = describers[id(kind)]
+            if describe is not None:
                 _add(groups, seen, describe(thing))
     del objects
     return _report(groups, allocated, listed, time.perf_counter() - start, cut_short)
 
 
-def _tensor_types() -> "list[tuple[type, Any]]":
-    kinds: list[tuple[type, Any]] = []
+def _describer(kind: type) -> Any:
+    """How to describe objects of this type; None for those that hold no bytes of a tensor.
+
+    Never isinstance: it asks the object for its __class__, which may be foreign code.
+    """
     torch, mlx = loaded("torch"), loaded("mlx.core")
-    if torch is not None:
-        kinds.append((torch.Tensor, _describe_torch))
-    if mlx is not None:
-        kinds.append((mlx.array, _describe_mlx))
-    return kinds
+    if torch is not None and issubclass(kind, torch.Tensor):
+        own = kind.__mro__[: kind.__mro__.index(torch.Tensor)]
+        # A wrapper (fake, distributed, functional) names bytes that it does not hold.
+        wraps = any("__torch_dispatch__" in vars(base) for base in own)
+        return None if wraps else _describe_torch
+    return _describe_mlx if mlx is not None and issubclass(kind, mlx.array) else None
+
+
+def _no_foreign_code() -> Any:
+    """Without it a subclass's __torch_function__ is called for every attribute that is read."""
+    torch = loaded("torch")
+    return nullcontext() if torch is None else torch._C.DisableTorchFunctionSubclass()
 
 
 def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]":
     """(group, identity of its storage, bytes of that storage); None if it has none of its own."""
+    kind: Any = loaded("torch").Tensor  # type: ignore[union-attr]  # a subclass may override these
     try:
-        device = tensor.device.type
+        device = kind.device.__get__(tensor).type
         if device == "meta":
             return None
-        storage = tensor.untyped_storage()
-        shape = "x".join(map(str, tensor.shape)) or "scalar"
-        key = (device, str(tensor.dtype).replace("torch.", ""), shape)
+        storage = kind.untyped_storage(tensor)
+        shape = "x".join(map(str, kind.shape.__get__(tensor))) or "scalar"
+        key = (device, str(kind.dtype.__get__(tensor)).replace("torch.", ""), shape)
         return key, (device, storage._cdata), storage.nbytes()
     except Exception as error:
         if raised_by_us(error):
-            return None  # sparse, fake and functional tensors have no storage
+            return None  # a sparse tensor has no storage
         raise
 
 

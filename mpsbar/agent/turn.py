@@ -25,13 +25,14 @@ _RETRY_GUARDED_SECONDS = 0.05
 _BELL_SECONDS = 0.5
 INTERRUPTED = "the process was interrupted meanwhile"
 
-Work = Callable[["Turn"], None]
+Prepare = Callable[[bool], None]  # told whether it is on main
+Work = Callable[[], None]
 
 
 class Turn:
     """`prepare` may let other threads run (gc does); `work` runs after the proof and may not."""
 
-    def __init__(self, prepare: Work, work: Work, deadline: float) -> None:
+    def __init__(self, prepare: Prepare, work: Work, deadline: float) -> None:
         self._prepare, self._work = prepare, work
         self._deadline = deadline
         self._claim = threading.Lock()  # held while running, and for good once over
@@ -108,7 +109,7 @@ class Turn:
         return True
 
     def _notice_loss(self) -> None:
-        """Two exceptions of the host in a row can throw main out of our code with the claim held."""
+        """Two exceptions of the host in a row can throw main out of our code, the claim held."""
         attempts = self._attempts
         frame = sys._current_frames().get(self._main)
         while frame is not None and frame.f_code is not Turn.ring_on_main.__code__:
@@ -161,7 +162,7 @@ class Turn:
         self._prove(skip)
         self.on_main = on_main
         if not self._prepared:
-            self._prepare(self)
+            self._prepare(on_main)
             self._prepared = True
         # Also when alone: a thread that is just being started has no frame to be seen by.
         with parked.gil_held() as held_until:
@@ -170,7 +171,7 @@ class Turn:
             del proven  # or a frame could end in our hands, and its locals with it
             if time.monotonic() > held_until:
                 raise parked.Computing("slow", "the machine was too busy to be sure")
-            self._work(self)
+            self._work()
         self.finished = True
 
     def _prove(self, skip: "set[int]") -> parked.Frames:
@@ -207,7 +208,7 @@ class _Bell:
         self._turn = None
 
     def ring_at_end_of(self, thing: Any) -> Any:
-        """Hang when `thing` is gone. All in C: Python's own code in a finalizer swallows a Ctrl-C."""
+        """Hang when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
         return _new_reference(thing, self._add)
 
     def __bool__(self) -> bool:
@@ -226,7 +227,9 @@ def raised_by_us(error: BaseException) -> bool:
         trace = trace.tb_next
     where = trace.tb_frame.f_code.co_filename if trace is not None else ""
     torch = parked.torch_folder()
-    return where.startswith((_OUR_FOLDER, torch + "mps", torch + "_tensor.py", torch + "storage.py"))
+    return where.startswith(
+        (_OUR_FOLDER, torch + "mps", torch + "_tensor.py", torch + "storage.py")
+    )
 
 
 def _ring_when_left(frame: FrameType) -> Any:

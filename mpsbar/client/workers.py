@@ -79,7 +79,14 @@ class Workers:
         except (FileNotFoundError, PermissionError):
             self._forget(known)  # it has ended, or is not this user's
         except OSError:
-            self._disconnect(known)
+            self._reconnect(known, gpu_client)
+
+    def _reconnect(self, known: _Known, gpu_client: bool | None) -> None:
+        """The connection broke: closed as idle, or its process died. Trying anew tells."""
+        self._disconnect(known)
+        if not known.reconnected:
+            known.reconnected = True
+            self._ask(known, gpu_client)
 
     def _connect(self, known: _Known) -> None:
         known.connection = Connection(known.path)
@@ -95,10 +102,7 @@ class Workers:
         try:
             answers = known.connection.receive()
         except (OSError, protocol.ProtocolError):
-            self._disconnect(known)
-            if not known.reconnected:  # idle for long, or dead: trying tells
-                known.reconnected = True
-                self._ask(known, hints.get(known.pid))
+            self._reconnect(known, hints.get(known.pid))
             return
         for method, result in answers:
             if method == "hello":

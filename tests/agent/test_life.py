@@ -65,7 +65,7 @@ def test_the_switch_turns_it_off(workers, value, attached):
         ("__import__('sys').implementation.name = 'pypy'", "only CPython"),
         (
             "__import__('threading').Thread.start = lambda self: (_ for _ in ()).throw("
-            "RuntimeError(\"can't start new thread\"))",
+            'RuntimeError("can\'t start new thread"))',
             "can't start new thread",
         ),
         (
@@ -127,8 +127,8 @@ def test_a_forked_child_has_no_agent_and_may_attach_its_own(workers, version):
         import mpsbar
         mpsbar.attach()
         names = lambda: sorted(os.listdir(os.environ["MPSBAR_RUN_DIR"]))
-        sockets = lambda: sum("socket:" in os.readlink(f"/proc/self/fd/{n}")
-                              for n in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{n}"))
+        links = lambda: [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
+        sockets = lambda: sum("socket:" in os.readlink(l) for l in links() if os.path.lexists(l))
         pid = os.fork()
         if not pid:
             print("child", [t.name for t in threading.enumerate()], sockets(), flush=True)
@@ -148,7 +148,8 @@ def test_a_forked_child_has_no_agent_and_may_attach_its_own(workers, version):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, method):
     script = workers.folder / "pool.py"
-    script.write_text(textwrap.dedent(f"""
+    script.write_text(
+        textwrap.dedent(f"""
         import multiprocessing, os, sys, warnings
         warnings.simplefilter("ignore", DeprecationWarning)
         import mpsbar
@@ -160,7 +161,8 @@ def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, meth
             with multiprocessing.get_context({method!r}).Pool(2) as pool:
                 print(pool.map(work, range(4)))
             print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{{os.getpid()}}.sock"])
-    """))
+    """)
+    )
     env = workers.env(PYTHONPATH=str(ROOT))
     done = subprocess.run(
         [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=120
@@ -195,7 +197,8 @@ def test_dataloader_workers_have_no_agent(workers):
         from torch.utils.data import DataLoader, TensorDataset
         if __name__ == "__main__":
             mpsbar.attach()
-            loader = DataLoader(TensorDataset(torch.ones(8, 2)), num_workers=2, persistent_workers=True)
+            data = TensorDataset(torch.ones(8, 2))
+            loader = DataLoader(data, num_workers=2, persistent_workers=True)
             print(sum(batch[0].sum().item() for batch in loader))
             print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{os.getpid()}.sock"])
             import time

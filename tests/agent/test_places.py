@@ -95,6 +95,6 @@ def test_a_path_the_kernel_cannot_hold_is_refused():
 
 def test_only_sockets_named_by_a_pid_are_listed(monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path))
-    for name in ("12.sock", "7.sock", "0.sock", "-3.sock", "a.sock", "12.sock.bak", "9" * 11 + ".sock"):
-        (tmp_path / name).touch()
+    for name in ("12", "7", "0", "-3", "a", "12.sock.bak", "9" * 11, "٣"):
+        (tmp_path / f"{name}.sock").touch()
     assert [pid for pid, _ in places.list_sockets()] == [7, 12]

@@ -14,6 +14,7 @@ class _Seen:
     """What never changes back once it was seen in this process."""
 
     in_use = False
+    inherited = False  # initialised by the process we were forked from
     lazy_check = True  # torch >= 2.13 can tell without touching Metal
 
 
@@ -21,7 +22,7 @@ def state(gpu_client: Optional[bool]) -> Optional[str]:
     torch = loaded("torch")
     if torch is None or not getattr(torch._C, "_has_mps", False):
         return None
-    if getattr(torch._C, "_mps_is_in_bad_fork", bool)():
+    if _Seen.inherited or getattr(torch._C, "_mps_is_in_bad_fork", bool)():
         return NOT_INITIALISED  # a forked child has its parent's memory, but not its device
     if _Seen.in_use:
         return IN_USE
@@ -63,6 +64,13 @@ def release() -> None:
     torch = loaded("torch")
     assert torch is not None
     torch.mps.empty_cache()
+
+
+def after_fork() -> None:
+    """In the child. torch's own flag is set only if someone had asked is_available()."""
+    torch = loaded("torch")
+    if torch is not None and getattr(torch._C, "_has_mps", False):
+        _Seen.inherited = _Seen.in_use or bool(_is_initialised(torch))
 
 
 def _is_initialised(torch: Any) -> Optional[bool]:
