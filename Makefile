@@ -3,7 +3,7 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 
-.PHONY: setup check-python test lint types bench run clean
+.PHONY: help setup check-python test lint types bench run clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -31,7 +31,11 @@ setup: check-python
 	@(cd / && "$(CURDIR)/$(PY)" -c 'import mpsbar') 2>/dev/null || { echo "mpsbar: the editable install in .venv is not found by Python. On macOS its .pth file may carry the hidden flag: chflags -R nohidden .venv; else: make clean setup"; exit 1; }
 	@$(PY) -m softmps build --if-possible
 
-.PHONY: install
+.PHONY: install wanted
+# What the stamp must hold for nothing to be installed.
+wanted:
+	@echo "$(WANT)"
+
 install:
 	@echo "mpsbar: setting up .venv (torch, a few hundred MB: some minutes the first time)"
 	@rm -f $(VENV)/ready

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import softmps
 
 from mpsbar.agent import protocol
@@ -77,6 +78,15 @@ class Worker:
     def ask(self, method: str, **params: Any) -> Any:
         with self.connect() as client:
             return client.ask(method, **params)
+
+    def freeze(self) -> None:
+        """Stopped in its tracks: no thread of it can answer until `thaw`."""
+        self.process.send_signal(signal.SIGSTOP)
+        process = psutil.Process(self.pid)
+        wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop")
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     def end(self, number: int = signal.SIGKILL) -> str:
         """Stop it and return what it wrote to stderr."""

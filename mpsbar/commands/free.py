@@ -13,7 +13,12 @@ from mpsbar.views import wording
 
 def run(options: argparse.Namespace) -> int:
     if options.all == bool(options.pids):
-        options.refuse("name the pids of workers, or --all" if not options.pids else "PID or --all")
+        text = (
+            "either PIDs or --all, not both"
+            if options.all
+            else "name the pids of workers, or --all"
+        )
+        options.refuse(text)
     pids = _connected() if options.all else list(dict.fromkeys(options.pids))
     with ThreadPoolExecutor(max_workers=16) as pool:
         outcomes = list(pool.map(lambda pid: free_worker(pid, seconds=options.timeout), pids))

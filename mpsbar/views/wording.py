@@ -55,7 +55,7 @@ def device(worker: Worker) -> str:
     names = [backend.name for backend in worker.in_use]
     if len(names) > 1 and "cpu" in names:
         names.remove("cpu")  # every torch has it; worth a word only when it is all there is
-    return "+".join(names) or _("nothing yet")
+    return "+".join(names) or "–"
 
 
 def state(worker: Worker) -> str:

@@ -1,6 +1,5 @@
 """One Free from the monitor's side: every ending is an outcome, none is an exception."""
 
-import signal
 import socket
 
 import pytest
@@ -38,9 +37,9 @@ def test_the_dead(workers):
 
 def test_the_silent(workers):
     worker = workers.start(IDLE)
-    worker.process.send_signal(signal.SIGSTOP)
+    worker.freeze()
     outcome = free_worker(worker.pid, seconds=0.3)
-    worker.process.send_signal(signal.SIGCONT)
+    worker.thaw()
     assert (outcome.state, outcome.seconds) == ("silent", 0.3)
 
 

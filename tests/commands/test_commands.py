@@ -1,0 +1,184 @@
+"""The command line as a person uses it: output, exit codes, one clear line for each mistake."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from worker_kit import ATTACH, NO_MPS, PATIENCE, ROOT, wait_for
+
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+MLX = (
+    "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
+    + ATTACH
+    + IDLE
+)
+
+
+@pytest.fixture
+def mpsbar(workers):
+    def run(*arguments, **extra):
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", *arguments],
+            env=workers.env(**extra), capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        )  # fmt: skip
+
+    return run
+
+
+def test_status_of_nobody(mpsbar):
+    done = mpsbar("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "No PyTorch process is connected. In your script: import mpsbar; mpsbar.attach()\n"
+    )
+    assert mpsbar().stdout == done.stdout
+
+
+def test_status_and_free_of_a_real_worker(mpsbar, workers):
+    pytest.importorskip("mlx.core")
+    worker = workers.start(MLX)
+    lines = mpsbar("status").stdout.splitlines()
+    assert lines[0].split() == [
+        "PID",
+        "NAME",
+        "DEVICE",
+        "HELD",
+        "ALLOCATED",
+        "CACHED",
+        "PEAK",
+        "NOTE",
+    ]
+    assert lines[1].split()[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
+    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (told["pid"], told["device"], told["cached"] >> 20) == (worker.pid, "mlx", 32)
+    done = mpsbar("free", str(worker.pid))
+    assert done.returncode == 0
+    assert re.fullmatch(rf"{worker.pid} worker0.py: freed 32.0 MB in .* m?s\n", done.stdout)
+    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (told["cached"], told["held"]) == (0, 0)
+
+
+def test_free_all(mpsbar, workers):
+    started = [workers.start(ATTACH + IDLE) for _ in range(3)]
+    done = mpsbar("free", "--all", "--json")
+    outcomes = json.loads(done.stdout)["freed"]
+    assert (done.returncode, {o["pid"] for o in outcomes}) == (0, {w.pid for w in started})
+    assert {(o["state"], o["freed"]) for o in outcomes} == {("done", 0)}
+    for worker in started:
+        worker.end()
+    assert mpsbar("free", "--all").stdout == "No PyTorch process is connected\n"
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
+    worker = workers.start_mps(
+        "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
+        + "threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(10**6)]).start()\n" + IDLE
+    )  # fmt: skip
+    done = mpsbar("free", str(worker.pid))
+    assert done.returncode == 1
+    assert "busy: another thread is computing (Thread-" in done.stdout
+
+
+def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
+    frozen, live = workers.start(ATTACH + IDLE), workers.start(ATTACH + IDLE)
+    frozen.freeze()
+    status = json.loads(mpsbar("status", "--json").stdout)
+    assert {w["pid"]: w["state"] for w in status["workers"]} == {
+        frozen.pid: "busy",
+        live.pid: "live",
+    }
+    done = mpsbar("free", str(frozen.pid), str(live.pid), "--timeout", "0.5")
+    frozen.thaw()
+    assert done.returncode == 1
+    assert "no answer within 500 ms" in done.stdout
+    assert f"{live.pid} worker1.py: freed 0 B" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["free"], "mpsbar free: name the pids of workers, or --all (see mpsbar free --help)"),
+        (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
+        (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
+        (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
+        (["free", "9" * 99], f"mpsbar free: argument PID: not a process id: '{'9' * 99}' (see mpsbar free --help)"),
+        (
+            ["free", "7", "--timeout", "nan"],
+            "mpsbar free: argument --timeout: not a number of seconds between 0 and 3600: 'nan'"
+            " (see mpsbar free --help)",
+        ),
+        (["wat"], "mpsbar: argument VERB: invalid choice: 'wat' (choose from"),
+        (["status", "--nope"], "mpsbar: unrecognized arguments: --nope (see mpsbar --help)"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_one_clear_line_and_exit_2(mpsbar, arguments, line):
+    done = mpsbar(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", [[], ["status"], ["free"], ["demo"]])
+def test_help_is_there_for_every_verb(mpsbar, verb):
+    done = mpsbar(*verb, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: mpsbar")
+
+
+def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import mpsbar.monitor as m\n"
+        "def tick(self): raise ValueError('planted')\n"
+        "m.Monitor.tick = tick\n"
+    )
+    done = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "mpsbar: internal error: ValueError: planted (MPSBAR_DEBUG=1 shows where)\n"
+    )
+    shown = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}", MPSBAR_DEBUG="1")
+    assert "Traceback" in shown.stderr
+
+
+def test_a_reader_that_goes_away_is_no_tragedy(workers):
+    command = f"{sys.executable} -m mpsbar status --json | true"
+    done = subprocess.run(
+        command, shell=True, env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stderr == ""
+
+
+def test_the_monitor_never_imports_torch_or_mlx(workers):
+    code = (
+        "import sys\nfrom mpsbar.commands.parser import run\n"
+        "run(['status']); run(['free', '--all'])\n"
+        "import mpsbar.commands.demo\n"
+        "print([m for m in ('torch', 'mlx', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.endswith("[]\n"), done.stderr
+
+
+def test_the_demo_without_a_terminal_frees_real_bytes_and_ends(mpsbar, workers):
+    done = mpsbar("demo")
+    assert done.returncode == 0, done.stderr
+    menus = done.stdout.split("⬢ ")[1:]
+    assert len(menus) == 2
+    expected = ["torch_worker.py"]
+    expected += ["software_mps_worker.py"] if NO_MPS is None else []
+    for name in expected:
+        assert name in menus[0]
+    freed = re.search(r"^freed ([\d.]+) ([kMG])B in ", done.stdout, re.MULTILINE)
+    assert freed is not None
+    assert float(freed[1]) > 0
+    assert "(cached" in menus[0]
+    assert "freed" in menus[1]
+    assert list(workers.run_dir.iterdir()) == [] or wait_for(
+        lambda: not mpsbar("status").stdout.startswith(" PID"), "end of the workers"
+    )

@@ -1,0 +1,151 @@
+"""What users see, as literals: sizes, sentences, the whole menu, the table, the JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpsbar.model.action import Free, Freed
+from mpsbar.model.snapshot import Backend, Snapshot, Worker
+from mpsbar.views import wording
+from mpsbar.views.menu import build_menu
+from mpsbar.views.status import build_status, render_status
+
+GB, MB = 1 << 30, 1 << 20
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def golden(name):
+    return (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def worker(pid, name, *backends, state="live", age=0.0, **fields):
+    return Worker(pid, name, state, age, backends=backends, **fields)
+
+
+MPS = Backend(
+    "mps", "torch", "in use", int(2.4 * GB), int(5.5 * GB), int(6.2 * GB), 5 * GB, 27 * GB
+)
+OLD = Backend("mps", "torch", "in use", 1 * GB, None, int(1.4 * GB))
+MLX = Backend("mlx", "mlx", "in use", 64 * MB, 256 * MB, None, 300 * MB)
+CPU = Backend("cpu", "torch", "in use")
+UNKNOWN_MPS = Backend("mps", "torch", "not known")
+
+SCENE = Snapshot(
+    1700000000.0,
+    (
+        worker(4711, "train.py", MPS, CPU, frameworks={"torch": "2.13.0"}),
+        worker(4712, "notebook kernel", OLD, CPU, state="busy", age=3.2),
+        worker(4713, "serve.py", MLX),
+        worker(4714, "serve.py", CPU),
+        worker(4715, "a_very_long_name_of_an_experiment_number_17.py", UNKNOWN_MPS, CPU),
+        worker(4716, "process 4716", state="busy", age=None),
+        worker(4717, "prepare.py"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "?"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1 << 20, "1.0 MB"),
+        (int(99.94 * MB), "99.9 MB"), (int(99.96 * MB), "100 MB"), (1023 * MB, "1.0 GB"),
+        (36 * GB, "36.0 GB"), (512 * GB, "512 GB"), (2 << 40, "2.0 TB"), (2**62, "4194304 TB"),
+    ],
+)  # fmt: skip
+def test_sizes(count, text):
+    assert wording.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "?"), (0.0004, "0 ms"), (0.04, "40 ms"), (0.9996, "1.0 s"), (9.96, "10 s"),
+     (119, "119 s"), (180, "3 min"), (7200, "2 h")],
+)  # fmt: skip
+def test_durations(seconds, text):
+    assert wording.duration(seconds) == text
+
+
+def test_long_names_are_cut_in_the_middle():
+    assert wording.shorten("short", 9) == "short"
+    assert wording.shorten("abcdefghijklmnop", 9) == "abcd…mnop"
+    assert wording.shorten("abcdefghijklmnop", 10) == "abcde…mnop"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Freed(1, "a", "done", int(3.1 * GB), 0.04), "freed 3.1 GB in 40 ms"),
+        (Freed(1, "a", "done", 0, 0.001, pinned=0), "freed 0 B in 1 ms"),
+        (
+            Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
+            "freed 2.0 GB in 40 ms; 1.5 GB still pinned by live tensors",
+        ),
+        (
+            Freed(1, "a", "busy", 0, 5.0, reason="thread_computing", where="T-1, app.py:3 in f"),
+            "busy: another thread is computing (T-1, app.py:3 in f); not freed, try again",
+        ),
+        (
+            Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
+            "busy: the main thread is computing (train.py:42 in step); not freed, try again",
+        ),
+        (
+            Freed(1, "a", "busy", reason="of a newer agent"),
+            "busy: no moment was found at which it is safe; not freed, try again",
+        ),
+        (Freed(1, "a", "gone"), "no connected worker with this pid (mpsbar status lists them)"),
+        (
+            Freed(1, "a", "silent", seconds=30.0),
+            "no answer within 30 s; it may still free later",
+        ),
+        (Freed(1, "a", "refused", error="no way"), "could not connect: no way"),
+        (Freed(1, "a", "failed", error="it broke"), "failed: it broke"),
+    ],
+)
+def test_every_ending_of_a_free_has_its_sentence(outcome, text):
+    assert wording.freed(outcome) == text
+
+
+def test_the_whole_menu():
+    outcomes = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04)}
+    assert str(build_menu(SCENE, outcomes)) + "\n" == golden("menu.txt")
+
+
+def test_the_menu_of_nobody():
+    assert str(build_menu(Snapshot(0.0))) == "⬢\n No PyTorch process is connected"
+
+
+def test_a_row_carries_its_action_and_keeps_its_key():
+    menu = build_menu(SCENE)
+    rows = {row.key: row for row in menu.rows}
+    assert rows["free-all"].actions == tuple(Free(pid) for pid in range(4711, 4718))
+    (free,) = rows["worker-4711"].children
+    assert (free.key, free.text, free.actions) == ("free-4711", "Free Cache", (Free(4711),))
+    assert free.tooltip == "Pauses the process briefly; its next steps may be slower."
+
+
+def test_the_status_table():
+    assert render_status(SCENE) + "\n" == golden("status.txt")
+
+
+def test_the_status_of_nobody_says_how_to_be_seen():
+    assert render_status(Snapshot(0.0)) == (
+        "No PyTorch process is connected. In your script: import mpsbar; mpsbar.attach()"
+    )
+
+
+def test_status_as_json_keeps_to_the_schema():
+    status = json.loads(json.dumps(build_status(SCENE)))
+    assert (status["schema"], status["time"], len(status["workers"])) == (1, 1700000000.0, 7)
+    train = status["workers"][0]
+    backends = train.pop("backends")
+    assert train == {
+        "pid": 4711, "name": "train.py", "command": [], "python": None, "python_version": None,
+        "framework": "torch", "framework_version": "2.13.0", "device": "mps", "state": "live",
+        "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
+        "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
+        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
+    }  # fmt: skip
+    assert [backend["name"] for backend in backends] == ["mps", "cpu"]
+    unknown = status["workers"][5]
+    assert unknown["held"] is unknown["allocated"] is unknown["age_s"] is None
