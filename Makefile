@@ -2,6 +2,7 @@
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
+export PYTHON TORCH
 
 .PHONY: help setup check-python test lint types bench run clean
 .DEFAULT_GOAL := help
@@ -60,7 +61,7 @@ run: setup
 	@$(PY) -m mpsbar demo
 
 bench: setup
-	@$(PY) -m bench $(ARGS)
+	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,6 +15,15 @@ INTERNAL_ERROR = -32603
 Message = dict[str, Any]
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+# Made once: json.dumps and json.loads make one for each call with such options.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 class ProtocolError(Exception):
     """What the other end sent is not a message; `code` is JSON-RPC's."""
 
@@ -31,7 +40,7 @@ class LineTooLong(ProtocolError):
 
 
 def encode(message: Message) -> bytes:
-    line = json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    line = _ENCODER.encode(message).encode() + b"\n"
     if len(line) > MAX_LINE:
         raise LineTooLong
     return line
@@ -55,7 +64,7 @@ def error(number: Any, code: int, text: str) -> bytes:
 def decode(line: bytes) -> Message:
     """One JSON object; anything else is a ProtocolError."""
     try:
-        message = json.loads(line, parse_constant=_refuse_constant)
+        message = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as problem:
         raise ProtocolError(PARSE_ERROR, f"not JSON: {str(problem)[:100]}") from None
     if not isinstance(message, dict):
@@ -86,5 +95,3 @@ def split_lines(buffer: bytearray) -> "list[bytes]":
     return lines
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

@@ -2,14 +2,12 @@
 
 import gc
 import os
-import signal
 import sys
 import time
-from types import CodeType
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_KNOWN, every
-from .turn import Turn
+from .turn import Turn, raised_by_signal
 
 Report = dict[str, Any]
 
@@ -79,7 +77,7 @@ def collect_on_main() -> None:
     interrupts: list[BaseException] = []
 
     def keep(unraisable: Any) -> None:
-        if os.getpid() == here and _is_interrupt(unraisable.exc_value):
+        if os.getpid() == here and raised_by_signal(unraisable.exc_value):
             interrupts.append(unraisable.exc_value)
         else:
             usual(unraisable)
@@ -92,31 +90,6 @@ def collect_on_main() -> None:
             sys.unraisablehook = usual
     if interrupts:
         raise interrupts[0]
-
-
-def _is_interrupt(error: Optional[BaseException]) -> bool:
-    """Whether a signal's handler raised it."""
-    if isinstance(error, KeyboardInterrupt):
-        return True
-    handlers = _handler_codes()
-    trace = error.__traceback__ if error is not None else None
-    while trace is not None:
-        if trace.tb_frame.f_code in handlers:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _handler_codes() -> "set[CodeType]":
-    found = set()
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        handler = getattr(handler, "func", handler)  # of a functools.partial
-        for target in (handler, vars(type(handler)).get("__call__")):
-            code = getattr(target, "__code__", None)  # a method has it too
-            if isinstance(code, CodeType):
-                found.add(code)
-    return found
 
 
 def _release_here(backend: Any) -> Report:

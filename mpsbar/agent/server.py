@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from . import answers, peer, places, protocol
+from . import answers, held, peer, places, protocol
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -17,8 +17,6 @@ CHECK_SECONDS = 30.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
 MOST_UNREAD = 4 * protocol.MAX_LINE
-# The host may have given SIGPIPE its deadly default back.
-_SEND_FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
 _SO_NOSIGPIPE = 0x1022
 
 
@@ -51,6 +49,7 @@ class Agent:
         self._wake_read, self._wake_write = os.pipe()
         self._connections: dict[int, Connection] = {}
         self._jobs: list[Job] = []
+        self._buffer = held.Buffer()
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._listening_again = 0.0
@@ -151,7 +150,7 @@ class Agent:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = connection.link.recv(protocol.MAX_LINE)
+            data = self._buffer.receive(connection.link.fileno())
         except (BlockingIOError, InterruptedError):
             return
         if not data:
@@ -185,8 +184,7 @@ class Agent:
     def _send(self, connection: Connection) -> None:
         if connection.unread:
             try:
-                sent = connection.link.send(connection.unread, _SEND_FLAGS)
-                del connection.unread[:sent]
+                del connection.unread[: held.send(connection.link.fileno(), connection.unread)]
             except (BlockingIOError, InterruptedError):
                 pass
         if len(connection.unread) > MOST_UNREAD:

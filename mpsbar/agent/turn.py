@@ -10,10 +10,11 @@ Never a signal, never a ctypes callback: an exception in one reaches the host as
 
 import ctypes
 import os
+import signal
 import sys
 import threading
 import time
-from types import FrameType, MethodType
+from types import CodeType, FrameType, MethodType
 from typing import Any, Callable, Optional
 
 from . import parked
@@ -220,16 +221,32 @@ class _Bell:
 
 def raised_by_us(error: BaseException) -> bool:
     """Whether our work raised it; what a signal handler raised meanwhile belongs to the host."""
-    if not isinstance(error, Exception):
-        return False
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    return isinstance(error, Exception) and not raised_by_signal(error)
+
+
+def raised_by_signal(error: Optional[BaseException]) -> bool:
+    """Whether a signal's handler raised it: one is on its traceback."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    handlers = _handler_codes()
+    trace = error.__traceback__ if error is not None else None
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
         trace = trace.tb_next
-    where = trace.tb_frame.f_code.co_filename if trace is not None else ""
-    torch = parked.torch_folder()
-    return where.startswith(
-        (_OUR_FOLDER, torch + "mps", torch + "_tensor.py", torch + "storage.py")
-    )
+    return False
+
+
+def _handler_codes() -> "set[CodeType]":
+    found = set()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        handler = getattr(handler, "func", handler)  # of a functools.partial
+        for target in (handler, vars(type(handler)).get("__call__")):
+            code = getattr(target, "__code__", None)  # a method has it too
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found
 
 
 def _ring_when_left(frame: FrameType) -> Any:
@@ -271,5 +288,4 @@ _bell = _Bell()
 _new_reference = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)(
     ("PyWeakref_NewRef", ctypes.pythonapi)
 )
-_OUR_FOLDER = os.path.dirname(os.path.abspath(__file__))
 os.register_at_fork(after_in_child=_after_fork)

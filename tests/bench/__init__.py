@@ -1,0 +1,1 @@
+"""The figures of the README, measured anew: `make bench`. Printed, never asserted."""
