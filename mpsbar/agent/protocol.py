@@ -93,5 +93,3 @@ def split_lines(buffer: bytearray) -> "list[bytes]":
     if len(buffer) > MAX_LINE or any(len(line) >= MAX_LINE for line in lines):
         raise LineTooLong
     return lines
-
-

@@ -60,6 +60,7 @@ def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[b
             env=os.environ | extra,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
         )
         for script, extra in plan.items()
     ]

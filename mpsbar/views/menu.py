@@ -61,7 +61,7 @@ def _worker(worker: Worker, is_double: bool, outcome: Freed | None) -> Row:
     name = f"{worker.name} {worker.pid}" if is_double else worker.name
     notes = [wording.state(worker), wording.cached(worker)]
     if outcome is not None:
-        notes.append(wording.freed(outcome))
+        notes.append(wording.freed_briefly(outcome))
     details = ", ".join(note for note in notes if note)
     text = f"{wording.shorten(name, NAME_WIDTH):{NAME_WIDTH}} {wording.device(worker):>8}"
     text += f" {wording.size(worker.held):>8}" + (f"  ({details})" if details else "")

@@ -101,10 +101,17 @@ def freed(outcome: Freed) -> str:
     }[outcome.state]
 
 
-def _freed_done(outcome: Freed) -> str:
-    words = _("freed {size} in {time}").format(
+def freed_briefly(outcome: Freed) -> str:
+    """For a row that shows what is still cached anyway."""
+    if outcome.state != "done":
+        return freed(outcome)
+    return _("freed {size} in {time}").format(
         size=size(outcome.freed), time=duration(outcome.seconds)
     )
+
+
+def _freed_done(outcome: Freed) -> str:
+    words = freed_briefly(outcome)
     if outcome.pinned:
         words += _("; {size} still pinned by live tensors").format(size=size(outcome.pinned))
     return words

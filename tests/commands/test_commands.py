@@ -1,13 +1,17 @@
 """The command line as a person uses it: output, exit codes, one clear line for each mistake."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
 
 import pytest
 from worker_kit import ATTACH, NO_MPS, PATIENCE, ROOT, wait_for
+
+from mpsbar.commands.demo import plan_workers
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 MLX = (
@@ -163,6 +167,26 @@ def test_the_monitor_never_imports_torch_or_mlx(workers):
         [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
     )
     assert done.stdout.endswith("[]\n"), done.stderr
+
+
+def test_the_demo_on_a_terminal_stays_until_ctrl_c(workers):
+    if not plan_workers():
+        pytest.skip("neither torch nor MLX is here")
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", "demo"], workers.env())
+    shown = b""
+    while shown.count(b"Live until Ctrl-C") < 2:  # the second is drawn by the live loop
+        shown += os.read(terminal, 65536)
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):  # a terminal whose program has ended
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Traceback" not in shown
+    assert b"freed" in shown
+    os.close(terminal)
 
 
 def test_the_demo_without_a_terminal_frees_real_bytes_and_ends(mpsbar, workers):

@@ -107,7 +107,7 @@ def test_every_ending_of_a_free_has_its_sentence(outcome, text):
 
 
 def test_the_whole_menu():
-    outcomes = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04)}
+    outcomes = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
     assert str(build_menu(SCENE, outcomes)) + "\n" == golden("menu.txt")
 
 
