@@ -56,7 +56,7 @@ def test_garbage_is_answered_once_and_dropped(worker, garbage):
 
 def test_an_endless_line_is_dropped(worker):
     with worker.connect() as client:
-        with pytest.raises(OSError):  # noqa: PT011 - reset or broken pipe, as the kernel likes
+        with pytest.raises(OSError):  # reset or broken pipe, as the kernel likes
             for _ in range(100):
                 client.socket.sendall(b"x" * 65536)
     assert worker.ask("hello")["pid"] == worker.pid

@@ -1,0 +1,78 @@
+"""The switches: environment variables, read once and checked with a clear message."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+DEFAULTS = {
+    "SOFTMPS_STRICT": "1",
+    "SOFTMPS_TORCH": "",
+    "SOFTMPS_MEMORY": "4GiB",
+    "SOFTMPS_HEAPS": "1",
+    "SOFTMPS_GRAPHS": "64KiB",
+    "SOFTMPS_QUEUE": "0",
+    "SOFTMPS_FLOAT64": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the device of this process behaves."""
+
+    strict: int
+    torch: str | None  # the version to behave as; None: the real one
+    memory: int
+    heaps: bool
+    graph_bytes: int
+    queue: bool
+    float64: bool
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """The switches as the environment sets them; ValueError names the variable at fault."""
+    if environ.get("SOFTMPS", "1") not in ("", "0", "1"):
+        raise ValueError(f"SOFTMPS must be 0 or 1, not {environ['SOFTMPS']!r}")
+    text = {name: environ.get(name) or default for name, default in DEFAULTS.items()}
+    return Settings(
+        strict=int(_one_of("SOFTMPS_STRICT", text, "0", "1", "2")),
+        torch=_version(text["SOFTMPS_TORCH"]),
+        memory=_size("SOFTMPS_MEMORY", text, at_least=64 << 20),
+        heaps=_one_of("SOFTMPS_HEAPS", text, "0", "1") == "1",
+        graph_bytes=_size("SOFTMPS_GRAPHS", text, at_least=0),
+        queue=_one_of("SOFTMPS_QUEUE", text, "0", "1") == "1",
+        float64=_one_of("SOFTMPS_FLOAT64", text, "0", "1") == "1",
+    )
+
+
+def version_number(version: str) -> int:
+    """`2.13.0+cpu` -> 213: major and minor as one number that compares rightly."""
+    major, minor = version.split(".")[:2]
+    return int(major) * 100 + int(minor)
+
+
+def _one_of(name: str, text: Mapping[str, str], *allowed: str) -> str:
+    if text[name] not in allowed:
+        raise ValueError(
+            f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}, not {text[name]!r}"
+        )
+    return text[name]
+
+
+def _size(name: str, text: Mapping[str, str], *, at_least: int) -> int:
+    match = re.fullmatch(r"(\d+) ?(|KiB|MiB|GiB)", text[name])
+    size = int(match[1]) * UNITS[match[2]] if match else -1
+    if size < at_least:
+        bound = f", at least {at_least} bytes" if at_least else ""
+        raise ValueError(
+            f"{name} must be a size such as 1048576, 512MiB or 4GiB{bound}, not {text[name]!r}"
+        )
+    return size
+
+
+def _version(text: str) -> str | None:
+    if not text:
+        return None
+    if not re.fullmatch(r"2\.\d{1,2}(\.\d+)?", text):
+        raise ValueError(f"SOFTMPS_TORCH must be a torch version such as 2.4 or 2.13, not {text!r}")
+    return text if text.count(".") == 2 else f"{text}.0"
