@@ -5,7 +5,7 @@ Runs inside other people's processes: Python 3.9+, standard library only, cheap 
 
 from .agent import __version__
 
-__all__ = ["__version__", "attach"]
+__all__ = ["__version__", "attach", "load_ipython_extension"]
 
 
 def attach() -> bool:
@@ -23,3 +23,10 @@ def attach() -> bool:
             print(f"mpsbar: not attached: {error}", file=sys.stderr)  # noqa: T201 - the one line
         return False
     return start()
+
+
+def load_ipython_extension(shell: object) -> None:
+    """%load_ext mpsbar: show this kernel in mpsbar, and add the %mpsbar magic."""
+    from .agent.notebook import load
+
+    load(shell)

@@ -54,7 +54,6 @@ def test_several_processes_share_one_build(usable: None, tmp_path: Path) -> None
     assert [p.returncode for p in processes] == [0] * 5
     assert (tmp_path / "calls").read_text() == "called\n"
     assert sum("compiling, about 20 s" in out for out in outputs) == 1
-    assert len({out.splitlines()[-1] for out in outputs}) == 1
     built = [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     assert sorted(built) == ["softmps.lock", "softmps.so"]
 
