@@ -90,14 +90,21 @@ class Worker:
 
     def end(self, number: int = signal.SIGKILL) -> str:
         """Stop it and return what it wrote to stderr."""
+        family = self._descendants() if number == signal.SIGKILL else []
         if self.process.poll() is None:
             self.process.send_signal(number)
-        if number == signal.SIGKILL:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+        for child in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
         out, err = self.process.communicate(timeout=PATIENCE)
         self.lines += out.decode(errors="replace").splitlines()
         return (err or b"").decode(errors="replace")
+
+    def _descendants(self) -> list[psutil.Process]:
+        """Also those that made sessions of their own, as torchrun's ranks do."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
 
     def __enter__(self) -> Any:
         return self

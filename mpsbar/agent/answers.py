@@ -32,6 +32,7 @@ def introduce() -> Message:
         "python": ".".join(map(str, sys.version_info[:3])),
         "argv": [argument[:300] for argument in getattr(sys, "orig_argv", sys.argv)[:20]],
         "frameworks": _versions(),
+        "notebook": _notebook(),
     }
 
 
@@ -55,6 +56,14 @@ def _versions() -> "dict[str, str]":
         if version is not None:
             found[framework] = str(version)[:40]
     return found
+
+
+def _notebook() -> Optional[str]:
+    if "ipykernel.kernelapp" not in sys.modules:
+        return None
+    from .notebook import find_name
+
+    return find_name()
 
 
 def _seconds(params: Message, usual: float) -> float:

@@ -4,23 +4,24 @@ import atexit
 import os
 import sys
 import threading
-from typing import Optional
+from typing import Any, Optional
 
-from .backends import mps
+from .backends import loaded, mps
 from .server import Agent
 
 _agent: Optional[Agent] = None
 _attaching = threading.Lock()
 _hooked = False
+_by_hook = False
 
 
-def attach() -> bool:
+def attach(quiet: bool = False) -> bool:
     """Start the agent of this process, if there is none. Never raises, prints one line at most."""
     global _agent
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         return False
     with _attaching:
-        if _agent is not None and _agent.is_alive():
+        if is_attached() or _namesake_is_attached():
             return True
         try:
             _check_interpreter()
@@ -29,9 +30,30 @@ def attach() -> bool:
             _agent = agent
             _hook()
         except Exception as error:  # noqa: BLE001 - the host must not notice
-            _complain(error)
+            if not quiet:
+                _complain(error)
             return False
     return True
+
+
+def attach_by_hook(quiet: bool) -> bool:
+    """The same for a process whose code did not ask: its forked children attach by themselves."""
+    global _by_hook
+    _by_hook = True
+    return attach(quiet)
+
+
+def is_attached() -> bool:
+    return _agent is not None and _agent.is_alive()
+
+
+def _namesake_is_attached() -> bool:
+    """Whether the agent runs under its other name: copied by `mpsbar enable`, or mpsbar's own."""
+    for name in ("mpsbar.agent.life", "mpsbar_agent.life"):
+        other = sys.modules.get(name)
+        if name != __name__ and other is not None and other.is_attached():
+            return True
+    return False
 
 
 def _check_interpreter() -> None:
@@ -65,6 +87,24 @@ def _after_fork() -> None:
             mps.after_fork()
         except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
             pass
+    if _by_hook:
+        _attach_at_first_use()
+
+
+def _attach_at_first_use() -> None:
+    """In a forked child (gunicorn --preload): torch is imported already, so wait for a model call.
+
+    Not at once: most children never compute, and a thread makes their own forks warn (3.12).
+    """
+    nn = loaded("torch.nn.modules.module")
+    if nn is None:
+        return
+
+    def first_use(*_: Any) -> None:
+        handle.remove()
+        attach(quiet=True)
+
+    handle = nn.register_module_forward_pre_hook(first_use)
 
 
 def _complain(error: Exception) -> None:

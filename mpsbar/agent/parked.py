@@ -35,11 +35,13 @@ _WAITS = (
     ("concurrent.futures.thread", "_worker"),  # an idle pool: its SimpleQueue.get has no frame
     ("ipykernel.heartbeat", "Heartbeat.run"),
     ("ipykernel.parentpoller", "ParentPollerUnix.run"),
+    ("zmq.sugar", "device"),  # the heartbeat's, with a newer pyzmq
     ("zmq.sugar.poll", "Poller.poll"),
     ("zmq.sugar.socket", "Socket.poll"),
     ("_pyrepl.unix_console", "UnixConsole.wait"),  # 3.13's prompt
     ("_pyrepl.unix_console", "UnixConsole._UnixConsole__read"),
     ("_pyrepl.unix_console", "UnixConsole.get_event"),
+    ("_pyrepl.main", "interactive_console"),  # 3.13 on a poor terminal: the classic prompt, in C
 )
 
 # While the switch interval is this long, a thread that wants the GIL cannot take it from us.
@@ -118,6 +120,23 @@ def check_unchanged(proven: Frames, skip: "set[int]") -> None:
         raise Computing("thread_computing", "a thread woke up")
 
 
+def current_frames() -> Frames:
+    """sys._current_frames(), with no collection in its midst.
+
+    It holds the lock of the list of threads. Up to 3.11 an allocation in it can start a collection,
+    and a finalizer there that lets go of the GIL dead-locks with whoever wants that lock.
+    """
+    if sys.version_info >= (3, 12) or not gc.isenabled():
+        return sys._current_frames()
+    _Held.gc = True
+    try:
+        gc.disable()
+        return sys._current_frames()
+    finally:
+        gc.enable()
+        _Held.gc = False
+
+
 def at_classic_prompt(main_frame: Optional[FrameType]) -> bool:
     """Python's own prompt up to 3.12, or without a capable terminal: main runs no frame at all."""
     return main_frame is None and hasattr(sys, "ps1")
@@ -175,7 +194,7 @@ def restore() -> None:
 
 
 def _frames_without(skip: "set[int]") -> Frames:
-    frames = sys._current_frames()
+    frames = current_frames()
     for ident in skip:
         frames.pop(ident, None)
     return frames

@@ -67,7 +67,7 @@ class Turn:
             self._withdraw()
         elif now >= self._not_before:
             self._not_before = now + _RETRY_SECONDS
-            self._ring(sys._current_frames().get(self._main), now)
+            self._ring(parked.current_frames().get(self._main), now)
         return self.finished or self.withdrawn
 
     def clean_up(self) -> None:
@@ -112,7 +112,7 @@ class Turn:
     def _notice_loss(self) -> None:
         """Two exceptions of the host in a row can throw main out of our code, the claim held."""
         attempts = self._attempts
-        frame = sys._current_frames().get(self._main)
+        frame = parked.current_frames().get(self._main)
         while frame is not None and frame.f_code is not Turn.ring_on_main.__code__:
             frame = frame.f_back
         same = attempts == self._attempts and self._claim.locked()
@@ -122,7 +122,7 @@ class Turn:
     def _withdraw(self) -> None:
         if self._claim.acquire(blocking=False):
             if self.refused is None or self.refused.code != "thread_computing":
-                where = parked.place(sys._current_frames().get(self._main))
+                where = parked.place(parked.current_frames().get(self._main))
                 self.refused = parked.Computing("main_computing", where)
             self.withdrawn = True
 

@@ -14,9 +14,10 @@ def parse_worker(pid: int, hello: Any, stats: Any, state: WorkerState, age: floa
     command = tuple(map(parse_text, argv[:20])) if isinstance(argv, list) else ()
     frameworks = _object(stats.get("frameworks") or hello.get("frameworks"))
     methods = hello.get("methods")
+    notebook = _optional_text(hello.get("notebook"))
     return Worker(
         pid=pid,
-        name=name_process(command) if command else f"process {pid}",
+        name=name_process(command, notebook) if command else f"process {pid}",
         state=state,
         age=age,
         command=command,

@@ -46,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="mpsbar",
         description="Who holds my GPU memory, and can I get it back? For PyTorch and MLX.",
-        epilog="examples:\n  mpsbar status\n  mpsbar free --all\n  mpsbar demo",
+        epilog="examples:\n  mpsbar run python train.py\n  mpsbar status\n  mpsbar free --all",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
@@ -54,6 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _add_status(verbs)
     _add_free(verbs)
+    _add_run(verbs)
+    _add_enable(verbs)
     _add_demo(verbs)
     return parser
 
@@ -88,6 +90,45 @@ def _add_free(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         "--timeout", metavar="S", type=_seconds, default=30.0, help="seconds to wait (default: 30)"
     )
     free.set_defaults(refuse=free.error)
+
+
+def _add_run(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    run = verbs.add_parser(
+        "run",
+        help="run a command whose torch and MLX processes are seen",
+        description="Run a command; every Python process in it that imports torch or MLX is seen. "
+        "No code is changed, and the command is started as without mpsbar.",
+        epilog="examples:\n  mpsbar run python train.py --lr 0.1\n"
+        "  mpsbar run torchrun --nproc-per-node 2 train.py",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("command", metavar="CMD …", nargs=argparse.REMAINDER)
+    run.set_defaults(refuse=run.error)
+
+
+def _add_enable(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    enable = verbs.add_parser(
+        "enable",
+        help="have every torch and MLX process of an environment seen",
+        description="Have every process of an environment that imports torch or MLX seen, from its "
+        "next start on. Opt-in, for one environment; undone by mpsbar disable.",
+        epilog="examples:\n  mpsbar enable --python ~/venv/bin/python\n  mpsbar enable --jupyter\n"
+        "  mpsbar enable --list",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    disable = verbs.add_parser(
+        "disable",
+        help="undo mpsbar enable",
+        description="Take out of an environment what mpsbar enable put there.",
+        epilog="example:\n  mpsbar disable --python ~/venv/bin/python",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    choice = enable.add_mutually_exclusive_group()
+    choice.add_argument("--list", action="store_true", help="the enabled environments")
+    choices = {enable: choice, disable: disable.add_mutually_exclusive_group()}
+    for group in choices.values():
+        group.add_argument("--python", metavar="PATH", help="default: the active environment's")
+        group.add_argument("--jupyter", action="store_true", help="the IPython profile instead")
 
 
 def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:

@@ -2,12 +2,18 @@
 
 from pathlib import PurePath
 
+KERNEL = "notebook kernel"
 # Options of python that take the next argument.
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 
 
-def name_process(command: tuple[str, ...]) -> str:
-    """What the person started: train.py, a module, a prompt, a notebook kernel."""
+def name_process(command: tuple[str, ...], notebook: str | None = None) -> str:
+    """What the person started: train.py, a module, a prompt, a kernel and its notebook if known."""
+    name = _name_command(command)
+    return f"{KERNEL}: {notebook}" if notebook and name == KERNEL else name
+
+
+def _name_command(command: tuple[str, ...]) -> str:
     arguments = iter(command[1:])
     for argument in arguments:
         if argument in _WITH_VALUE:
@@ -22,11 +28,11 @@ def name_process(command: tuple[str, ...]) -> str:
 
 
 def _name_module(module: str) -> str:
-    return "notebook kernel" if module.startswith("ipykernel") else f"-m {module}"
+    return KERNEL if module.startswith("ipykernel") else f"-m {module}"
 
 
 def _name_script(path: str) -> str:
     if path == "-":
         return "python from a pipe"
     name = PurePath(path).name
-    return "notebook kernel" if name.startswith("ipykernel") else name
+    return KERNEL if name.startswith("ipykernel") else name

@@ -1,0 +1,257 @@
+"""In IPython and Jupyter: the %mpsbar magic, and the name of the notebook.
+
+The rest of the agent is imported where it is used: a hello comes here for the name alone.
+"""
+
+import os
+import sys
+import threading
+import time
+from typing import Any, Optional
+
+from .backends import IN_USE
+
+Report = dict[str, Any]
+
+USAGE = "use %mpsbar or %mpsbar free [--outputs]"
+_STEP_SECONDS = 0.001
+_UNDERSCORES = ("_", "__", "___")
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_COLUMNS = ("held", "allocated", "cached", "peak")
+_REASONS = {
+    "thread_computing": "another thread is computing",
+    "main_computing": "the main thread is computing",
+}
+
+
+def load(shell: Any) -> None:
+    """Show this process in mpsbar and give `shell` the %mpsbar magic. Never raises."""
+    try:
+        from .life import attach
+
+        attach()
+
+        def mpsbar(line: str) -> None:
+            """%mpsbar: what this kernel holds. %mpsbar free [--outputs]: give its cache back.
+
+            free also drops the last traceback, and with --outputs all of Out: what they hold
+            cannot be freed otherwise.
+            """
+            run_magic(shell, line)
+
+        shell.register_magic_function(mpsbar, "line", "mpsbar")
+    except Exception as error:  # noqa: BLE001 - a notebook must start without us
+        _complain(f"%mpsbar is not there: {error}")
+
+
+def unload(shell: Any) -> None:
+    """Take the magic away. The agent stays: others than the notebook may have attached it."""
+    try:
+        shell.magics_manager.magics["line"].pop("mpsbar", None)
+    except Exception as error:  # noqa: BLE001 - as above
+        _complain(f"%mpsbar is still there: {error}")
+
+
+def find_name() -> Optional[str]:
+    """The notebook's file name, without its folder, where this process is a kernel that knows it.
+
+    A child of a kernel inherits JPY_SESSION_NAME, but is no notebook.
+    """
+    kernel = _kernel()
+    if kernel is None:
+        return None
+    namespace = getattr(getattr(kernel, "shell", None), "user_ns", None) or {}
+    for path in (os.environ.get("JPY_SESSION_NAME"), namespace.get("__vsc_ipynb_file__")):
+        if type(path) is str and path.endswith(".ipynb"):
+            return os.path.basename(path)[:300]
+    return None
+
+
+def run_magic(shell: Any, line: str) -> None:
+    words = line.split()
+    if not words:
+        print(describe())  # noqa: T201 - a magic prints: it is its job
+    elif words in (["free"], ["free", "--outputs"]):
+        drop_errors(shell)
+        if "--outputs" in words:
+            drop_outputs(shell)
+        print(free())  # noqa: T201 - as above
+    else:
+        _complain(f"{' '.join(words)[:60]!r} is not known; {USAGE}")
+
+
+# ------------------------------------------------------------------- what it holds
+def describe() -> str:
+    """A row for each allocator of this process, under one head."""
+    from .answers import describe as read
+
+    backends = read({})["backends"]
+    if len(backends) > 1:
+        backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
+    if not backends:
+        return "no torch or MLX loaded yet"
+    rows = [["device", *_COLUMNS]] if any(map(_is_used, backends.values())) else []
+    rows += [[name, *_cells(backend)] for name, backend in backends.items()]
+    return _align(rows)
+
+
+def _cells(backend: Report) -> "list[str]":
+    if not _is_used(backend):
+        return [backend["state"]]  # not initialised, not known
+    allocated, peak = backend["allocated"], backend["peak"]
+    cached, bound = _cached(backend)
+    return [size(_held(backend)), size(allocated), bound + size(cached), size(peak)]
+
+
+def _is_used(backend: Report) -> bool:
+    return bool(backend["state"] == IN_USE)
+
+
+def _held(backend: Report) -> Optional[int]:
+    numbers = (backend[name] for name in ("driver", "reserved", "allocated"))
+    return next((number for number in numbers if number is not None), None)
+
+
+def _cached(backend: Report) -> "tuple[Optional[int], str]":
+    """What Free returns at most; before torch 2.13 only a bound is known."""
+    reserved, driver, allocated = backend["reserved"], backend["driver"], backend["allocated"]
+    whole = driver if reserved is None else reserved
+    if whole is None or allocated is None:
+        return None, ""
+    return max(0, whole - allocated), "≤ " if reserved is None else ""
+
+
+def _align(rows: "list[list[str]]") -> str:
+    widths = [
+        max(len(row[column]) for row in rows if len(row) > column)
+        for column in range(max(map(len, rows)))
+    ]
+    lines = []
+    for name, *cells in rows:
+        right = cells if len(cells) == 1 else map(str.rjust, cells, widths[1:])
+        lines.append("  ".join([name.ljust(widths[0]), *right]))
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------------- free
+def free() -> str:
+    """Free every cache from where the magic runs, and say how it ended."""
+    from .release import Free
+
+    job = Free(None)
+    try:
+        while (report := job.step()) is None:
+            time.sleep(_STEP_SECONDS)  # on main the pending call that frees comes in between
+    finally:
+        _clean_up()
+    return "\n".join([_how_it_ended(report), *_not_known(report)])
+
+
+def _clean_up() -> None:
+    """Ctrl-C may have come in the midst of it."""
+    from .parked import restore
+
+    restore()
+
+
+def _how_it_ended(report: Report) -> str:
+    if report["state"] == "busy":
+        return f"busy: {_why(report['reason'])}; not freed, try again"
+    errors = [each["error"] for each in report["backends"].values() if each.get("error")]
+    if errors:
+        return f"failed: {errors[0]}"
+    words = f"freed {size(report['freed'])} in {duration(report['seconds'])}"
+    pinned = _still_cached()
+    return f"{words}; {size(pinned)} still pinned by live tensors" if pinned else words
+
+
+def _why(reason: Report) -> str:
+    code = reason["code"]
+    if code == "main_computing" and threading.current_thread() is threading.main_thread():
+        code = ""  # that is this very magic
+    words = _REASONS.get(code)
+    if words is None:
+        return "no moment was found at which it is safe"
+    return f"{words} ({reason['where']})"
+
+
+def _still_cached() -> int:
+    from .answers import describe as read
+
+    found = [_cached(each) for each in read({})["backends"].values() if _is_used(each)]
+    return sum(cached or 0 for cached, bound in found if not bound)
+
+
+def _not_known(report: Report) -> "list[str]":
+    return [
+        f"{name}: not known whether this process uses it; free it from mpsbar"
+        for name in report["not_known"]
+    ]
+
+
+# --------------------------------------------------------- what notebooks hold by accident
+def drop_errors(shell: Any) -> None:
+    """Let go of the last failed cell: its traceback holds its frames, and they hold tensors."""
+    for name in ("last_traceback", "last_value", "last_type", "last_exc"):
+        if hasattr(sys, name):  # gone, not None: %debug and %tb look for the attribute
+            delattr(sys, name)
+    for path in (
+        ("InteractiveTB", "tb"),
+        ("InteractiveTB", "pdb"),  # after %debug; made anew when there is none
+        ("SyntaxTB", "last_syntax_error"),
+        ("last_execution_result", "error_in_exec"),
+    ):
+        holder = getattr(shell, path[0], None)
+        if getattr(holder, path[1], None) is not None:
+            setattr(holder, path[1], None)
+
+
+def drop_outputs(shell: Any) -> None:
+    """Empty Out and all that IPython made of it; a variable the user has assigned stays.
+
+    Not %reset out: it leaves the last three in user_ns_hidden, and takes a user's own _ along.
+    """
+    hook, seen, hidden = shell.displayhook, shell.user_ns, shell.user_ns_hidden
+    outputs = seen.get("_oh") or {}
+    for number, value in list(outputs.items()):
+        for namespace in (seen, hidden):
+            if namespace.get(f"_{number}") is value:
+                del namespace[f"_{number}"]
+    outputs.clear()
+    for name in _UNDERSCORES:
+        value = getattr(hook, name, "")
+        for namespace in (seen, hidden):
+            if namespace.get(name) is value:
+                namespace[name] = ""
+        setattr(hook, name, "")
+    if getattr(shell, "last_execution_result", None) is not None:
+        shell.last_execution_result.result = None
+
+
+# --------------------------------------------------- words, the same as in views/wording
+def size(count: Optional[int]) -> str:
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    digits = 1 if unit >= 2 and value < 99.95 else 0
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def _kernel() -> Optional[Any]:
+    """ipykernel's application, if this process is one."""
+    application = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
+    return getattr(application, "_instance", None)
+
+
+def _complain(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"mpsbar: {text}", file=sys.stderr)  # noqa: T201 - the one line

@@ -1,0 +1,91 @@
+"""mpsbar enable: have an environment's torch and MLX processes seen, without a change of code."""
+
+import argparse
+import os
+import shutil
+import sys
+
+from mpsbar.agent import __version__
+from mpsbar.client import enable as setup
+from mpsbar.client import jupyter, verify
+from mpsbar.client.environment import Environment, EnvironmentProblem, read_environment
+from mpsbar.storage.enabled import read_enabled, remember
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        if options.list:
+            return _list()
+        if options.jupyter:
+            return _enable_jupyter()
+        return _enable(choose_python(options.python))
+    except (EnvironmentProblem, jupyter.NotOurs) as problem:
+        print(f"mpsbar: {problem}", file=sys.stderr)
+        return 1
+
+
+def choose_python(given: str | None) -> str:
+    """The Python that was named, else that of the active environment, else our own."""
+    if given is not None:
+        found = shutil.which(os.path.expanduser(given))  # noqa: PTH111 - which takes text
+        if found is None:
+            raise EnvironmentProblem(f"there is no {given}, or it cannot be run")
+        return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the venv
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if prefix := os.environ.get(variable):
+            return os.path.join(prefix, "bin", "python")  # noqa: PTH118
+    return sys.executable
+
+
+def _enable(python: str) -> int:
+    environment = read_environment(python)
+    changed = setup.enable(environment)
+    remember(python)
+    if not changed:
+        print(f"{environment.prefix}: enabled already (agent {__version__})")
+        return 0
+    if verify.read_answer(environment, dict(os.environ)) is None:
+        print(
+            f"mpsbar: {environment.prefix} is enabled, but its agent did not answer; "
+            f"{python} -v shows what its site module does",
+            file=sys.stderr,
+        )
+        return 1
+    print(
+        f"{environment.prefix}: enabled, the agent {__version__} answered. "
+        "Processes that import torch or MLX are seen from their next start."
+    )
+    return 0
+
+
+def _enable_jupyter() -> int:
+    path = jupyter.enable()
+    print(f"{path}: every kernel and IPython shell that has mpsbar loads it from its next start")
+    return 0
+
+
+def _list() -> int:
+    """Each environment with its version; copies of an older mpsbar are refreshed."""
+    pythons = read_enabled()
+    if not pythons:
+        print("No environment is enabled. mpsbar enable --python PATH enables one.")
+    for python in pythons:
+        print(f"{python}  {_describe(python)}")
+    return 0
+
+
+def _describe(python: str) -> str:
+    try:
+        environment = read_environment(python)
+        return _refresh(environment)
+    except EnvironmentProblem as problem:
+        return f"unusable: {problem}"
+
+
+def _refresh(environment: Environment) -> str:
+    version = setup.read_version(environment.site)
+    if version is None:
+        return "not enabled any more"
+    if not setup.enable(environment):
+        return f"agent {version}"
+    return f"agent {__version__}, refreshed (was {version})"

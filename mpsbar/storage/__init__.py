@@ -1,0 +1,1 @@
+"""What we keep: every file mpsbar makes outside of a run directory."""

@@ -1,0 +1,17 @@
+"""Every file we ever make, in one place."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def data_folder() -> Path:
+    """$MPSBAR_DATA_DIR, for tests, else the platform's place."""
+    override = os.environ.get("MPSBAR_DATA_DIR")
+    return Path(override) if override else platformdirs.user_data_path("mpsbar", appauthor=False)
+
+
+def enabled_file() -> Path:
+    """The Pythons that `mpsbar enable` was asked for."""
+    return data_folder() / "enabled.json"
