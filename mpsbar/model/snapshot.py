@@ -92,12 +92,31 @@ class Snapshot:
     workers: tuple[Worker, ...] = ()
 
     @property
+    def families(self) -> tuple[tuple[Worker, bool], ...]:
+        """All workers, each once; whose parent is a worker comes right after it, marked True."""
+        heads = {worker.pid: _head(worker, self.workers) for worker in self.workers}
+        order = {pid: place for place, pid in enumerate(heads)}
+        ranked = sorted(self.workers, key=lambda w: (order[heads[w.pid]], heads[w.pid] != w.pid))
+        return tuple((worker, heads[worker.pid] != worker.pid) for worker in ranked)
+
+    @property
     def held(self) -> int | None:
         return _sum(worker.held for worker in self.workers)
 
     @property
     def cached(self) -> int | None:
         return _sum(worker.cached for worker in self.workers)
+
+
+def _head(worker: Worker, workers: tuple[Worker, ...]) -> int:
+    """The pid at the top of a worker's family; in a circle, which only a lie can make, its own."""
+    parents = {known.pid: known.parent for known in workers}
+    seen = [worker.pid]
+    while (parent := parents.get(seen[-1])) is not None and parent in parents:
+        if parent in seen:
+            return worker.pid
+        seen.append(parent)
+    return seen[-1]
 
 
 def _first(*values: int | None) -> int | None:

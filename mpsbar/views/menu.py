@@ -41,7 +41,10 @@ def build_menu(snapshot: Snapshot, outcomes: dict[int, Freed] | None = None) -> 
     if workers:
         head += [_free_all(snapshot), SEPARATOR]
     doubles = Counter(worker.name for worker in workers)
-    rows = [_worker(w, doubles[w.name] > 1, (outcomes or {}).get(w.pid)) for w in workers]
+    rows = [
+        _worker(worker, is_child, doubles[worker.name] > 1, (outcomes or {}).get(worker.pid))
+        for worker, is_child in snapshot.families
+    ]
     return Menu(title=_title(snapshot), rows=(*head, *rows))
 
 
@@ -57,8 +60,9 @@ def _free_all(snapshot: Snapshot) -> Row:
     return Row("free-all", text, tuple(Free(worker.pid) for worker in snapshot.workers))
 
 
-def _worker(worker: Worker, is_double: bool, outcome: Freed | None) -> Row:
+def _worker(worker: Worker, is_child: bool, is_double: bool, outcome: Freed | None) -> Row:
     name = f"{worker.name} {worker.pid}" if is_double else worker.name
+    name = f"└ {name}" if is_child else name
     notes = [wording.state(worker), wording.cached(worker)]
     if outcome is not None:
         notes.append(wording.freed_briefly(outcome))

@@ -12,7 +12,7 @@ _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK"}
 def render_status(snapshot: Snapshot) -> str:
     if not snapshot.workers:
         return wording.workers_connected(0) + ". In your script: import mpsbar; mpsbar.attach()"
-    table = [_HEAD, *(_cells(worker) for worker in snapshot.workers)]
+    table = [_HEAD, *(_cells(*member) for member in snapshot.families)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(_line(cells, widths) for cells in table)
 
@@ -26,11 +26,11 @@ def build_status(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _cells(worker: Worker) -> tuple[str, ...]:
+def _cells(worker: Worker, is_child: bool) -> tuple[str, ...]:
     bound = "≤ " if worker.cached_is_bound else ""
     return (
         str(worker.pid),
-        wording.shorten(worker.name, 40),
+        ("└ " if is_child else "") + wording.shorten(worker.name, 40),
         wording.device(worker),
         wording.size(worker.held),
         wording.size(worker.total(lambda backend: backend.allocated)),
@@ -53,6 +53,7 @@ def _worker(worker: Worker) -> dict[str, Any]:
     framework = backend.framework if backend else next(iter(worker.frameworks), None)
     return {
         "pid": worker.pid,
+        "parent": worker.parent,
         "name": worker.name,
         "command": list(worker.command),
         "python": worker.executable,

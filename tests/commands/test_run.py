@@ -74,7 +74,9 @@ def test_modules_spawned_children_and_launchers_are_seen(workers, stand_in):
 def test_a_users_own_sitecustomize_still_runs(workers, stand_in):
     (stand_in / "own").mkdir()
     (stand_in / "own" / "sitecustomize.py").write_text("import sys; sys.mine = __file__\n")
-    code = "import sys, sitecustomize; print(sys.mine == sitecustomize.__file__); print(sys.path[1:3])"
+    code = (
+        "import sys, sitecustomize; print(sys.mine == sitecustomize.__file__); print(sys.path[1:3])"
+    )
     env = {"PYTHONPATH": f"{ROOT}{os.pathsep}{stand_in / 'own'}"}
     done = run(workers, sys.executable, "-c", code, cwd=stand_in, env=env)
     assert (done.stdout, done.stderr) == (f"True\n{[str(ROOT), str(stand_in / 'own')]}\n", "")
@@ -123,7 +125,9 @@ def test_an_agent_that_cannot_start_says_so_in_one_line(workers, stand_in):
         ([], 2, "mpsbar run: name the command to run, for example: mpsbar run python train.py (see mpsbar run --help)\n"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_run_is_one_line_and_the_shells_exit_code(workers, folder, command, code, line):
+def test_what_cannot_be_run_is_one_line_and_the_shells_exit_code(
+    workers, folder, command, code, line
+):
     (folder / "train.py").touch()
     done = run(workers, *command, cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", line)
@@ -147,7 +151,9 @@ def test_a_terminal_stays_a_terminal(workers, stand_in):
     if not pid:
         os.chdir(stand_in)
         code = "import sys, torch; print(sys.stdin.isatty(), sys.stdout.isatty(), input())"
-        os.execve(sys.executable, [*RUN, sys.executable, "-c", code], workers.env(PYTHONPATH=str(ROOT)))
+        os.execve(
+            sys.executable, [*RUN, sys.executable, "-c", code], workers.env(PYTHONPATH=str(ROOT))
+        )
     os.write(terminal, b"typed\n")
     shown = b""
     while b"True True typed" not in shown:

@@ -55,3 +55,20 @@ def test_the_main_backend_is_the_first_that_counts_something():
     assert worker(cpu, mlx).main_backend is mlx
     assert worker(cpu).main_backend is cpu
     assert worker().main_backend is None
+
+
+def family(*pairs):
+    workers = tuple(Worker(pid, str(pid), "live", 0.0, parent=parent) for pid, parent in pairs)
+    return [(worker.pid, is_child) for worker, is_child in Snapshot(0.0, workers).families]
+
+
+def test_children_follow_their_parent_each_once():
+    assert family((1, 0), (2, 9), (3, 1), (4, 3), (5, 2)) == [
+        (1, False), (3, True), (4, True), (2, False), (5, True),
+    ]  # fmt: skip
+
+
+def test_a_lie_about_parents_loses_nobody():
+    assert sorted(family((1, 2), (2, 1), (3, 3), (4, 1))) == [
+        (1, False), (2, False), (3, False), (4, False),
+    ]  # fmt: skip

@@ -41,6 +41,7 @@ SCENE = Snapshot(
         worker(4715, "a_very_long_name_of_an_experiment_number_17.py", UNKNOWN_MPS, CPU),
         worker(4716, "process 4716", state="busy", age=None),
         worker(4717, "prepare.py"),
+        worker(4718, "loader", CPU, parent=4711),
     ),
 )
 
@@ -118,7 +119,7 @@ def test_the_menu_of_nobody():
 def test_a_row_carries_its_action_and_keeps_its_key():
     menu = build_menu(SCENE)
     rows = {row.key: row for row in menu.rows}
-    assert rows["free-all"].actions == tuple(Free(pid) for pid in range(4711, 4718))
+    assert rows["free-all"].actions == tuple(Free(pid) for pid in range(4711, 4719))
     (free,) = rows["worker-4711"].children
     assert (free.key, free.text, free.actions) == ("free-4711", "Free Cache", (Free(4711),))
     assert free.tooltip == "Pauses the process briefly; its next steps may be slower."
@@ -136,11 +137,11 @@ def test_the_status_of_nobody_says_how_to_be_seen():
 
 def test_status_as_json_keeps_to_the_schema():
     status = json.loads(json.dumps(build_status(SCENE)))
-    assert (status["schema"], status["time"], len(status["workers"])) == (1, 1700000000.0, 7)
+    assert (status["schema"], status["time"], len(status["workers"])) == (1, 1700000000.0, 8)
     train = status["workers"][0]
     backends = train.pop("backends")
     assert train == {
-        "pid": 4711, "name": "train.py", "command": [], "python": None, "python_version": None,
+        "pid": 4711, "parent": None, "name": "train.py", "command": [], "python": None, "python_version": None,
         "framework": "torch", "framework_version": "2.13.0", "device": "mps", "state": "live",
         "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
         "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
