@@ -5,7 +5,7 @@ Runs inside other people's processes: Python 3.9+, standard library only, cheap 
 
 from .agent import __version__
 
-__all__ = ["__version__", "attach", "load_ipython_extension"]
+__all__ = ["__version__", "attach", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def attach() -> bool:
@@ -30,3 +30,10 @@ def load_ipython_extension(shell: object) -> None:
     from .agent.notebook import load
 
     load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """%unload_ext mpsbar: take the magic away; the agent stays."""
+    from .agent.notebook import unload
+
+    unload(shell)

@@ -41,10 +41,12 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "ast", "asyncio", "atexit", "contextlib", "ctypes", "errno", "gc", "json", "os", "pwd", "re",
-    "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time", "types",
-    "typing",
+    "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "importlib", "json", "os",
+    "pwd", "re", "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time",
+    "types", "typing",
 }  # fmt: skip
+# What the two start-up files exist for: the agent under its other name, the user's sitecustomize.
+NAMED_AT_START = {"agent/hook.py": "mpsbar_agent", "agent/site/sitecustomize.py": "sitecustomize"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ def _judge_foreign(file: str, top: str) -> str | None:
     home = HOMES.get(top)
     if home is not None and not any(file.startswith(place) for place in home):
         return f"{top} may not be imported here"
+    if NAMED_AT_START.get(file) == top:
+        return None
     if file.startswith(IN_THE_WORKER) and top not in STDLIB_IN_WORKER:
         return f"runs in the worker and may not import {top}"
     return None

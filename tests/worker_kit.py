@@ -169,7 +169,9 @@ class Workers:
         self.started: list[Worker] = []
 
     def env(self, **extra: str) -> dict[str, str]:
-        usual = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
+        # ipykernel leaves threads out when it sees that pytest runs it: PYTEST_CURRENT_TEST.
+        ours = ("MPSBAR_", "SOFTMPS", "PYTEST")
+        usual = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         return usual | {"MPSBAR_RUN_DIR": str(self.run_dir), "PYTHONUNBUFFERED": "1"} | extra
 
     def start(self, code: str, *, python: str = sys.executable, **extra: str) -> Worker:

@@ -11,7 +11,7 @@ import socket
 
 # The host may have given SIGPIPE its deadly default back; on macOS a socket option says the same.
 _SEND_FLAGS = getattr(socket, "MSG_NOSIGNAL", 0) | socket.MSG_DONTWAIT
-_SIZE = 64 * 1024
+_SIZE = 8 * 1024  # requests are short; what is longer comes in pieces
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _recv, _send = _libc.recv, _libc.send

@@ -1,8 +1,8 @@
 """Start the agent once torch or MLX is really imported.
 
-Runs at every start of Python in an enabled environment, so it is one file, makes no import that
-Python has not made itself (typing is one: the annotations are strings), and never raises.
-`mpsbar enable` copies it as _mpsbar_start.py.
+`mpsbar enable` copies this file as _mpsbar_start.py, and its .pth asks it once one of the two is
+looked for. It makes no import that Python has not made itself (typing is one: the annotations are
+strings), and never raises.
 """
 
 import os
@@ -48,9 +48,10 @@ class Finder:
     def start(self) -> None:
         """Once."""
         try:
-            finders: "list[object]" = sys.meta_path  # type: ignore[assignment]
-            if self in finders:
-                finders.remove(self)
+            watching = [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]
+            for finder in watching:
+                sys.meta_path.remove(finder)
+            if watching:
                 life = find_agent(self.folder)
                 life.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
@@ -74,12 +75,19 @@ def find_agent(folder: "str | None") -> object:
         return import_module("mpsbar.agent.life")
 
 
+def find_spec(name: str, path: object = None, target: object = None) -> "object | None":
+    """For the .pth: what Finder does, unless that is turned off."""
+    return None if is_off() else Finder(None).find_spec(name, path, target)
+
+
+def is_off() -> bool:
+    return os.environ.get("MPSBAR_DISABLE", "") not in ("", "0")
+
+
 def install(folder: "str | None" = None) -> None:
     """Watch for the frameworks, unless that is turned off or done already."""
     try:
-        if os.environ.get("MPSBAR_DISABLE", "") in ("", "0") and not any(
-            hasattr(finder, "watches_for_mpsbar") for finder in sys.meta_path
-        ):
+        if not is_off() and not any(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path):
             sys.meta_path.insert(0, Finder(folder))  # type: ignore[arg-type]
     except Exception:  # noqa: BLE001, S110 - whatever it is, Python must start
         pass

@@ -6,8 +6,7 @@ import sys
 import threading
 from typing import Any, Optional
 
-from .backends import loaded, mps
-from .server import Agent
+from .server import Agent, loading
 
 _agent: Optional[Agent] = None
 _attaching = threading.Lock()
@@ -69,7 +68,9 @@ def _hook() -> None:
     if not _hooked:
         _hooked = True
         atexit.register(_at_exit)
-        os.register_at_fork(after_in_child=_after_fork)
+        os.register_at_fork(
+            before=loading.acquire, after_in_parent=loading.release, after_in_child=_after_fork
+        )
 
 
 def _at_exit() -> None:
@@ -79,11 +80,14 @@ def _at_exit() -> None:
 
 def _after_fork() -> None:
     global _agent, _attaching
+    loading.release()
     agent, _agent = _agent, None
     _attaching = threading.Lock()  # another thread may have held it at the fork
     if agent is not None:
         try:
             agent.close()
+            from .backends import mps
+
             mps.after_fork()
         except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
             pass
@@ -96,7 +100,7 @@ def _attach_at_first_use() -> None:
 
     Not at once: most children never compute, and a thread makes their own forks warn (3.12).
     """
-    nn = loaded("torch.nn.modules.module")
+    nn = sys.modules.get("torch.nn.modules.module")
     if nn is None:
         return
 

@@ -34,6 +34,7 @@ _WAITS = (
     ("multiprocessing.connection", "Connection._recv"),
     ("concurrent.futures.thread", "_worker"),  # an idle pool: its SimpleQueue.get has no frame
     ("ipykernel.heartbeat", "Heartbeat.run"),
+    ("ipykernel.iostream", "OutStream._watch_pipe_fd"),  # reads what C code prints
     ("ipykernel.parentpoller", "ParentPollerUnix.run"),
     ("zmq.sugar", "device"),  # the heartbeat's, with a newer pyzmq
     ("zmq.sugar.poll", "Poller.poll"),

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from . import answers, held, peer, places, protocol
+from . import places, protocol
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -18,6 +18,11 @@ STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
 MOST_UNREAD = 4 * protocol.MAX_LINE
 _SO_NOSIGPIPE = 0x1022
+
+
+# Held while the agent's thread imports, and by life while the host forks: a child forked in the
+# middle of an import could never import that module itself.
+loading = threading.Lock()
 
 
 class Connection:
@@ -49,7 +54,6 @@ class Agent:
         self._wake_read, self._wake_write = os.pipe()
         self._connections: dict[int, Connection] = {}
         self._jobs: list[Job] = []
-        self._buffer = held.Buffer()
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._listening_again = 0.0
@@ -133,7 +137,10 @@ class Agent:
             return
         try:
             link.setblocking(False)
-            if peer.read_uid(link) != os.geteuid() or len(self._connections) >= MOST_CONNECTIONS:
+            if (
+                _tools().peer.read_uid(link) != os.geteuid()
+                or len(self._connections) >= MOST_CONNECTIONS
+            ):
                 raise PermissionError
             if sys.platform == "darwin":
                 link.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
@@ -150,7 +157,7 @@ class Agent:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = self._buffer.receive(connection.link.fileno())
+            data = _tools().buffer.receive(connection.link.fileno())
         except (BlockingIOError, InterruptedError):
             return
         if not data:
@@ -174,9 +181,9 @@ class Agent:
         if method in ("free", "tensors"):
             self._ask_job(connection, number, method, params)
         elif method == "stats":
-            connection.unread += protocol.result(number, answers.describe(params))
+            connection.unread += protocol.result(number, _tools().answers.describe(params))
         elif method == "hello":
-            connection.unread += protocol.result(number, answers.introduce())
+            connection.unread += protocol.result(number, _tools().answers.introduce())
         else:
             text = f"no method {method[:40]!r}"
             connection.unread += protocol.error(number, protocol.METHOD_NOT_FOUND, text)
@@ -184,7 +191,9 @@ class Agent:
     def _send(self, connection: Connection) -> None:
         if connection.unread:
             try:
-                del connection.unread[: held.send(connection.link.fileno(), connection.unread)]
+                del connection.unread[
+                    : _tools().held.send(connection.link.fileno(), connection.unread)
+                ]
             except (BlockingIOError, InterruptedError):
                 pass
         if len(connection.unread) > MOST_UNREAD:
@@ -219,7 +228,7 @@ class Agent:
             if job.method == method:
                 break
         else:
-            job = Job(method, answers.start(method, params))
+            job = Job(method, _tools().answers.start(method, params))
             self._jobs.append(job)
         job.asked.append((connection, number))
         connection.waiting += 1
@@ -271,6 +280,25 @@ class Agent:
                 os.unlink(self.path)
             except OSError:
                 pass
+
+
+def _tools() -> "type[_Tools]":
+    """All else the agent needs, loaded with its first client: attach() costs next to nothing."""
+    if _Tools.buffer is None:
+        with loading:
+            from . import answers, backends, held, peer, release, tensors  # noqa: F401
+
+            backends.every()
+            _Tools.answers, _Tools.held, _Tools.peer = answers, held, peer
+            _Tools.buffer = held.Buffer()
+    return _Tools
+
+
+class _Tools:
+    answers: Any = None
+    held: Any = None
+    peer: Any = None
+    buffer: Any = None
 
 
 def _bind() -> "tuple[str, socket.socket, tuple[int, int]]":

@@ -17,8 +17,19 @@ from mpsbar.client.environment import Environment, EnvironmentProblem
 START = "_mpsbar_start"
 PACKAGE = "mpsbar_agent"
 _AGENT = Path(places.__file__).parent
-# A line of a .pth must begin with import; site would print what it raises.
-_PTH = f'import sys; exec("try:\\n import {START}\\n {START}.install()\\nexcept Exception: pass")\n'
+# What every start of Python compiles and runs, hence the brevity: no file is opened before torch or
+# MLX is looked for. A line of a .pth must begin with import, and site would print what it raises.
+_WATCH = f"""\
+def w(name, path=None, target=None):
+ if name in ('torch', 'mlx.core'):
+  try:
+   import {START}
+   return {START}.find_spec(name, path, target)
+  except Exception: pass
+w.find_spec = w
+w.watches_for_mpsbar = 1
+sys.meta_path.insert(0, w)"""
+_PTH = f"import sys; exec({_WATCH!r})\n"
 _METADATA = f"""\
 Metadata-Version: 2.1
 Name: mpsbar-agent

@@ -12,9 +12,10 @@ from mpsbar.client.environment import ASK_SECONDS, Environment
 
 _CODE = """
 import sys
-for finder in [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]:
-    finder.start()  # as if torch had been imported
-sys.stdin.read()
+if any(hasattr(finder, "watches_for_mpsbar") for finder in sys.meta_path):
+    import _mpsbar_start
+    _mpsbar_start.Finder(None).start()  # as if torch had been imported
+    sys.stdin.read()
 """
 
 

@@ -7,22 +7,33 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, poll, training
+from bench import attach, free, poll, start, training
 
-BENCHMARKS = {"training": training, "attach": attach, "free": free, "poll": poll}
+BENCHMARKS = {
+    "training": training,
+    "attach": attach,
+    "start": start,
+    "free": free,
+    "poll": poll,
+}
 
 
 def main(names: list[str]) -> int:
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
-        print(f"bench: no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+        print(
+            f"bench: no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
+        )
         return 2
     folder = Path(tempfile.mkdtemp(prefix="mpsbar-"))
     os.environ["MPSBAR_RUN_DIR"] = str(folder / "run")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users' Pythons keep what they compiled
     print_environment()
     try:
         for name in names or BENCHMARKS:
-            print(f"\n{name}: {(BENCHMARKS[name].__doc__ or '').strip().splitlines()[0]}", flush=True)
+            print(
+                f"\n{name}: {(BENCHMARKS[name].__doc__ or '').strip().splitlines()[0]}", flush=True
+            )
             BENCHMARKS[name].run(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -34,7 +45,9 @@ def print_environment() -> None:
 
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {load}")
-    print(f"Python {platform.python_version()}, torch {version('torch')}, mpsbar {version('mpsbar')}")
+    print(
+        f"Python {platform.python_version()}, torch {version('torch')}, mpsbar {version('mpsbar')}"
+    )
 
 
 if __name__ == "__main__":

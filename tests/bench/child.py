@@ -15,7 +15,8 @@ RUN_DIR = "MPSBAR_RUN_DIR"
 def running(code: str, number: int = 1, **extra: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """`number` processes with this code, all attached."""
     started = [
-        subprocess.Popen([sys.executable, "-c", code], env=os.environ | extra) for _ in range(number)
+        subprocess.Popen([sys.executable, "-c", code], env=os.environ | extra)
+        for _ in range(number)
     ]
     try:
         run_dir = Path(os.environ[RUN_DIR])

@@ -4,10 +4,10 @@ import statistics
 import time
 from pathlib import Path
 
-from mpsbar.client.free import free_worker
-
 import softmps
+
 from bench.child import running
+from mpsbar.client.free import free_worker
 
 ROUNDS = 20
 MPS = """

@@ -4,9 +4,8 @@ import statistics
 import time
 from pathlib import Path
 
-from mpsbar.monitor import Monitor
-
 from bench.child import running
+from mpsbar.monitor import Monitor
 
 NUMBER = 200
 ROUNDS = 20
@@ -26,4 +25,6 @@ def run(folder: Path) -> None:
             found.append(sum(worker.state == "live" for worker in snapshot.workers))
             time.sleep(0.1)
         monitor.close()
-    print(f"  {statistics.median(spent):.1f} ms (worst {max(spent):.1f}); {min(found)} of {NUMBER} answered")
+    print(
+        f"  {statistics.median(spent):.1f} ms (worst {max(spent):.1f}); {min(found)} of {NUMBER} answered"
+    )

@@ -13,9 +13,8 @@ from array import array
 from bisect import bisect_left
 from pathlib import Path
 
-from mpsbar.client.workers import Workers
-
 from bench.child import running
+from mpsbar.client.workers import Workers
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 LONE_WINDOW = 0.010

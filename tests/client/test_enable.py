@@ -113,7 +113,7 @@ def test_a_process_without_torch_is_left_alone(this_venv):
     setup.enable(read_environment(this_venv.python))
     code = "import sys; print(sorted(m for m in sys.modules if 'mpsbar' in m or m == 'threading'))"
     seen = this_venv.run(code, "-W", "error")
-    assert (seen.stdout, seen.stderr) == ("['_mpsbar_start']\n", "")
+    assert (seen.stdout, seen.stderr) == ("[]\n", "")
     forked = this_venv.run("import os; pid = os.fork(); pid and os.waitpid(pid, 0)", "-W", "error")
     assert (forked.returncode, forked.stderr) == (0, "")
 
@@ -131,7 +131,9 @@ def test_a_process_without_torch_is_left_alone(this_venv):
 def test_a_missing_or_broken_agent_never_prints(this_venv, workers, breakage):
     setup.enable(read_environment(this_venv.python))
     breakage(this_venv.site)
-    seen = this_venv.run("import torch; print(torch.value)", env={"MPSBAR_RUN_DIR": str(workers.run_dir)})
+    seen = this_venv.run(
+        "import torch; print(torch.value)", env={"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    )
     assert (seen.stdout, seen.stderr) == ("42\n", "")
 
 
@@ -166,7 +168,10 @@ def test_uv_sees_it_and_can_remove_it(this_venv):
     before = this_venv.tree()
     setup.enable(read_environment(this_venv.python))
     listed = subprocess.run(
-        [uv, "pip", "list", "--python", this_venv.python], capture_output=True, text=True, check=True
+        [uv, "pip", "list", "--python", this_venv.python],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert f"mpsbar-agent {setup.__version__}" in " ".join(listed.stdout.split())
     subprocess.run(
@@ -184,7 +189,9 @@ def test_where_mpsbar_is_installed_only_the_start_up_is_added(this_venv, workers
     setup.enable(environment)
     assert not (this_venv.site / "mpsbar_agent").exists()
     env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
-    seen = this_venv.run(f"import torch, sys; {NAMES}; print('mpsbar.agent.life' in sys.modules)", env=env)
+    seen = this_venv.run(
+        f"import torch, sys; {NAMES}; print('mpsbar.agent.life' in sys.modules)", env=env
+    )
     assert seen.stdout == "['MainThread', 'mpsbar-agent']\nTrue\n"
 
 
@@ -198,7 +205,9 @@ def test_the_copy_and_mpsbars_own_attach_are_one_agent(this_venv, workers):
 def test_an_upgrade_replaces_the_copy_whole(this_venv, monkeypatch):
     environment = read_environment(this_venv.python)
     monkeypatch.setattr(setup, "__version__", "0.0.9")
-    monkeypatch.setattr(setup, "_METADATA", setup._METADATA.replace(setup._METADATA.split()[5], "0.0.9"))
+    monkeypatch.setattr(
+        setup, "_METADATA", setup._METADATA.replace(setup._METADATA.split()[5], "0.0.9")
+    )
     setup.enable(environment)
     assert setup.read_version(this_venv.site) == "0.0.9"
     old = this_venv.site / "mpsbar_agent" / "gone_in_the_next.py"

@@ -4,6 +4,8 @@ import pytest
 
 from mpsbar.model.naming import name_process
 
+KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
+
 
 @pytest.mark.parametrize(
     ("command", "name"),
@@ -24,3 +26,17 @@ from mpsbar.model.naming import name_process
 )
 def test_names(command, name):
     assert name_process(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "notebook", "name"),
+    [
+        (KERNEL, "train.ipynb", "notebook kernel: train.ipynb"),
+        (KERNEL, "", "notebook kernel"),
+        (KERNEL, None, "notebook kernel"),
+        # A script started from a notebook inherits its environment.
+        (("python", "train.py"), "train.ipynb", "train.py"),
+    ],
+)
+def test_names_of_notebooks(command, notebook, name):
+    assert name_process(command, notebook) == name

@@ -24,7 +24,7 @@ def _step_aside(here: str) -> None:
     mine = sys.modules.pop("sitecustomize")
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
     except ImportError as error:
         if error.name != "sitecustomize":
             raise

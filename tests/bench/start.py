@@ -1,0 +1,44 @@
+"""What `mpsbar enable` adds to the start of a Python that never imports torch (goal: 0.7 ms on 3.11).
+
+Two environments of the same Python, one of them enabled, started in turn.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from mpsbar.client.enable import enable
+from mpsbar.client.environment import read_environment
+
+ROUNDS = 200
+
+
+def run(folder: Path) -> None:
+    base = getattr(sys, "_base_executable", sys.executable)
+    plain, enabled = (make(folder / name, base) for name in ("plain", "enabled"))
+    enable(read_environment(enabled))
+    times: dict[str, list[float]] = {plain: [], enabled: []}
+    for python in (plain, enabled) * 5:
+        measure(python)
+    for _ in range(ROUNDS):
+        for python, spent in times.items():
+            spent.append(measure(python))
+    added = [b - a for a, b in zip(times[plain], times[enabled], strict=True)]
+    error = statistics.stdev(added) / ROUNDS**0.5
+    print(f"  bare start {statistics.median(times[plain]):.2f} ms, added"
+          f" {statistics.median(added):.2f} ms ± {error:.2f} (median of {ROUNDS} pairs)")  # fmt: skip
+
+
+def make(folder: Path, base: str) -> str:
+    subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin" / "python")
+
+
+def measure(python: str) -> float:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    start = time.perf_counter()
+    subprocess.run([python, "-c", "pass"], env=env, check=True)
+    return (time.perf_counter() - start) * 1e3
