@@ -8,13 +8,10 @@ Kind = Literal["script", "notebook", "server"]
 
 def how_to_connect(python: str, kind: Kind) -> str:
     """The text for one interpreter and kind of process; nothing reaches a running one."""
-    enable = f"mpsbar enable --python {shlex.quote(python)}"
+    python = shlex.quote(python)
+    enable = f"mpsbar enable --python {python}"
     return {
-        "script": f"{enable}, then start it again (or once: mpsbar run {_command(python)} …)",
+        "script": f"{enable}, then start it again (or once: mpsbar run {python} …)",
         "notebook": f"{enable} && mpsbar enable --jupyter, then restart the kernel",
         "server": f"{enable}, then restart the server",
     }[kind]
-
-
-def _command(python: str) -> str:
-    return shlex.quote(python)

@@ -11,6 +11,7 @@ import statistics
 import time
 from array import array
 from bisect import bisect_left
+from itertools import pairwise
 from pathlib import Path
 
 from bench.child import running
@@ -60,7 +61,7 @@ def run(folder: Path) -> None:
             time.sleep(0.1)
     ends = array("d")
     ends.frombytes(done.read_bytes())
-    step = statistics.median(b - a for a, b in zip(ends[:-1], ends[1:], strict=True))
+    step = statistics.median(b - a for a, b in pairwise(ends))
     print(f"  one step: {step * 1e6:.0f} µs (median of {len(ends)})")
     ratio, error = compare(ends, dense, 0.1)
     print(f"  polled at 100 Hz: {ratio:.4f} ± {error:.4f}")

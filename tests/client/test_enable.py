@@ -109,13 +109,53 @@ def test_a_torch_that_fails_to_import_is_the_users_own_error(this_venv, workers)
     assert "mpsbar" not in seen.stderr
 
 
-def test_a_process_without_torch_is_left_alone(this_venv):
-    setup.enable(read_environment(this_venv.python))
+def test_a_process_without_torch_is_left_alone(venv):
+    """Not even threading is imported, and from 3.12 on a fork does not warn of threads."""
+    setup.enable(read_environment(venv.python))
     code = "import sys; print(sorted(m for m in sys.modules if 'mpsbar' in m or m == 'threading'))"
-    seen = this_venv.run(code, "-W", "error")
+    seen = venv.run(code, "-W", "error")
     assert (seen.stdout, seen.stderr) == ("[]\n", "")
-    forked = this_venv.run("import os; pid = os.fork(); pid and os.waitpid(pid, 0)", "-W", "error")
+    forked = venv.run("import os; pid = os.fork(); pid and os.waitpid(pid, 0)", "-W", "error")
     assert (forked.returncode, forked.stderr) == (0, "")
+
+
+PROJECT = {
+    "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\n'
+    'build-backend = "setuptools.build_meta"\n[project]\nname = "x"\nversion = "1"\n'
+    '[tool.setuptools]\npy-modules = ["x"]\n',
+    "x.py": "",
+    "test_x.py": "import os, subprocess, sys, warnings\n"
+    "def test_fork():\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+    "def test_child():\n"
+    "    out = subprocess.run([sys.executable, '-W', 'error', '-c', 'print(1)'], capture_output=True)\n"
+    "    assert (out.stdout, out.stderr) == (b'1\\n', b'')\n",
+}
+
+
+def test_pytest_pip_and_build_back_ends_are_not_disturbed(this_venv, tmp_path):
+    """The tools of this environment, reached through a path, run by an enabled Python."""
+    (this_venv.site / "tools.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    environment = read_environment(this_venv.python)
+    setup.enable(Environment(environment.python, environment.version, "", environment.site, False))
+    project = tmp_path / "project"
+    project.mkdir()
+    for name, text in PROJECT.items():
+        (project / name).write_text(text)
+    for command in (
+        "pytest -q -W error -p no:cacheprovider -p no:hypothesispytest",
+        "pip --version",
+        "pip list",
+        "pip wheel -q --no-deps --no-build-isolation -w out .",
+    ):
+        done = subprocess.run(
+            [this_venv.python, "-m", *command.split()],
+            cwd=project, capture_output=True, text=True, timeout=PATIENCE,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_INDEX": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "mpsbar" not in done.stderr
+        assert done.stderr == "" or command.startswith("pip")
+    assert (project / "out" / "x-1-py3-none-any.whl").exists()
 
 
 @pytest.mark.parametrize(
