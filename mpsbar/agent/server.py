@@ -286,7 +286,7 @@ def _tools() -> "type[_Tools]":
     """All else the agent needs, loaded with its first client: attach() costs next to nothing."""
     if _Tools.buffer is None:
         with loading:
-            from . import answers, backends, held, peer, release, tensors  # noqa: F401
+            from . import answers, backends, held, notebook, peer, release, tensors  # noqa: F401
 
             backends.every()
             _Tools.answers, _Tools.held, _Tools.peer = answers, held, peer

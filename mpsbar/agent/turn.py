@@ -85,7 +85,7 @@ class Turn:
         if waits and outside and loop is None and self._try_off_main():
             return
         if now >= self._quiet_until or (outside and self._leaving is not None):
-            self._leaving = None
+            self._leaving, self._woken = None, False
             self._quiet_until = now + _BELL_SECONDS if _bell.hang(self) else 0.0
         if loop is not None and not self._woken:
             self._wake(loop)

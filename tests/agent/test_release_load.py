@@ -1,0 +1,148 @@
+"""2,000 releases, in strict mode, while programs compute as people's do: none overlaps an op."""
+
+import json
+import signal
+import threading
+
+import httpx
+import pytest
+from worker_kit import NO_MPS
+
+pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+
+# A Free that finds a thread computing is refused; with this deadline it gives up soon.
+SECONDS = 0.05
+START = """
+import asyncio, gc, json, os, queue, random, signal, sys, threading, time
+import torch, mpsbar
+MiB = 1 << 20
+weight = torch.randn(64, 64, device="mps", requires_grad=True)
+def compute(n):
+    x = torch.ones(n % 50 + 1, 64, device="mps")
+    torch.ops.softmps.busy_(x, n % 20 / 1000)  # longer than the proof takes, often
+    return float((x @ weight).relu().sum())
+expected = compute(7)
+gc.freeze()  # else each collection looks at all of torch, and 2,000 of them take minutes
+done = [0]
+def finish(*_):
+    right = compute(7) == expected
+    print("end", json.dumps(dict(torch.ops.softmps.counters()) | {"done": done[0], "right": right}))
+    os._exit(0)
+"""
+
+
+def free_many(worker, releases):
+    """Ask until so many have released; that number, and how many were busy."""
+    freed = busy = 0
+    with worker.connect() as client:
+        while freed < releases:
+            answer = client.ask("free", seconds=SECONDS)
+            assert answer["state"] in ("done", "busy"), answer
+            freed += answer["state"] == "done"
+            busy += answer["state"] == "busy"
+            assert busy < 20 * releases, answer
+    return freed, busy
+
+
+def check_end(worker, name, freed, busy):
+    """The worker's own account: it did not abort, nothing overlapped, the tensors are intact."""
+    line = worker.wait_line("end ")
+    told = json.loads(line.removeprefix("end "))
+    print(f"{name}: {freed} freed, {busy} busy, {told['done']} computed, {told['ops']} ops")
+    assert told["overlaps"] == 0
+    assert told["empties"] >= freed
+    assert told["right"] is True
+    return told
+
+
+def test_a_server_with_plain_endpoints_under_load(workers):
+    # FastAPI runs plain `def` endpoints in a thread pool, uvicorn its loop on main.
+    worker = workers.start_mps(START + """
+import socket, uvicorn
+from fastapi import FastAPI
+app = FastAPI()
+@app.get("/compute/{n}")
+def endpoint(n: int):
+    done[0] += 1
+    return {"sum": compute(n)}
+@app.get("/end")
+async def end(): finish()
+listener = socket.socket(); listener.bind(("127.0.0.1", 0)); listener.listen()
+gc.freeze()
+print("port", listener.getsockname()[1])
+assert mpsbar.attach()
+config = uvicorn.Config(app, log_level="warning")
+uvicorn.Server(config).run(sockets=[listener])
+""")  # fmt: skip
+    url = f"http://127.0.0.1:{worker.wait_line('port').split()[1]}"
+    stop, failures, answers = threading.Event(), [], []
+
+    def load(pause):
+        with httpx.Client(timeout=60) as client:
+            while not stop.wait(pause):
+                try:
+                    answers.append(client.get(f"{url}/compute/{len(answers)}").status_code)
+                except httpx.TransportError as error:
+                    failures.append(error)
+
+    clients = [threading.Thread(target=load, args=(pause,)) for pause in (0.01, 0.05)]
+    for client in clients:
+        client.start()
+    try:
+        freed, busy = free_many(worker, 350)
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    assert failures == []
+    assert set(answers) == {200}
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{url}/end", timeout=60)
+    told = check_end(worker, "server", freed, busy)
+    assert told["done"] >= 100
+
+
+def test_an_event_loop_on_main_and_a_compute_thread(workers):
+    # As ComfyUI is built: prompts come in on main's loop and are computed on one thread.
+    worker = workers.start_mps(START + """
+prompts = queue.Queue()
+def execute():
+    while True:
+        n = prompts.get()
+        compute(n)
+        done[0] += 1
+threading.Thread(target=execute, daemon=True).start()
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, finish)
+    assert mpsbar.attach()
+    for n in range(10**9):
+        prompts.put(n)
+        await asyncio.sleep(random.random() / 20)
+asyncio.run(main())
+""")  # fmt: skip
+    freed, busy = free_many(worker, 350)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, "event loop", freed, busy)
+    assert told["done"] >= 100
+
+
+def test_a_backward_with_a_python_hook(workers):
+    # Kernels and hook run on autograd's own thread; main waits for it inside torch, without the GIL.
+    worker = workers.start_mps(START + """
+def hook(grad):
+    done[0] += 1
+    time.sleep(0.0005)
+    gate.wait(0.0005)  # the hook's thread stands in a known wait in the midst of backward
+    return grad.clone()
+gate = threading.Event()
+weight.register_hook(hook)
+signal.signal(signal.SIGUSR1, finish)
+assert mpsbar.attach()
+while True:
+    (torch.ones(8, 64, device="mps") @ weight).relu().sum().backward()
+    weight.grad = None
+""")  # fmt: skip
+    freed, busy = free_many(worker, 1300)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, "backward", freed, busy)
+    assert told["done"] >= 100
