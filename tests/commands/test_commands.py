@@ -126,7 +126,9 @@ def test_bad_arguments_are_one_clear_line_and_exit_2(mpsbar, arguments, line):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", [[], ["status"], ["free"], ["run"], ["enable"], ["disable"], ["demo"]])
+@pytest.mark.parametrize(
+    "verb", [[], ["status"], ["free"], ["run"], ["enable"], ["disable"], ["demo"]]
+)
 def test_help_is_there_for_every_verb(mpsbar, verb):
     done = mpsbar(*verb, "--help")
     assert done.returncode == 0
