@@ -43,7 +43,7 @@ IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
     "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "importlib", "json", "os",
     "pwd", "re", "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time",
-    "types", "typing",
+    "types", "typing", "weakref",
 }  # fmt: skip
 # What the two start-up files exist for: the agent under its other name, the user's sitecustomize.
 NAMED_AT_START = {"agent/hook.py": "mpsbar_agent", "agent/site/sitecustomize.py": "sitecustomize"}

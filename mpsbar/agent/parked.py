@@ -81,10 +81,15 @@ def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[F
     """The torch frame that user code called, if any is on this stack."""
     found = None
     while frame is not None:
-        if frame.f_code.co_filename.startswith(folder):
+        if frame.f_code.co_filename.startswith(folder) and not _is_decorator(frame.f_code):
             found = frame
         frame = frame.f_back
     return found
+
+
+def _is_decorator(code: CodeType) -> bool:
+    """@torch.no_grad() around somebody's whole main(): plain Python that calls plain Python."""
+    return code.co_name == "decorate_context" and code.co_filename.endswith("_contextlib.py")
 
 
 def place(frame: Optional[FrameType]) -> str:

@@ -7,7 +7,8 @@ import time
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_KNOWN, every
-from .turn import Turn, raised_by_signal
+from .interrupts import raised_by_signal
+from .turn import Turn
 
 Report = dict[str, Any]
 

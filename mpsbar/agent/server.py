@@ -309,12 +309,14 @@ def _bind() -> "tuple[str, socket.socket, tuple[int, int]]":
         try:
             path = places.socket_path(directory, os.getpid())
             places.prepare(directory)
-            if os.path.lexists(path):
-                os.unlink(path)  # an earlier process with this pid
-            listener.bind(path)
-            os.chmod(path, 0o600)
+            unfinished = path[: -len("sock")] + "new"  # its name is there once it can be talked to
+            if os.path.lexists(unfinished):
+                os.unlink(unfinished)
+            listener.bind(unfinished)
+            os.chmod(unfinished, 0o600)
             listener.listen(MOST_CONNECTIONS)
             listener.setblocking(False)
+            os.rename(unfinished, path)  # over what an earlier process with this pid left
             return path, listener, _identify(path)
         except OSError as error:
             listener.close()

@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_INITIALISED, every, loaded
-from .turn import Turn, raised_by_us
+from .interrupts import raised_by_us
+from .turn import Turn
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2

@@ -10,14 +10,15 @@ Never a signal, never a ctypes callback: an exception in one reaches the host as
 
 import ctypes
 import os
-import signal
 import sys
 import threading
 import time
-from types import CodeType, FrameType, MethodType
+import weakref
+from types import FrameType, MethodType
 from typing import Any, Callable, Optional
 
 from . import parked
+from .interrupts import raised_by_us
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -210,43 +211,13 @@ class _Bell:
 
     def ring_at_end_of(self, thing: Any) -> Any:
         """Hang when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
-        return _new_reference(thing, self._add)
+        return weakref.ref(thing, self._add)
 
     def __bool__(self) -> bool:
         turn = self._turn
         if turn is not None and not (turn.finished or turn.withdrawn or self._is_finalizing()):
             turn.ring_on_main(sys._getframe().f_back)
         return False
-
-
-def raised_by_us(error: BaseException) -> bool:
-    """Whether our work raised it; what a signal handler raised meanwhile belongs to the host."""
-    return isinstance(error, Exception) and not raised_by_signal(error)
-
-
-def raised_by_signal(error: Optional[BaseException]) -> bool:
-    """Whether a signal's handler raised it: one is on its traceback."""
-    if isinstance(error, KeyboardInterrupt):
-        return True
-    handlers = _handler_codes()
-    trace = error.__traceback__ if error is not None else None
-    while trace is not None:
-        if trace.tb_frame.f_code in handlers:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _handler_codes() -> "set[CodeType]":
-    found = set()
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        handler = getattr(handler, "func", handler)  # of a functools.partial
-        for target in (handler, vars(type(handler)).get("__call__")):
-            code = getattr(target, "__code__", None)  # a method has it too
-            if isinstance(code, CodeType):
-                found.add(code)
-    return found
 
 
 def _ring_when_left(frame: FrameType) -> Any:
@@ -285,7 +256,4 @@ def _after_fork() -> None:
 
 
 _bell = _Bell()
-_new_reference = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object)(
-    ("PyWeakref_NewRef", ctypes.pythonapi)
-)
 os.register_at_fork(after_in_child=_after_fork)

@@ -61,6 +61,12 @@ asyncio.run(spin())
 subprocess.Popen(["cat"], stdin=subprocess.PIPE).wait(1000)
 """,
     "short sleeps": "while True: time.sleep(0.05)",
+    "a main under @torch.no_grad()": """
+@torch.no_grad()
+def main():
+    while True: live + 1
+main()
+""",
 }
 OFF_MAIN = {
     "queue.get": "queue.Queue().get()",
