@@ -16,6 +16,10 @@ IDLE_SECONDS = 60.0
 CHECK_SECONDS = 30.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
+# Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
+# long run so many a second, whoever asks how often; a person's few clicks are never slowed.
+ROUNDS_PER_SECOND = 10.0
+ROUNDS_AT_ONCE = 10.0
 MOST_UNREAD = 4 * protocol.MAX_LINE
 _SO_NOSIGPIPE = 0x1022
 
@@ -56,7 +60,9 @@ class Agent:
         self._jobs: list[Job] = []
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
-        self._listening_again = 0.0
+        self._rounds = ROUNDS_AT_ONCE
+        self._last_round = time.monotonic()
+        self._told = False  # in this round, to somebody who only looks
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._run, name="mpsbar-agent", daemon=True)
@@ -105,6 +111,7 @@ class Agent:
                 time.sleep(0.1)
 
     def _turn_once(self) -> None:
+        self._told = False
         for key, _ in self._selector.select(self._patience()):
             if key.data is not None:
                 self._guard(key.data, self._serve)
@@ -113,9 +120,19 @@ class Agent:
         if self._jobs:
             self._step_job()
         now = time.monotonic()
+        if self._told and not self._jobs:
+            self._pace(now)
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
             self._keep_house(now)
+
+    def _pace(self, now: float) -> None:
+        """Let requests gather when they come too often; the next round answers them all."""
+        earned = (now - self._last_round) * ROUNDS_PER_SECOND
+        self._rounds = min(ROUNDS_AT_ONCE, self._rounds + earned) - 1.0
+        self._last_round = now
+        if self._rounds < 0:
+            time.sleep(-self._rounds / ROUNDS_PER_SECOND)
 
     def _patience(self) -> float:
         if self._jobs:
@@ -181,8 +198,10 @@ class Agent:
         if method in ("free", "tensors"):
             self._ask_job(connection, number, method, params)
         elif method == "stats":
+            self._told = True
             connection.unread += protocol.result(number, _tools().answers.describe(params))
         elif method == "hello":
+            self._told = True
             connection.unread += protocol.result(number, _tools().answers.introduce())
         else:
             text = f"no method {method[:40]!r}"

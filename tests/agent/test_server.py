@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import sys
+import time
 
 import pytest
 from worker_kit import ATTACH, run_as_stranger, wait_for
@@ -245,3 +246,23 @@ def test_the_agent_imports_no_framework(workers):
     modules |= {name.split(".")[0] for name in worker.wait_line("mpsbar").split()}
     assert "mpsbar" in modules
     assert not modules & {"torch", "mlx", "numpy", "psutil"}
+
+
+def test_a_client_that_asks_too_often_is_answered_in_rounds(worker):
+    """All its questions are answered, but the host's thread is not interrupted for each."""
+    with worker.connect() as eager, worker.connect() as other:
+        for _ in range(200):
+            eager.send("stats")
+        assert [eager.receive()["id"] for _ in range(200)] == list(range(1, 201))
+        start = time.monotonic()
+        for _ in range(30):
+            eager.ask("stats")
+        # Ten at once, then ten a second: 20 more take two seconds, less what the first part left.
+        assert time.monotonic() - start > 1.0
+        assert other.ask("hello")["pid"] == worker.pid
+
+
+def test_a_few_clicks_are_not_slowed(worker):
+    with worker.connect() as client:
+        for method in ("hello", "stats", "free", "stats", "free", "free", "free", "stats"):
+            assert client.ask(method)
