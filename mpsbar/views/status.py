@@ -11,7 +11,7 @@ _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK"}
 
 def render_status(snapshot: Snapshot) -> str:
     if not snapshot.workers:
-        return wording.workers_connected(0) + ". In your script: import mpsbar; mpsbar.attach()"
+        return wording.workers_connected(0) + ". To see one: mpsbar run python train.py"
     table = [_HEAD, *(_cells(*member) for member in snapshot.families)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(_line(cells, widths) for cells in table)

@@ -36,7 +36,7 @@ def test_status_of_nobody(mpsbar):
     done = mpsbar("status")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "No PyTorch process is connected. In your script: import mpsbar; mpsbar.attach()\n"
+        "No PyTorch process is connected. To see one: mpsbar run python train.py\n"
     )
     assert mpsbar().stdout == done.stdout
 

@@ -131,7 +131,7 @@ def test_the_status_table():
 
 def test_the_status_of_nobody_says_how_to_be_seen():
     assert render_status(Snapshot(0.0)) == (
-        "No PyTorch process is connected. In your script: import mpsbar; mpsbar.attach()"
+        "No PyTorch process is connected. To see one: mpsbar run python train.py"
     )
 
 
