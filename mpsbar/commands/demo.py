@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpsbar.client.free import free_worker
 from mpsbar.model.action import Freed
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
 from mpsbar.views import wording
-from mpsbar.views.menu import build_menu
+from mpsbar.views.menu import Menu, build_menu
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
@@ -80,9 +79,10 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
     if not mine:
         print("mpsbar: none of the workers could be reached", file=sys.stderr)
         return 1
-    print(f"\n{build_menu(snapshot)}\n")
+    menu = build_menu(snapshot)
+    print(f"\n{menu}\n")
     target = max(mine, key=lambda worker: worker.cached or 0)
-    outcome = _press_free(target)
+    outcome = _press_free(monitor, menu, target)
     outcomes = {target.pid: outcome}
     print(f"\n{build_menu(monitor.tick(), outcomes)}\n", flush=True)
     if sys.stdout.isatty():
@@ -102,9 +102,14 @@ def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) 
         time.sleep(0.2)
 
 
-def _press_free(worker: Worker) -> Freed:
-    print(f"Free Cache on {worker.name} (pid {worker.pid}) …", flush=True)
-    outcome = free_worker(worker.pid)
+def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
+    """What a click does: the row's own action, carried out by the monitor."""
+    row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
+    (free,) = row.children
+    print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
+    for action in free.actions:
+        monitor.perform(action)
+    outcome = monitor.outcomes.get()  # always comes: whatever happens is an outcome
     print(wording.freed(outcome))
     return outcome
 

@@ -4,10 +4,11 @@ import os
 import socket
 import stat
 import sys
-import time
 
 import pytest
 from worker_kit import ATTACH, run_as_stranger, wait_for
+
+from mpsbar.agent import server
 
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
 
@@ -142,8 +143,6 @@ def test_a_deleted_run_directory_comes_back(workers):
 
 
 def test_the_check_comes_at_least_twice_a_minute():
-    from mpsbar.agent import server
-
     assert server.CHECK_SECONDS <= 30
 
 
@@ -248,18 +247,36 @@ def test_the_agent_imports_no_framework(workers):
     assert not modules & {"torch", "mlx", "numpy", "psutil"}
 
 
-def test_a_client_that_asks_too_often_is_answered_in_rounds(worker):
-    """All its questions are answered, but the host's thread is not interrupted for each."""
+def test_every_question_of_an_eager_client_is_answered_in_order(worker):
     with worker.connect() as eager, worker.connect() as other:
         for _ in range(200):
             eager.send("stats")
         assert [eager.receive()["id"] for _ in range(200)] == list(range(1, 201))
-        start = time.monotonic()
-        for _ in range(30):
-            eager.ask("stats")
-        # Ten at once, then ten a second: 20 more take two seconds, less what the first part left.
-        assert time.monotonic() - start > 1.0
         assert other.ask("hello")["pid"] == worker.pid
+
+
+def test_rounds_are_ten_at_once_then_ten_a_second(workers, monkeypatch):
+    """By a clock of the test's own: what the agent would sleep after each round of answers."""
+    slept = []
+    monkeypatch.setattr(server.time, "sleep", slept.append)
+    agent = server.Agent()  # not started: only its pace is asked for
+    try:
+        start = agent._last_round
+        for _ in range(10):
+            agent._pace(start)
+        assert slept == []
+        agent._pace(start)
+        assert slept == [pytest.approx(0.1)]
+        agent._pace(start + 0.1)
+        assert slept == [pytest.approx(0.1), pytest.approx(0.1)]
+        agent._pace(start + 60)  # left alone for long, ten at once again and no more
+        for _ in range(9):
+            agent._pace(start + 60)
+        assert len(slept) == 2
+        agent._pace(start + 60)
+        assert len(slept) == 3
+    finally:
+        agent.close()
 
 
 def test_a_few_clicks_are_not_slowed(worker):
