@@ -1,38 +1,200 @@
 """The one junction: tick() builds the next Snapshot, perform() carries a click to a worker."""
 
 import queue
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpsbar.client.free import free_worker
+from mpsbar.client.recorded import RecordedWorkers
 from mpsbar.client.workers import Workers
+from mpsbar.machine import this_computer
+from mpsbar.machine.platform import Computer
+from mpsbar.machine.scan import Look, Scanner
 from mpsbar.model.action import Free, Freed
-from mpsbar.model.snapshot import Snapshot
+from mpsbar.model.health import judge
+from mpsbar.model.history import History
+from mpsbar.model.machine import Machine, Problem, Process
+from mpsbar.model.reason import Health
+from mpsbar.model.snapshot import Snapshot, Worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # Enough for a click on each of a few workers; Free All queues behind itself.
 _ACTIONS_AT_ONCE = 4
+INTERVAL = 2.0
+ON_BATTERY = 5.0  # at least
+LOOKED_AT = 1.0  # at most, while someone watches
+# How long a row tells how its Free ended.
+_TOLD_SECONDS = 60.0
+# Between the two readings that a share of the GPU takes, when there is only one look.
+_SHARE_SECONDS = 0.2
+
+_T = TypeVar("_T")
 
 
 class Monitor:
-    """`tick` from one thread only; `latest` and `perform` from any."""
+    """`start` it, then `latest`, `perform` and `watched` from any thread; or `tick` it yourself."""
 
-    def __init__(self) -> None:
+    def __init__(self, computer: Computer | None = None, interval: float = INTERVAL) -> None:
         self.latest = Snapshot(time=time.time())
-        self.outcomes: queue.SimpleQueue[Freed] = queue.SimpleQueue()
-        self._workers = Workers()
-        self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix="mpsbar-action")
+        self.interval = interval
+        computer = computer or this_computer()
+        self._scanner = Scanner(computer)
+        recorded: list[Any] | None = getattr(computer, "workers", None)
+        self._workers = Workers() if recorded is None else RecordedWorkers(recorded)
+        self._history = History()
+        self._freed: dict[int, tuple[float, Freed]] = {}
+        self._has_gpu_times = False
+        # Outcomes, and None for any other reason to tick at once.
+        self._wakes: queue.SimpleQueue[Freed | None] = queue.SimpleQueue()
+        self._watchers: list[None] = []
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self, on_tick: Callable[[Snapshot], None] | None = None) -> None:
+        """Tick on a thread of its own from now on; `on_tick` is called there after each."""
+        assert self._thread is None, "it ticks already"
+        self._thread = threading.Thread(
+            target=self._run, args=(on_tick,), name="mpsbar-tick", daemon=True
+        )
+        self._thread.start()
 
     def tick(self) -> Snapshot:
-        self.latest = Snapshot(time=time.time(), workers=self._workers.poll())
+        """Only if it was not started: there is never more than one tick at a time."""
+        assert self._thread in (None, threading.current_thread()), "its own thread ticks"
+        self.latest = self._build()
         return self.latest
 
-    def perform(self, action: Free) -> None:
-        """Returns at once; how it ended comes out of `outcomes`."""
-        self._pool.submit(self._perform, action)
+    def look_once(self) -> Snapshot:
+        """A single look as good as one of many: shares of the GPU need two readings."""
+        snapshot = self.tick()
+        if not self._has_gpu_times:
+            return snapshot
+        time.sleep(_SHARE_SECONDS)
+        return self.tick()
+
+    def perform(self, action: Free) -> "Future[Freed]":
+        """Returns at once; how it ended is also in the snapshots that follow."""
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # half of what one look imports
+
+            self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix="mpsbar-action")
+        return self._pool.submit(self._perform, action)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Tick faster while someone looks: an open menu, a terminal."""
+        self._watchers.append(None)
+        self._wakes.put(None)
+        try:
+            yield
+        finally:
+            self._watchers.pop()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._workers.close()
+        self._is_closed = True
+        self._wakes.put(None)
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._thread is None:
+            self._end()
 
-    def _perform(self, action: Free) -> None:
-        self.outcomes.put(free_worker(action.pid))
+    @property
+    def pause(self) -> float:
+        """Seconds from the end of one tick to the next."""
+        if self._watchers:
+            return min(self.interval, LOOKED_AT)
+        return max(self.interval, ON_BATTERY if self.latest.machine.on_battery else 0.0)
+
+    def _run(self, on_tick: Callable[[Snapshot], None] | None) -> None:
+        while not self._is_closed:
+            snapshot = self.tick()
+            if on_tick is not None:
+                _survive(lambda seen=snapshot: on_tick(seen))  # type: ignore[misc]
+            self._wait()
+        self._end()
+
+    def _wait(self) -> None:
+        """Until the pause is over, or something happened that should be seen at once."""
+        try:
+            self._note(self._wakes.get(timeout=self.pause))
+        except queue.Empty:
+            return
+
+    def _note(self, wake: Freed | None) -> None:
+        if wake is not None:
+            self._freed[wake.pid] = (time.monotonic(), wake)
+
+    def _build(self) -> Snapshot:
+        while not self._wakes.empty():
+            self._note(self._wakes.get())
+        look, failed = _survive(self._scanner.look)
+        if look is None:
+            look = Look(Machine(), None)
+        workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
+        self._has_gpu_times = look.has_gpu_times
+        problems = [Problem("machine", failed)] if failed else []
+        problems += [Problem("workers", silent)] if silent else []
+        snapshot = Snapshot(
+            time=time.time(),
+            workers=_join(workers or (), look.processes or ()),
+            machine=look.machine,
+            processes=look.processes,
+            problems=(*problems, *look.problems),
+            freed=self._recently_freed(),
+        )
+        return self._judge(snapshot)
+
+    def _judge(self, snapshot: Snapshot) -> Snapshot:
+        def judge_now() -> Health:
+            self._history.add(snapshot)
+            return judge(snapshot, self._history, self.latest.health)
+
+        health, failed = _survive(judge_now)
+        if health is None:
+            problem = Problem("health", failed or "")
+            return replace(snapshot, problems=(*snapshot.problems, problem))
+        return replace(snapshot, health=health)
+
+    def _recently_freed(self) -> dict[int, Freed]:
+        now = time.monotonic()
+        self._freed = {
+            pid: (at, freed) for pid, (at, freed) in self._freed.items() if now - at < _TOLD_SECONDS
+        }
+        return {pid: freed for pid, (_, freed) in self._freed.items()}
+
+    def _perform(self, action: Free) -> Freed:
+        outcome = free_worker(action.pid)
+        self._wakes.put(outcome)
+        return outcome
+
+    def _end(self) -> None:
+        self._workers.close()
+        self._scanner.close()
+
+
+def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:
+    """What a reader gave, or why it did not: one that fails must not stop the others."""
+    try:
+        return read(), None
+    except Exception as error:  # noqa: BLE001 - shown as unknown, with the reason in doctor
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _join(workers: tuple[Worker, ...], processes: tuple[Process, ...]) -> tuple[Worker, ...]:
+    """What is known from inside and from outside. Only the outside knows a rank."""
+    found = {process.pid: process for process in processes}
+    joined = []
+    for worker in workers:
+        process = found.get(worker.pid)
+        name = worker.name
+        if process is not None and process.name.startswith(f"{name} rank "):
+            name = process.name
+        joined.append(replace(worker, process=process, name=name))
+    return tuple(joined)

@@ -4,6 +4,7 @@ from typing import Any
 
 from mpsbar.model.naming import name_process
 from mpsbar.model.snapshot import Backend, Worker, WorkerState
+from mpsbar.model.text import printable
 
 _COUNTERS = ("allocated", "reserved", "driver", "peak", "budget")
 
@@ -46,9 +47,7 @@ def parse_seconds(value: Any) -> float | None:
 
 
 def parse_text(value: Any) -> str:
-    """One printable line: no control characters, no terminal escapes, no end-of-line tricks."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value)[:300])
-    return text.strip()
+    return printable(str(value)).strip()
 
 
 def _parse_backend(name: Any, value: Any) -> Backend:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpsbar.machine.replay import Computer, read_recording
 from mpsbar.model.action import Freed
+from mpsbar.model.complaint import Complaint
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
 from mpsbar.views import wording
@@ -19,17 +21,18 @@ from mpsbar.views.menu import Menu, build_menu
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
-REFRESH_SECONDS = 2.0
 _SCRIPTS = Path(__file__).parent / "demo_workers"
 
 
-def run(_: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    if options.recorded is not None:
+        return _show_recorded(options.recorded)
     plan = plan_workers()
     if not plan:
-        print(
-            "mpsbar: the demo needs torch or MLX here: pip install 'mpsbar[torch]'", file=sys.stderr
+        raise Complaint(
+            "the demo needs torch or MLX here: pip install 'mpsbar[torch]', "
+            "or look at a recorded Mac: mpsbar demo --recorded"
         )
-        return 1
     print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
     monitor = Monitor()
     try:
@@ -37,6 +40,19 @@ def run(_: argparse.Namespace) -> int:
             return _show(monitor, processes)
     finally:
         monitor.close()
+
+
+def _show_recorded(name: str) -> int:
+    recording = read_recording(name)
+    print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
+    monitor = Monitor(Computer(recording))
+    try:
+        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        if sys.stdout.isatty():
+            _stay(monitor)
+    finally:
+        monitor.close()
+    return 0
 
 
 def plan_workers() -> dict[str, dict[str, str]]:
@@ -83,10 +99,9 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
     print(f"\n{menu}\n")
     target = max(mine, key=lambda worker: worker.cached or 0)
     outcome = _press_free(monitor, menu, target)
-    outcomes = {target.pid: outcome}
-    print(f"\n{build_menu(monitor.tick(), outcomes)}\n", flush=True)
+    print(f"\n{build_menu(monitor.tick())}\n", flush=True)
     if sys.stdout.isatty():
-        _stay(monitor, outcomes)
+        _stay(monitor)
     return 0 if outcome.state == "done" else 1
 
 
@@ -107,20 +122,23 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
     print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
-    for action in free.actions:
-        monitor.perform(action)
-    outcome = monitor.outcomes.get()  # always comes: whatever happens is an outcome
+    (action,) = free.actions
+    outcome = monitor.perform(action).result()
     print(wording.freed(outcome))
     return outcome
 
 
-def _stay(monitor: Monitor, outcomes: dict[int, Freed]) -> None:
+def _stay(monitor: Monitor) -> None:
     print("Live until Ctrl-C. In another terminal: mpsbar status, mpsbar free --all", flush=True)
-    try:
-        while True:
-            time.sleep(REFRESH_SECONDS)
-            menu = str(build_menu(monitor.tick(), outcomes))
-            sys.stdout.write(f"\x1b[2J\x1b[H{menu}\n\nLive until Ctrl-C.\n")
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        print()
+    with monitor.watched():
+        monitor.start(_draw)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            print()
+
+
+def _draw(snapshot: Snapshot) -> None:
+    sys.stdout.write(f"\x1b[2J\x1b[H{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
+    sys.stdout.flush()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mpsbar import __version__
+from mpsbar.model.complaint import Complaint
 
 _INTERRUPTED = 130
 
@@ -32,6 +33,9 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of our pipe has gone: nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Complaint as complaint:
+        print(f"mpsbar: {complaint}", file=sys.stderr)
+        return 1
     except Exception as error:  # noqa: BLE001 - the last line of defence
         if os.environ.get("MPSBAR_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
@@ -50,12 +54,13 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
-    parser.set_defaults(json=False)
+    parser.set_defaults(json=False, watch=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _add_status(verbs)
     _add_free(verbs)
     _add_run(verbs)
     _add_enable(verbs)
+    _add_doctor(verbs)
     _add_demo(verbs)
     return parser
 
@@ -63,12 +68,21 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_status(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     status = verbs.add_parser(
         "status",
-        help="one look at the connected workers",
-        description="One look at the connected workers and what their allocators hold.",
-        epilog="example:\n  mpsbar status --json | jq '.workers[].held'",
+        help="one look at this computer and its PyTorch and MLX processes",
+        description="One look at this computer, its PyTorch and MLX processes and, where they are "
+        "connected, what their allocators hold.",
+        epilog="examples:\n  mpsbar status --watch 2\n  mpsbar status --json | jq '.workers[].held'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     status.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    status.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        nargs="?",
+        type=_seconds,
+        const=2.0,
+        help="again and again until Ctrl-C (default: every 2); with --json one line each",
+    )
 
 
 def _add_free(verbs: "argparse._SubParsersAction[_Parser]") -> None:
@@ -131,12 +145,38 @@ def _add_enable(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         group.add_argument("--jupyter", action="store_true", help="the IPython profile instead")
 
 
+def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    doctor = verbs.add_parser(
+        "doctor",
+        help="whether torch works here, and why not",
+        description="Looks at the Pythons of running torch processes, of enabled environments, the "
+        "active one and python3: torch's version, whether MPS is built and available and why not, "
+        "the device a script would get, and PYTORCH_* variables that do harm. Each is asked by a "
+        "short-lived process of its own. Exit code 0: all well, 1: a problem was found or the "
+        "Python named has no torch, 2: wrong arguments.",
+        epilog="examples:\n  mpsbar doctor\n  mpsbar doctor --python ~/venv/bin/python\n"
+        "  mpsbar doctor --json | jq '.pythons[].chosen'",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    doctor.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    doctor.add_argument("--python", metavar="PATH", help="look at this one only")
+
+
 def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:
-    verbs.add_parser(
+    demo = verbs.add_parser(
         "demo",
         help="mpsbar at work, with small real workers",
         description="Starts small real workers, shows the menu, frees a cache and shows it again; "
         "on a terminal it stays live until Ctrl-C.",
+        epilog="examples:\n  mpsbar demo\n  mpsbar demo --recorded m1-8gb",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demo.add_argument(
+        "--recorded",
+        metavar="NAME",
+        nargs="?",
+        const="m1max-64gb",
+        help="a recorded Mac instead, its workers invented (default: m1max-64gb)",
     )
 
 

@@ -1,17 +1,57 @@
-"""mpsbar status: one look."""
+"""mpsbar status: one look, or one after the other."""
 
 import argparse
 import json
+import os
+import sys
+import time
 
+from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
-from mpsbar.views.status import build_status, render_status
+from mpsbar.views.schema import build_status
+from mpsbar.views.status import render_status
+
+_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(options: argparse.Namespace) -> int:
     monitor = Monitor()
     try:
-        snapshot = monitor.tick()
+        if options.watch is None:
+            _show(monitor.look_once(), options.json)
+        else:
+            _watch(monitor, options.json, options.watch)
     finally:
         monitor.close()
-    print(json.dumps(build_status(snapshot)) if options.json else render_status(snapshot))
     return 0
+
+
+def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
+    """Until Ctrl-C: in place on a terminal, one after the other in a pipe."""
+    in_place = sys.stdout.isatty() and not as_json
+    snapshot = monitor.look_once()
+    try:
+        while True:
+            if in_place:
+                sys.stdout.write(_HOME_AND_CLEAR)
+            _show(snapshot, as_json)
+            if not in_place and not as_json:
+                print()
+            sys.stdout.flush()
+            time.sleep(seconds)
+            snapshot = monitor.tick()
+    except KeyboardInterrupt:
+        return
+
+
+def _show(snapshot: Snapshot, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(build_status(snapshot)))
+    else:
+        print(render_status(snapshot, is_coloured()))
+
+
+def is_coloured() -> bool:
+    """On a terminal, unless the user wants none (no-color.org)."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and sys.stdout.isatty()

@@ -4,6 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mpsbar.model.action import Freed
+from mpsbar.model.machine import Machine, Problem, Process
+from mpsbar.model.reason import Health
+
 IN_USE = "in use"
 
 WorkerState = Literal["live", "busy", "gone"]
@@ -57,6 +61,7 @@ class Worker:
     methods: frozenset[str] = frozenset()
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
+    process: Process | None = None  # the same, as seen from the outside
 
     @property
     def in_use(self) -> tuple[Backend, ...]:
@@ -87,17 +92,45 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """A process and those it started, which have torch or MLX too."""
+
+    head: Worker | Process
+    workers: tuple[Worker, ...] = ()
+    others: tuple[Process, ...] = ()  # not connected
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     time: float
     workers: tuple[Worker, ...] = ()
+    machine: Machine = field(default_factory=Machine)
+    processes: tuple[Process, ...] | None = ()  # all that were found; None: could not be looked for
+    health: Health = field(default_factory=Health)
+    problems: tuple[Problem, ...] = ()  # what could not be read, and why
+    freed: dict[int, Freed] = field(default_factory=dict)  # how a pid's last Free ended
 
     @property
-    def families(self) -> tuple[tuple[Worker, bool], ...]:
-        """All workers, each once; whose parent is a worker comes right after it, marked True."""
-        heads = {worker.pid: _head(worker, self.workers) for worker in self.workers}
-        order = {pid: place for place, pid in enumerate(heads)}
-        ranked = sorted(self.workers, key=lambda w: (order[heads[w.pid]], heads[w.pid] != w.pid))
-        return tuple((worker, heads[worker.pid] != worker.pid) for worker in ranked)
+    def unconnected(self) -> tuple[Process, ...]:
+        known = {worker.pid for worker in self.workers}
+        return tuple(process for process in self.processes or () if process.pid not in known)
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Of everyone, by pid."""
+        named = {process.pid: process.name for process in self.processes or ()}
+        return named | {worker.pid: worker.name for worker in self.workers}
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """Everyone once: those who connected something first, then the others."""
+        everyone: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
+        parents = {one.pid: one.parent for one in everyone}
+        heads = {pid: _head(pid, parents) for pid in parents}
+        members: dict[int, list[Worker | Process]] = {}
+        for one in everyone:
+            members.setdefault(heads[one.pid], []).append(one)
+        return tuple(_family(head, family) for head, family in members.items())
 
     @property
     def held(self) -> int | None:
@@ -108,13 +141,20 @@ class Snapshot:
         return _sum(worker.cached for worker in self.workers)
 
 
-def _head(worker: Worker, workers: tuple[Worker, ...]) -> int:
-    """The pid at the top of a worker's family; in a circle, which only a lie can make, its own."""
-    parents = {known.pid: known.parent for known in workers}
-    seen = [worker.pid]
+def _family(pid: int, members: list[Worker | Process]) -> Family:
+    return Family(
+        next(one for one in members if one.pid == pid),
+        tuple(one for one in members if isinstance(one, Worker) and one.pid != pid),
+        tuple(one for one in members if isinstance(one, Process) and one.pid != pid),
+    )
+
+
+def _head(pid: int, parents: dict[int, int | None]) -> int:
+    """The topmost known parent; in a circle, which only a lie can make, the process itself."""
+    seen = [pid]
     while (parent := parents.get(seen[-1])) is not None and parent in parents:
         if parent in seen:
-            return worker.pid
+            return pid
         seen.append(parent)
     return seen[-1]
 

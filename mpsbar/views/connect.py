@@ -1,9 +1,8 @@
 """How to connect a process that is not: exactly what to type. Pure."""
 
 import shlex
-from typing import Literal
 
-Kind = Literal["script", "notebook", "server"]
+from mpsbar.model.naming import Kind
 
 
 def how_to_connect(python: str, kind: Kind) -> str:

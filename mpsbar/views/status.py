@@ -1,84 +1,116 @@
-"""`mpsbar status`: the snapshot as a table for people, or as schema 1 for programs. Pure."""
+"""`mpsbar status`: the snapshot as a table for people. Pure."""
 
-from typing import Any
+from gettext import gettext as _
 
-from mpsbar.model.snapshot import Snapshot, Worker
-from mpsbar.views import wording
+from mpsbar.model.advice import advise
+from mpsbar.model.machine import Process
+from mpsbar.model.snapshot import Family, Snapshot, Worker
+from mpsbar.views import colour, reasons, wording
+from mpsbar.views.colour import Paint
 
-_HEAD = ("PID", "NAME", "DEVICE", "HELD", "ALLOCATED", "CACHED", "PEAK", "NOTE")
-_RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK"}
+_RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK", "FOOTPRINT", "RSS", "GPU"}
+_NAME_WIDTH = 40
+# Of what could be advised, what people read under a table.
+_MOST_ADVICE = 2
 
 
-def render_status(snapshot: Snapshot) -> str:
-    if not snapshot.workers:
-        return wording.workers_connected(0) + ". To see one: mpsbar run python train.py"
-    table = [_HEAD, *(_cells(*member) for member in snapshot.families)]
+def render_status(snapshot: Snapshot, is_coloured: bool = False) -> str:
+    paint = colour.paint if is_coloured else colour.plain
+    parts = [_render_head(snapshot, paint)]
+    if families := snapshot.families:
+        parts.append(_render_table(snapshot, families, paint))
+    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _render_head(snapshot: Snapshot, paint: Paint) -> str:
+    health = snapshot.health
+    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    lines.append(paint(reasons.say_health(health, snapshot.names), health.level))
+    lines.append(wording.found(snapshot))
+    if snapshot.problems:
+        lines.append(paint(wording.problems(len(snapshot.problems)), "dim"))
+    return "\n".join(line for line in lines if line)
+
+
+def _render_table(snapshot: Snapshot, families: tuple[Family, ...], paint: Paint) -> str:
+    kinds = {process.footprint_kind for process in snapshot.processes or ()}
+    charged = "RSS" if kinds == {"rss"} else "FOOTPRINT"
+    head = ("PID", "NAME", "DEVICE", "HELD", "ALLOCATED", "CACHED", "PEAK", charged, "GPU", "NOTE")
+    rows = [row for family in families for row in _family_rows(family)]
+    table = [head, *rows]
+    shown = [index for index, name in enumerate(head) if name != "GPU" or _is_known(rows, index)]
+    table = [tuple(cells[index] for index in shown) for cells in table]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join(_line(cells, widths) for cells in table)
+    lines = [_line(cells, widths, table[0]) for cells in table]
+    return "\n".join([paint(lines[0], "head"), *lines[1:]])
 
 
-def build_status(snapshot: Snapshot) -> dict[str, Any]:
-    """Schema 1; every value may be null, fields are only added."""
-    return {
-        "schema": 1,
-        "time": snapshot.time,
-        "workers": [_worker(worker) for worker in snapshot.workers],
-    }
+def _is_known(rows: list[tuple[str, ...]], column: int) -> bool:
+    return any(row[column] not in ("", wording.UNKNOWN) for row in rows)
 
 
-def _cells(worker: Worker, is_child: bool) -> tuple[str, ...]:
-    bound = "≤ " if worker.cached_is_bound else ""
+def _family_rows(family: Family) -> list[tuple[str, ...]]:
+    rows = [_cells(family.head, "")]
+    rows += [_cells(worker, "└ ") for worker in family.workers]
+    if len(family.others) == 1:
+        rows.append(_cells(family.others[0], "└ "))
+    elif family.others:
+        name = "└ " + wording.children(len(family.others))
+        charged = wording.charged_together(family.others)
+        rows.append(("", name, "", "", "", "", "", charged, "", _("not connected")))
+    return rows
+
+
+def _cells(one: Worker | Process, indent: str) -> tuple[str, ...]:
+    name = indent + wording.shorten(one.name, _NAME_WIDTH)
+    if isinstance(one, Process):
+        unknown = (wording.UNKNOWN,) * 5
+        return (str(one.pid), name, *unknown, *_outside(one), wording.not_connected(one))
+    bound = "≤ " if one.cached_is_bound else ""
     return (
-        str(worker.pid),
-        ("└ " if is_child else "") + wording.shorten(worker.name, 40),
-        wording.device(worker),
-        wording.size(worker.held),
-        wording.size(worker.total(lambda backend: backend.allocated)),
-        bound + wording.size(worker.cached),
-        wording.size(worker.total(lambda backend: backend.peak)),
-        wording.state(worker),
+        str(one.pid),
+        name,
+        wording.device(one),
+        wording.size(one.held),
+        wording.size(one.total(lambda backend: backend.allocated)),
+        bound + wording.size(one.cached),
+        wording.size(one.total(lambda backend: backend.peak)),
+        *_outside(one.process),
+        wording.state(one),
     )
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+def _outside(process: Process | None) -> tuple[str, str]:
+    if process is None:
+        return wording.UNKNOWN, wording.UNKNOWN
+    return wording.size(process.footprint), wording.percent(process.gpu_percent)
+
+
+def _line(cells: tuple[str, ...], widths: list[int], head: tuple[str, ...]) -> str:
     padded = [
-        cell.rjust(width) if head in _RIGHT else cell.ljust(width)
-        for cell, width, head in zip(cells, widths, _HEAD, strict=True)
+        cell.rjust(width) if name in _RIGHT else cell.ljust(width)
+        for cell, width, name in zip(cells, widths, head, strict=True)
     ]
     return "  ".join(padded).rstrip()
 
 
-def _worker(worker: Worker) -> dict[str, Any]:
-    backend = worker.main_backend
-    framework = backend.framework if backend else next(iter(worker.frameworks), None)
-    return {
-        "pid": worker.pid,
-        "parent": worker.parent,
-        "name": worker.name,
-        "command": list(worker.command),
-        "python": worker.executable,
-        "python_version": worker.python,
-        "framework": framework,
-        "framework_version": worker.frameworks.get(framework or ""),
-        "device": backend.name if backend else None,
-        "state": worker.state,
-        "age_s": None if worker.age is None else round(worker.age, 3),
-        "agent": worker.agent,
-        "allocated": worker.total(lambda b: b.allocated),
-        "cached": worker.cached,
-        "cached_is_bound": worker.cached_is_bound,
-        "other": worker.total(lambda b: b.other),
-        "reserved": worker.total(lambda b: b.reserved),
-        "driver": worker.total(lambda b: b.driver),
-        "peak": worker.total(lambda b: b.peak),
-        "held": worker.held,
-        "budget": worker.total(lambda b: b.budget),
-        "backends": [
-            {
-                "name": b.name, "framework": b.framework, "state": b.state,
-                "allocated": b.allocated, "reserved": b.reserved, "driver": b.driver,
-                "peak": b.peak, "budget": b.budget,
-            }
-            for b in worker.backends
-        ],
-    }  # fmt: skip
+def _connect_lines(snapshot: Snapshot) -> list[str]:
+    """How to connect each unconnected head, the same text once for all it helps."""
+    ways: dict[str, list[str]] = {}
+    for family in snapshot.families:
+        if isinstance(family.head, Process):
+            ways.setdefault(wording.way_to_connect(family.head), []).append(str(family.head.pid))
+    return [
+        _("To see what {pids} holds: {way}").format(pids=", ".join(pids[:5]), way=way)
+        for way, pids in ways.items()
+    ]
+
+
+def _advice_lines(snapshot: Snapshot) -> list[str]:
+    told = [advice for advice in advise(snapshot, snapshot.health) if advice.code != "connect"]
+    names = snapshot.names
+    return [
+        f"→ {reasons.say_advice(advice, names.get(advice.pid or 0))}"
+        for advice in told[:_MOST_ADVICE]
+    ]

@@ -3,7 +3,10 @@
 from gettext import gettext as _
 
 from mpsbar.model.action import Freed
-from mpsbar.model.snapshot import Worker
+from mpsbar.model.machine import Gpu, Machine, Process
+from mpsbar.model.naming import kind_of
+from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.views.connect import how_to_connect
 
 UNKNOWN = "?"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -115,6 +118,94 @@ def _freed_done(outcome: Freed) -> str:
     if outcome.pinned:
         words += _("; {size} still pinned by live tensors").format(size=size(outcome.pinned))
     return words
+
+
+def percent(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.0f} %"
+
+
+_PRESSURE = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
+
+
+def machine(told: Machine) -> str:
+    """One line: Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
+    words = [machine_briefly(told)]
+    if told.memory_available is not None:
+        words.append(_("{size} available").format(size=size(told.memory_available)))
+    if told.swap_used:
+        words.append(_("{size} swapped").format(size=size(told.swap_used)))
+    return " · ".join(words)
+
+
+def machine_briefly(told: Machine) -> str:
+    """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
+    words = [told.chip or told.model or told.os or _("this computer"), size(told.memory_total)]
+    words.append(_("pressure {level}").format(level=_PRESSURE.get(told.pressure or "", UNKNOWN)))
+    if told.recording is not None:
+        words.append(_("RECORDED"))
+    return " · ".join(words)
+
+
+def gpu(told: Gpu) -> str:
+    """One line, or none where nothing can be read of a GPU."""
+    if told.utilization is None and told.memory_in_use is None:
+        return ""
+    words = [_("GPU {percent}").format(percent=percent(told.utilization))]
+    if told.memory_budget is None:
+        words.append(_("{size} in use").format(size=size(told.memory_in_use)))
+    else:
+        words.append(_part(told.memory_in_use, told.memory_budget))
+    return " · ".join(words)
+
+
+def _part(used: int | None, whole: int | None) -> str:
+    """9.8 of 27.0 GB; the unit once if it is the same."""
+    part, total = size(used), size(whole)
+    if part.split(" ")[1:] == total.split(" ")[1:]:
+        part = part.split(" ")[0]
+    return _("{used} of {whole}").format(used=part, whole=total)
+
+
+def found(snapshot: Snapshot) -> str:
+    """Whether there is anything to see, where the rows do not tell."""
+    if snapshot.processes is None:
+        return _("Processes could not be looked for (mpsbar doctor tells why)")
+    if snapshot.workers:
+        return ""
+    number = len(snapshot.processes)
+    if not number:
+        return _("No PyTorch process is running. To see one: mpsbar run python train.py")
+    if number == 1:
+        return _("1 PyTorch process, not connected")
+    return _("{n} PyTorch processes, not connected").format(n=number)
+
+
+def children(number: int) -> str:
+    return _("{n} child processes").format(n=number)
+
+
+def charged_together(processes: tuple[Process, ...]) -> str:
+    """At most: forked children share pages with their parent, which are counted in each."""
+    sizes = [process.footprint for process in processes]
+    known = [number for number in sizes if number is not None]
+    return f"≤ {size(sum(known))}" if len(known) == len(sizes) else UNKNOWN
+
+
+def way_to_connect(process: Process) -> str:
+    """What to do to see more of an unconnected process."""
+    if process.python is None:
+        return _("add `import mpsbar; mpsbar.attach()` to its code")
+    return how_to_connect(process.python, kind_of(process.name))
+
+
+def not_connected(process: Process) -> str:
+    return _("not connected ({frameworks})").format(frameworks="+".join(process.frameworks))
+
+
+def problems(number: int) -> str:
+    if number == 1:
+        return _("1 thing could not be read: mpsbar doctor tells why")
+    return _("{n} things could not be read: mpsbar doctor tells why").format(n=number)
 
 
 def workers_connected(number: int) -> str:

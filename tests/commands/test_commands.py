@@ -13,6 +13,7 @@ from worker_kit import ATTACH, NO_MPS, PATIENCE, ROOT, wait_for
 
 from mpsbar.commands.demo import plan_workers
 
+EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 MLX = (
     "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
@@ -33,18 +34,34 @@ def mpsbar(workers):
 
 
 def test_status_of_nobody(mpsbar):
-    done = mpsbar("status")
+    """On a recorded machine: here others may be running something."""
+    done = mpsbar("status", MPSBAR_REPLAY=str(EMPTY))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "No PyTorch process is connected. To see one: mpsbar run python train.py\n"
+        "Apple M1 · 8.0 GB · pressure normal · RECORDED\n"
+        "All is well\n"
+        "No PyTorch process is running. To see one: mpsbar run python train.py\n"
     )
-    assert mpsbar().stdout == done.stdout
+    assert mpsbar(MPSBAR_REPLAY=str(EMPTY)).stdout == done.stdout
+
+
+def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_path):
+    shown = mpsbar("status", MPSBAR_REPLAY="m1-8gb").stdout
+    assert "RECORDED" in shown.splitlines()[0]
+    assert re.search(
+        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d %",
+        shown,
+        re.MULTILINE,
+    )
+    bad = mpsbar("status", MPSBAR_REPLAY="nope")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr == "mpsbar: there is no recording nope; there are m1-8gb, m1max-64gb\n"
 
 
 def test_status_and_free_of_a_real_worker(mpsbar, workers):
     pytest.importorskip("mlx.core")
     worker = workers.start(MLX)
-    lines = mpsbar("status").stdout.splitlines()
+    lines = mpsbar("status").stdout.split("\n\n")[1].splitlines()
     assert lines[0].split() == [
         "PID",
         "NAME",
@@ -53,9 +70,13 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
         "ALLOCATED",
         "CACHED",
         "PEAK",
+        "RSS",
         "NOTE",
     ]
-    assert lines[1].split()[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
+    (line,) = [line.split() for line in lines if line.startswith(f"{worker.pid} ")]
+    line = [word for word in line if word != "└"]  # pytest has MLX loaded too by now
+    assert line[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
+    assert line[9].replace(".", "").isdigit()  # the system's own word
     (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
     assert (told["pid"], told["device"], told["cached"] >> 20) == (worker.pid, "mlx", 32)
     done = mpsbar("free", str(worker.pid))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Backend, Snapshot, Worker
 
 
@@ -57,18 +58,46 @@ def test_the_main_backend_is_the_first_that_counts_something():
     assert worker().main_backend is None
 
 
-def family(*pairs):
-    workers = tuple(Worker(pid, str(pid), "live", 0.0, parent=parent) for pid, parent in pairs)
-    return [(worker.pid, is_child) for worker, is_child in Snapshot(0.0, workers).families]
+def one(kind, pid, parent):
+    if kind == "w":
+        return Worker(pid, str(pid), "live", 0.0, parent=parent)
+    return Process(pid, 1.0, str(pid), ("torch",), parent=parent)
 
 
-def test_children_follow_their_parent_each_once():
-    assert family((1, 0), (2, 9), (3, 1), (4, 3), (5, 2)) == [
-        (1, False), (3, True), (4, True), (2, False), (5, True),
-    ]  # fmt: skip
+def families(*entries):
+    found = [one(*entry) for entry in entries]
+    snapshot = Snapshot(
+        0.0,
+        tuple(w for w in found if isinstance(w, Worker)),
+        processes=tuple(p for p in found if isinstance(p, Process)),
+    )
+    return [
+        (f.head.pid, [w.pid for w in f.workers], [p.pid for p in f.others])
+        for f in snapshot.families
+    ]
+
+
+def test_children_are_with_their_parent_each_once():
+    assert families(("w", 1, 0), ("w", 2, 9), ("w", 3, 1), ("w", 4, 3), ("w", 5, 2)) == [
+        (1, [3, 4], []),
+        (2, [5], []),
+    ]
+
+
+def test_loaders_are_with_their_worker_and_ranks_with_their_launcher():
+    assert families(
+        ("w", 1, 0), ("p", 11, 1), ("p", 12, 1), ("p", 2, 0), ("w", 21, 2), ("p", 22, 21), ("p", 3, 0)
+    ) == [(1, [], [11, 12]), (2, [21], [22]), (3, [], [])]  # fmt: skip
 
 
 def test_a_lie_about_parents_loses_nobody():
-    assert sorted(family((1, 2), (2, 1), (3, 3), (4, 1))) == [
-        (1, False), (2, False), (3, False), (4, False),
+    assert families(("w", 1, 2), ("w", 2, 1), ("p", 3, 3), ("w", 4, 1)) == [
+        (1, [], []), (2, [], []), (4, [], []), (3, [], []),
     ]  # fmt: skip
+
+
+def test_who_is_connected_is_not_listed_twice():
+    process = Process(7, 1.0, "x", ("torch",))
+    snapshot = Snapshot(0.0, (Worker(7, "x", "live", 0.0),), processes=(process,))
+    assert snapshot.unconnected == ()
+    assert Snapshot(0.0, processes=None).unconnected == ()

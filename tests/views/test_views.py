@@ -1,15 +1,20 @@
 """What users see, as literals: sizes, sentences, the whole menu, the table, the JSON."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpsbar.model.action import Free, Freed
+from mpsbar.model.machine import Gpu, Machine, Problem, Process
+from mpsbar.model.reason import Health, Reason
 from mpsbar.model.snapshot import Backend, Snapshot, Worker
 from mpsbar.views import wording
 from mpsbar.views.menu import build_menu
-from mpsbar.views.status import build_status, render_status
+from mpsbar.views.schema import build_status
+from mpsbar.views.status import render_status
 
 GB, MB = 1 << 30, 1 << 20
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -31,19 +36,38 @@ MLX = Backend("mlx", "mlx", "in use", 64 * MB, 256 * MB, None, 300 * MB)
 CPU = Backend("cpu", "torch", "in use")
 UNKNOWN_MPS = Backend("mps", "torch", "not known")
 
-SCENE = Snapshot(
-    1700000000.0,
-    (
-        worker(4711, "train.py", MPS, CPU, frameworks={"torch": "2.13.0"}),
-        worker(4712, "notebook kernel", OLD, CPU, state="busy", age=3.2),
-        worker(4713, "serve.py", MLX),
-        worker(4714, "serve.py", CPU),
-        worker(4715, "a_very_long_name_of_an_experiment_number_17.py", UNKNOWN_MPS, CPU),
-        worker(4716, "process 4716", state="busy", age=None),
-        worker(4717, "prepare.py"),
-        worker(4718, "loader", CPU, parent=4711),
-    ),
+MACHINE = Machine(
+    os="macOS 26.3.2", os_version=(26, 3, 2), model="Mac15,10", chip="Apple M3 Max", cores=14,
+    core_kinds=(("Performance", 10), ("Efficiency", 4)), memory_total=36 * GB,
+    memory_available=int(12.1 * GB), swap_used=0, pressure="normal", on_battery=False,
+    is_virtual=False,
+    gpu=Gpu("Apple M3 Max", 30, 43.0, int(9.8 * GB), 27 * GB, 0),
+)  # fmt: skip
+
+
+def process(pid, name="serve.py", size=None, frameworks=("torch",), **fields):
+    return Process(pid, 1699999000.0, name, frameworks, footprint=size, **fields)
+
+
+TRAIN = process(4711, "train.py", 7 * GB, footprint_peak=9 * GB, gpu_percent=41.6, gpu_client=True)
+WORKERS = (
+    worker(4711, "train.py", MPS, CPU, frameworks={"torch": "2.13.0"}, process=TRAIN),
+    worker(4712, "notebook kernel", OLD, CPU, state="busy", age=3.2),
+    worker(4713, "serve.py", MLX),
+    worker(4714, "serve.py", CPU, process=process(4714, size=800 * MB, gpu_percent=0.0)),
+    worker(4715, "a_very_long_name_of_an_experiment_number_17.py", UNKNOWN_MPS, CPU),
+    worker(4716, "process 4716", state="busy", age=None),
+    worker(4717, "prepare.py"),
+    worker(4718, "loader", CPU, parent=4711),
 )
+UNCONNECTED = (
+    process(4720, "uvicorn app:app", 2 * GB, python="/v/bin/python", gpu_percent=None),
+    process(4721, "Paint", 300 * MB, ("torch", "mlx"), gpu_percent=3.0),
+    process(4731, "train.py", 100 * MB, parent=4711),
+    process(4732, "train.py", 300 * MB, parent=4711),
+    process(4733, "child process", 50 * MB, parent=4720),
+)
+SCENE = Snapshot(1700000000.0, WORKERS, MACHINE, (TRAIN, *UNCONNECTED))
 
 
 @pytest.mark.parametrize(
@@ -108,12 +132,25 @@ def test_every_ending_of_a_free_has_its_sentence(outcome, text):
 
 
 def test_the_whole_menu():
-    outcomes = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
-    assert str(build_menu(SCENE, outcomes)) + "\n" == golden("menu.txt")
+    freed = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
+    assert str(build_menu(replace(SCENE, freed=freed))) + "\n" == golden("menu.txt")
 
 
 def test_the_menu_of_nobody():
-    assert str(build_menu(Snapshot(0.0))) == "⬢\n No PyTorch process is connected"
+    assert str(build_menu(Snapshot(0.0, machine=MACHINE))) == (
+        "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43 % · 9.8 of 27.0 GB\n"
+        " No PyTorch process is running. To see one: mpsbar run python train.py"
+    )
+    assert str(build_menu(Snapshot(0.0, processes=None))) == (
+        "⬢\n this computer · ? · pressure ?\n"
+        " Processes could not be looked for (mpsbar doctor tells why)"
+    )
+
+
+def test_the_menu_says_what_is_wrong_instead_of_the_machine():
+    health = Health("critical", (Reason("pressure", "critical"),))
+    rows = build_menu(Snapshot(0.0, machine=MACHINE, health=health)).rows
+    assert rows[0].text == "Memory pressure is critical"
 
 
 def test_a_row_carries_its_action_and_keeps_its_key():
@@ -130,14 +167,76 @@ def test_the_status_table():
 
 
 def test_the_status_of_nobody_says_how_to_be_seen():
-    assert render_status(Snapshot(0.0)) == (
-        "No PyTorch process is connected. To see one: mpsbar run python train.py"
+    assert render_status(Snapshot(0.0, machine=MACHINE)) == (
+        "Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available\n"
+        "GPU 43 % · 9.8 of 27.0 GB\n"
+        "All is well\n"
+        "No PyTorch process is running. To see one: mpsbar run python train.py"
     )
+
+
+def test_on_linux_the_column_says_that_it_is_rss():
+    found = (process(7, "x.py", GB, python="/v/bin/python", footprint_kind="rss"),)
+    head = render_status(Snapshot(0.0, processes=found)).split("\n\n")[1].splitlines()[0]
+    assert head.split() == [
+        "PID",
+        "NAME",
+        "DEVICE",
+        "HELD",
+        "ALLOCATED",
+        "CACHED",
+        "PEAK",
+        "RSS",
+        "NOTE",
+    ]
+
+
+def test_unknown_is_told_as_unknown():
+    blind = Snapshot(
+        0.0, processes=None, problems=(Problem("processes", "OSError: x"),),
+        health=Health("ok", (Reason("unknown", "ok"),)),
+    )  # fmt: skip
+    assert render_status(blind) == (
+        "this computer · ? · pressure ?\n"
+        "Nothing could be read on this computer\n"
+        "Processes could not be looked for (mpsbar doctor tells why)\n"
+        "1 thing could not be read: mpsbar doctor tells why"
+    )
+
+
+def test_colour_comes_on_top_of_words_and_never_of_other_peoples_names():
+    health = Health("warning", (Reason("pressure", "warning"),))
+    scene = replace(SCENE, health=health)
+    shown = render_status(scene, is_coloured=True)
+    assert "\x1b[33mMemory pressure is high\x1b[0m" in shown
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == render_status(scene)
 
 
 def test_status_as_json_keeps_to_the_schema():
     status = json.loads(json.dumps(build_status(SCENE)))
     assert (status["schema"], status["time"], len(status["workers"])) == (1, 1700000000.0, 8)
+    assert {"machine", "workers", "processes", "health", "dtypes"} <= set(status)
+    assert {
+        "os",
+        "model",
+        "chip",
+        "memory_total",
+        "memory_available",
+        "swap_used",
+        "pressure",
+        "gpu",
+    } <= set(status["machine"])
+    assert status["machine"]["gpu"] == {
+        "name": "Apple M3 Max", "cores": 30, "utilization": 43.0, "memory_in_use": int(9.8 * GB),
+        "memory_budget": 27 * GB, "wired_limit": 0,
+    }  # fmt: skip
+    assert [(p["pid"], p["framework"], p["connected"]) for p in status["processes"]] == [
+        (4711, "torch", True), (4720, "torch", False), (4721, "torch", False),
+        (4731, "torch", False), (4732, "torch", False), (4733, "torch", False),
+    ]  # fmt: skip
+    assert {"pid", "started", "name", "footprint", "gpu_percent"} <= set(status["processes"][0])
+    assert status["health"] == {"level": "ok", "reasons": [], "causes": []}
+    assert json.loads(json.dumps(build_status(Snapshot(0.0, processes=None))))["processes"] is None
     train = status["workers"][0]
     backends = train.pop("backends")
     assert train == {
@@ -146,7 +245,14 @@ def test_status_as_json_keeps_to_the_schema():
         "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
         "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
         "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
+        "started": 1699999000.0, "footprint": 7 * GB, "footprint_kind": "footprint",
+        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "settings": {},
     }  # fmt: skip
     assert [backend["name"] for backend in backends] == ["mps", "cpu"]
     unknown = status["workers"][5]
     assert unknown["held"] is unknown["allocated"] is unknown["age_s"] is None
+
+
+def test_children_are_summed_only_if_all_are_known():
+    assert wording.charged_together((process(1, size=MB), process(2, size=MB))) == "≤ 2.0 MB"
+    assert wording.charged_together((process(1, size=MB), process(2))) == "?"

@@ -1,0 +1,179 @@
+"""Linux, from /proc and /sys: for servers, tests and CI; there is no Metal to read here."""
+
+import os
+import re
+from collections.abc import Hashable
+from pathlib import Path
+
+from mpsbar.machine.libraries import framework_of
+from mpsbar.machine.platform import (
+    Details,
+    Footprint,
+    GpuClient,
+    parse_command,
+    parse_variables,
+)
+from mpsbar.model.machine import FootprintKind, Machine, Pressure
+
+# More than the longest list of mappings or environment worth reading.
+_MOST = 8 << 20
+_CHUNK = 1 << 16
+_HINTS = (b"/libtorch", b"/libc10", b"/libmlx")
+# address perms offset dev inode path; only code counts: a linker reads libtorch too.
+_EXECUTABLE = re.compile(rb"^\S+ ..x. \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
+# Percent of the last 10 s in which something (some) or everything (full) waited for memory.
+# systemd-oomd acts at 60 % "full"; people feel far less.
+_SOME_WARNING = 10.0
+_FULL_CRITICAL = 10.0
+
+
+class Computer:
+    footprint_kind: FootprintKind = "rss"
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = Path(root)
+        self._proc = f"{root.rstrip('/')}/proc"
+        self._fixed: Machine | None = None
+        self._boot: float | None = None
+
+    def read_machine(self) -> Machine:
+        if self._fixed is None:
+            self._fixed = self._read_fixed()
+        fixed = self._fixed
+        meminfo = parse_meminfo(self._text("proc/meminfo"))
+        total, free = meminfo.get("SwapTotal"), meminfo.get("SwapFree")
+        return Machine(
+            os=fixed.os, os_version=fixed.os_version, model=fixed.model, chip=fixed.chip,
+            cores=fixed.cores, is_virtual=fixed.is_virtual,
+            memory_total=meminfo.get("MemTotal"),
+            memory_available=meminfo.get("MemAvailable"),
+            swap_used=None if total is None or free is None else total - free,
+            pressure=parse_pressure(self._text("proc/pressure/memory")),
+            on_battery=self._read_battery(),
+        )  # fmt: skip
+
+    def list_processes(self) -> dict[int, Hashable]:
+        """The token is the inode of /proc/PID: the kernel makes a new one for each process."""
+        with os.scandir(self._proc) as entries:
+            return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        if os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - half the cost
+            raise PermissionError(pid)
+        return parse_maps(self._read(pid, "maps"))
+
+    def read_details(self, pid: int) -> Details:
+        parent, ticks = parse_stat(self._read(pid, "stat"))
+        return Details(
+            started=self._boot_time() + ticks / os.sysconf("SC_CLK_TCK"),
+            parent=parent,
+            command=parse_command(_strings(self._read(pid, "cmdline"))),
+            executable=self._read_executable(pid),
+            variables=parse_variables(self._read(pid, "environ").split(b"\0")),
+        )
+
+    def read_footprint(self, pid: int) -> Footprint:
+        status = parse_meminfo(self._read(pid, "status").decode(errors="replace"))
+        if "VmRSS" not in status:
+            raise ProcessLookupError(f"{pid} has ended")  # a zombie has no memory
+        return Footprint(status["VmRSS"], status.get("VmHWM"))
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        return None
+
+    def _read(self, pid: int, name: str) -> bytes:
+        """Unbuffered: /proc gives a page at a time whatever is asked for."""
+        file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = [os.read(file, _CHUNK)]
+            while parts[-1] and len(parts) * 4096 < _MOST:
+                parts.append(os.read(file, _CHUNK))
+        finally:
+            os.close(file)
+        return b"".join(parts)
+
+    def _read_executable(self, pid: int) -> str | None:
+        try:
+            return os.readlink(f"{self._proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - it is text
+        except OSError:
+            return None
+
+    def _boot_time(self) -> float:
+        if self._boot is None:
+            match = re.search(r"^btime (\d+)$", self._text("proc/stat"), re.MULTILINE)
+            self._boot = float(match[1]) if match else 0.0
+        return self._boot
+
+    def _read_fixed(self) -> Machine:
+        uname = os.uname()
+        cpu = self._text("proc/cpuinfo")
+        chip = re.search(r"^model name\s*: (.+)$", cpu, re.MULTILINE)
+        system = re.search(r'^PRETTY_NAME="?([^"\n]*)', self._text("etc/os-release"), re.MULTILINE)
+        model = self._text("sys/class/dmi/id/product_name") or self._text("proc/device-tree/model")
+        return Machine(
+            os=system[1] if system else f"{uname.sysname} {uname.release}",
+            model=model.strip("\0\n ") or None,
+            chip=chip[1] if chip else None,
+            cores=os.cpu_count(),
+            is_virtual=True
+            if re.search(r"^flags\s*:.*\bhypervisor\b", cpu, re.MULTILINE)
+            else None,
+        )
+
+    def _read_battery(self) -> bool | None:
+        """Whether no mains supply is on; None where there is none to ask."""
+        supplies = self._root / "sys/class/power_supply"
+        online = [
+            self._text(f"{path.relative_to(self._root)}/online").strip()
+            for path in (supplies.iterdir() if supplies.is_dir() else ())
+            if self._text(f"{path.relative_to(self._root)}/type").strip() == "Mains"
+        ]
+        return "1" not in online if online else None
+
+    def _text(self, path: str) -> str:
+        try:
+            return (self._root / path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+
+def parse_maps(maps: bytes) -> dict[str, str]:
+    """/proc/PID/maps to the frameworks whose code is loaded."""
+    found: dict[str, str] = {}
+    if any(hint in maps for hint in _HINTS):
+        for match in _EXECUTABLE.finditer(maps):
+            path = os.fsdecode(match[1])
+            if framework := framework_of(path):
+                found.setdefault(framework, path)
+    return found
+
+
+def parse_stat(stat: bytes) -> tuple[int, int]:
+    """/proc/PID/stat to the parent's pid and the start in ticks since boot.
+
+    The name in parentheses may hold anything, parentheses and spaces too.
+    """
+    fields = stat.rpartition(b")")[2].split()
+    try:
+        return int(fields[1]), int(fields[19])
+    except (IndexError, ValueError):
+        raise ProcessLookupError(f"no such line: {stat[:80]!r}") from None
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """The lines in kB of /proc/meminfo or /proc/PID/status, in bytes."""
+    return {name: int(kilo) << 10 for name, kilo in re.findall(r"(?m)^(\w+):\s+(\d+) kB$", text)}
+
+
+def parse_pressure(text: str) -> Pressure | None:
+    """/proc/pressure/memory; kernels without PSI have none."""
+    levels = {kind: float(value) for kind, value in re.findall(r"(?m)^(\w+) avg10=([\d.]+)", text)}
+    if "some" not in levels:
+        return None
+    if levels.get("full", 0.0) >= _FULL_CRITICAL:
+        return "critical"
+    return "warning" if levels["some"] >= _SOME_WARNING else "normal"
+
+
+def _strings(block: bytes) -> list[bytes]:
+    return block.rstrip(b"\0").split(b"\0") if block.strip(b"\0") else []

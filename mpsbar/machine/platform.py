@@ -1,0 +1,85 @@
+"""What each platform module offers, under the same names: macos, linux and replay have a Computer.
+
+Reading is all a Computer does; what repeats, is cached or compared is in `scan`. A process that is
+gone raises ProcessLookupError, another user's PermissionError, anything else OSError.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from mpsbar.model.machine import FootprintKind, Machine
+from mpsbar.model.text import printable
+
+MAX_ARGUMENTS = 20
+MAX_CHARACTERS = 300
+MAX_VALUE = 4096  # a PATH is long
+# All we keep of someone's environment: torch's own settings, who a rank is, which Python runs.
+_KEPT = frozenset(
+    (
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+        "PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__",
+    )
+)  # fmt: skip
+
+
+def parse_command(arguments: Iterable[bytes]) -> tuple[str, ...]:
+    first = islice(arguments, MAX_ARGUMENTS)
+    return tuple(
+        printable(argument[: 4 * MAX_CHARACTERS].decode(errors="replace"), MAX_CHARACTERS)
+        for argument in first
+    )
+
+
+def parse_variables(entries: Iterable[bytes]) -> dict[str, str]:
+    kept = {}
+    for entry in entries:
+        name, _, value = entry[: MAX_VALUE + 100].decode(errors="replace").partition("=")
+        if name in _KEPT or name.startswith("PYTORCH_"):
+            kept[printable(name, 100)] = printable(value, MAX_VALUE)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What does not change while a program runs."""
+
+    started: float  # seconds since the epoch
+    parent: int | None
+    command: tuple[str, ...] = ()
+    executable: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)  # of its environment, at its start
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    now: int | None
+    peak: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuClient:
+    """One opening of the GPU by one process."""
+
+    pid: int
+    nanoseconds: int | None  # of GPU time since it was opened; None: not told
+
+
+class Computer(Protocol):
+    footprint_kind: FootprintKind
+
+    def read_machine(self) -> Machine: ...
+
+    def list_processes(self) -> dict[int, Hashable]:
+        """At least this user's pids, each with a token that differs when the pid is used anew."""
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        """The frameworks loaded ("torch", "mlx"), each with the path of one of its libraries."""
+
+    def read_details(self, pid: int) -> Details: ...
+
+    def read_footprint(self, pid: int) -> Footprint: ...
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        """By a number that is never used twice; None where the platform cannot tell."""

@@ -1,0 +1,162 @@
+"""The one thread that looks: never twice at once, never stopped by a reader, woken by what happens."""
+
+import threading
+import time
+
+import pytest
+from machine.scripted import Scripted
+from worker_kit import ATTACH, PATIENCE, wait_for
+
+from mpsbar.machine.platform import GpuClient
+from mpsbar.model.action import Free
+from mpsbar.model.machine import Machine, Problem
+from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
+
+TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
+IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
+
+
+@pytest.fixture
+def computer():
+    return Scripted(pids={2: "b"}, libraries={2: TORCH})
+
+
+@pytest.fixture
+def monitor(computer, workers, monkeypatch):
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
+    monitor = Monitor(computer, interval=0.01)
+    yield monitor
+    monitor.close()
+
+
+def test_inside_and_outside_are_one_row(monitor, computer, workers):
+    worker = workers.start("import os\n" + IDLE)
+    computer.pids[worker.pid] = "x"
+    computer.libraries[worker.pid] = TORCH
+    snapshot = monitor.tick()
+    (row,) = snapshot.workers
+    assert (row.pid, row.process.name) == (worker.pid, f"train{worker.pid}.py")
+    assert [process.pid for process in snapshot.unconnected] == [2]
+    assert (snapshot.machine.chip, snapshot.problems) == ("Apple M9", ())
+
+
+def test_only_the_outside_knows_a_rank(monitor, computer, workers):
+    worker = workers.start(IDLE)
+    computer.pids[worker.pid] = "x"
+    computer.libraries[worker.pid] = TORCH
+    details = computer.read_details(worker.pid)
+
+    def ranked(pid):
+        variables = {"RANK": "1", "WORLD_SIZE": "4"}
+        command = ("python", "worker0.py")
+        return type(details)(1.0, 1, command, "/usr/bin/python3", variables)
+
+    computer.read_details = ranked
+    (row,) = monitor.tick().workers
+    assert row.name == "worker0.py rank 1 of 4"
+
+
+def test_the_thread_ticks_and_replaces_latest(monitor):
+    seen = []
+    monitor.start(seen.append)
+    wait_for(lambda: len(seen) >= 3, "ticks")
+    assert monitor.latest.time >= seen[1].time > 0
+    assert seen[0] is not seen[1]
+    with pytest.raises(AssertionError):
+        monitor.tick()  # its own thread ticks
+
+
+def test_there_is_never_more_than_one_tick_at_a_time(monitor, computer):
+    inside, most, looks = [], [], []
+
+    def slow():
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.005)
+        inside.pop()
+        looks.append(1)
+        return Machine()
+
+    computer.read_machine = slow
+    monitor.start()
+    with monitor.watched(), monitor.watched():
+        for _ in range(50):
+            monitor._wakes.put(None)
+        wait_for(lambda: len(looks) > 60, "looks")
+    assert max(most) == 1
+
+
+@pytest.mark.parametrize("broken", ["scanner", "workers", "history"])
+def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer, broken):
+    def fail(*_):
+        raise RuntimeError("planted")
+
+    part = getattr(monitor, f"_{broken}")
+    method = {"scanner": "look", "workers": "poll", "history": "add"}[broken]
+    if broken == "history":
+        monitor._history = type("Broken", (), {"add": fail})()
+    else:
+        setattr(part, method, fail)
+    snapshot = monitor.tick()
+    reader = {"scanner": "machine", "history": "health"}.get(broken, broken)
+    assert snapshot.problems == (Problem(reader, "RuntimeError: planted"),)
+    assert (snapshot.processes is None) is (broken == "scanner")
+
+
+def test_the_thread_survives_a_listener_that_breaks(monitor):
+    seen = []
+
+    def listen(snapshot):
+        seen.append(snapshot)
+        raise RuntimeError("planted")
+
+    monitor.start(listen)
+    wait_for(lambda: len(seen) >= 3, "ticks after the failure")
+
+
+@pytest.mark.parametrize(
+    ("on_battery", "watched", "pause"),
+    [(None, False, INTERVAL), (False, False, INTERVAL), (True, False, ON_BATTERY), (True, True, LOOKED_AT)],
+)  # fmt: skip
+def test_the_pace(monitor, computer, on_battery, watched, pause):
+    monitor.interval = INTERVAL
+    computer.machine = Machine(on_battery=on_battery)
+    monitor.tick()
+    if watched:
+        with monitor.watched():
+            assert monitor.pause == pause
+    assert (monitor.pause == pause) is not watched
+
+
+def test_an_outcome_wakes_the_thread_and_is_in_the_next_snapshot(monitor, workers):
+    worker = workers.start(IDLE)
+    monitor.interval = 3600.0  # only a wake makes it tick again
+    seen = threading.Event()
+    monitor.start(lambda snapshot: seen.set() if snapshot.freed else None)
+    wait_for(lambda: monitor.latest.workers, "the worker")
+    outcome = monitor.perform(Free(worker.pid)).result(PATIENCE)
+    assert seen.wait(PATIENCE)
+    assert monitor.latest.freed == {worker.pid: outcome}
+    assert outcome.state == "done"
+
+
+def test_one_look_is_enough_for_shares_of_the_gpu(monitor, computer):
+    readings = iter([0, 10**12])
+    computer.read_gpu_clients = lambda: {9: GpuClient(2, next(readings))}
+    (process,) = monitor.look_once().processes
+    assert process.gpu_percent == 100.0  # far more than passed: cut
+
+
+def test_one_look_is_one_where_there_is_no_gpu_to_share(monitor, computer):
+    looks = []
+    computer.read_gpu_clients = lambda: looks.append(1)
+    monitor.look_once()
+    assert looks == [1]
+
+
+def test_closing_ends_the_thread(monitor):
+    monitor.start()
+    wait_for(lambda: monitor.latest.machine.chip, "a tick")
+    monitor.close()
+    monitor._thread.join(PATIENCE)
+    assert not monitor._thread.is_alive()
