@@ -22,13 +22,14 @@ from mpsbar.model.machine import Process
 from mpsbar.model.reason import Health, Level, Reason, Value
 from mpsbar.model.snapshot import Snapshot, Worker
 
-MB, GB = 1 << 20, 1 << 30
+MB = 1 << 20
 LEVELS: tuple[Level, ...] = ("ok", "warning", "critical")
 # Among reasons of one level: what ends soonest first, and whose it is before that it is.
 _ORDER = (
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "leak",
     "swap_growing", "cache", "unknown",
 )  # fmt: skip
+_ABOUT_ROOM = {"pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Scale:
 
 
 # Metal names its budget as what can be used without slowing down; torch itself refuses only at 1.7
-# times as much, and beyond the budget whole Macs were seen to fail (sglang issue 21443).
+# times as much, and beyond the budget kernel panics were reported (sglang issue 21443).
 BUDGET = Scale(warning=(0.90, 0.85), critical=(1.0, 0.97))
 # Seconds until full, negative because less is worse. In 10 minutes a run can be saved or shrunk by
 # hand, in 2 only something be stopped.
@@ -53,8 +54,8 @@ FILLING = Scale(warning=(-600.0, -900.0), critical=(-120.0, -180.0))
 # A minute is longer than nearly every model takes to load; two show the present slope, not the
 # past one. Less than 128 MB in that time is what any desktop does.
 FILLING_SPAN, FILLING_LEAST, FILLING_STEP = 120.0, 60.0, 128 * MB
-# Bytes within 5 minutes. macOS swaps out what sleeps all day long, some MB at a time; half a GB
-# means that something in use went. Never critical: pressure tells when it hurts.
+# Bytes within 5 minutes. Systems swap out what sleeps a little at a time; half a GB is taken for
+# something in use (a judgement, not measured). Never critical: pressure tells when it hurts.
 SWAP = Scale(warning=(512 * MB, 128 * MB))
 SWAP_SPAN = 300.0
 # Growth that no counter of torch explains. 256 MB and 10 % are beyond the scatter of a steady run
@@ -78,9 +79,6 @@ def judge(snapshot: Snapshot, history: History, before: Health) -> Health:
         found = [Reason("unknown", "ok")]
     found.sort(key=_rank)
     return Health(found[0].level if found else "ok", tuple(found))
-
-
-_ABOUT_ROOM = {"pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory"}
 
 
 @dataclass(frozen=True, slots=True)
