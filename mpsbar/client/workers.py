@@ -3,14 +3,14 @@
 import contextlib
 import selectors
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import places, protocol
 from mpsbar.client.connection import Connection, Refused
-from mpsbar.client.parse import parse_worker
-from mpsbar.model.snapshot import Worker
+from mpsbar.client.parse import parse_hello, parse_stats
+from mpsbar.model.snapshot import Worker, WorkerState
 
 POLL_SECONDS = 0.5
 
@@ -20,8 +20,9 @@ class _Known:
     pid: int
     path: str
     connection: Connection | None = None
-    hello: Any = None
+    hello: Worker | None = None
     stats: Any = None
+    parsed: Worker | None = None  # from the stats
     heard: float | None = None  # when the stats came
     reconnected: bool = False  # once in a poll is enough
 
@@ -106,9 +107,11 @@ class Workers:
             return
         for method, result in answers:
             if method == "hello":
-                known.hello = result
+                known.hello, known.parsed = parse_hello(known.pid, result), None
             elif method == "stats":
-                known.stats, known.heard = result, time.monotonic()
+                if result != known.stats:
+                    known.stats, known.parsed = result, None
+                known.heard = time.monotonic()
 
     def _disconnect(self, known: _Known) -> None:
         if known.connection is not None:
@@ -130,5 +133,10 @@ class Workers:
 
 def _describe(known: _Known, now: float) -> Worker:
     waiting = known.connection is None or known.connection.is_waiting("stats")
+    state: WorkerState = "busy" if waiting else "live"
     age = None if known.heard is None else now - known.heard
-    return parse_worker(known.pid, known.hello, known.stats, "busy" if waiting else "live", age)
+    if known.parsed is None:
+        hello = known.hello or parse_hello(known.pid, None)
+        known.parsed = parse_stats(hello, known.stats, state, age)
+        return known.parsed
+    return replace(known.parsed, state=state, age=age)

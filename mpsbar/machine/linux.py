@@ -13,7 +13,7 @@ from mpsbar.machine.platform import (
     parse_command,
     parse_variables,
 )
-from mpsbar.model.machine import FootprintKind, Machine, Pressure
+from mpsbar.model.machine import FootprintKind, Machine, Pressure, Problem
 
 # More than the longest list of mappings or environment worth reading.
 _MOST = 8 << 20
@@ -21,6 +21,9 @@ _CHUNK = 1 << 16
 _HINTS = (b"/libtorch", b"/libc10", b"/libmlx")
 # address perms offset dev inode path; only code counts: a linker reads libtorch too.
 _EXECUTABLE = re.compile(rb"^\S+ ..x. \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
+_MEMORY = re.compile(rb"(?m)^(MemTotal|MemAvailable|SwapTotal|SwapFree):\s+(\d+) kB$")
+_CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
+_PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
 # Percent of the last 10 s in which something (some) or everything (full) waited for memory.
 # systemd-oomd acts at 60 % "full"; people feel far less.
 _SOME_WARNING = 10.0
@@ -29,31 +32,41 @@ _FULL_CRITICAL = 10.0
 
 class Computer:
     footprint_kind: FootprintKind = "rss"
+    problems: tuple[Problem, ...] = ()
 
     def __init__(self, root: str = "/") -> None:
         self._root = Path(root)
         self._proc = f"{root.rstrip('/')}/proc"
         self._fixed: Machine | None = None
         self._boot: float | None = None
+        self._last_pid = b""
+        self._supplies: list[str] | None = None
 
     def read_machine(self) -> Machine:
         if self._fixed is None:
             self._fixed = self._read_fixed()
         fixed = self._fixed
-        meminfo = parse_meminfo(self._text("proc/meminfo"))
-        total, free = meminfo.get("SwapTotal"), meminfo.get("SwapFree")
+        meminfo = parse_kilobytes(self._bytes("meminfo"), _MEMORY)
+        total, free = meminfo.get(b"SwapTotal"), meminfo.get(b"SwapFree")
         return Machine(
             os=fixed.os, os_version=fixed.os_version, model=fixed.model, chip=fixed.chip,
             cores=fixed.cores, is_virtual=fixed.is_virtual,
-            memory_total=meminfo.get("MemTotal"),
-            memory_available=meminfo.get("MemAvailable"),
+            memory_total=meminfo.get(b"MemTotal"),
+            memory_available=meminfo.get(b"MemAvailable"),
             swap_used=None if total is None or free is None else total - free,
-            pressure=parse_pressure(self._text("proc/pressure/memory")),
+            pressure=parse_pressure(self._bytes("pressure/memory")),
             on_battery=self._read_battery(),
         )  # fmt: skip
 
-    def list_processes(self) -> dict[int, Hashable]:
-        """The token is the inode of /proc/PID: the kernel makes a new one for each process."""
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """The token is the inode of /proc/PID: the kernel makes a new one for each process.
+
+        The last number of /proc/loadavg is the pid given out last.
+        """
+        last = self._bytes("loadavg").rpartition(b" ")[2]
+        if last and last == self._last_pid:
+            return None
+        self._last_pid = last
         with os.scandir(self._proc) as entries:
             return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
 
@@ -61,6 +74,10 @@ class Computer:
         if os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - half the cost
             raise PermissionError(pid)
         return parse_maps(self._read(pid, "maps"))
+
+    def read_size(self, pid: int) -> int | None:
+        """Of its address space, in pages."""
+        return int(self._read(pid, "statm").partition(b" ")[0])
 
     def read_details(self, pid: int) -> Details:
         parent, ticks = parse_stat(self._read(pid, "stat"))
@@ -73,17 +90,27 @@ class Computer:
         )
 
     def read_footprint(self, pid: int) -> Footprint:
-        status = parse_meminfo(self._read(pid, "status").decode(errors="replace"))
-        if "VmRSS" not in status:
+        status = parse_kilobytes(self._read(pid, "status"), _CHARGED)
+        if b"VmRSS" not in status:
             raise ProcessLookupError(f"{pid} has ended")  # a zombie has no memory
-        return Footprint(status["VmRSS"], status.get("VmHWM"))
+        return Footprint(status[b"VmRSS"], status.get(b"VmHWM"))
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return None
 
     def _read(self, pid: int, name: str) -> bytes:
+        return self._open(f"{pid}/{name}")
+
+    def _bytes(self, name: str) -> bytes:
+        """What cannot be read is empty."""
+        try:
+            return self._open(name)
+        except OSError:
+            return b""
+
+    def _open(self, name: str) -> bytes:
         """Unbuffered: /proc gives a page at a time whatever is asked for."""
-        file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(file, _CHUNK)]
             while parts[-1] and len(parts) * 4096 < _MOST:
@@ -122,12 +149,14 @@ class Computer:
 
     def _read_battery(self) -> bool | None:
         """Whether no mains supply is on; None where there is none to ask."""
-        supplies = self._root / "sys/class/power_supply"
-        online = [
-            self._text(f"{path.relative_to(self._root)}/online").strip()
-            for path in (supplies.iterdir() if supplies.is_dir() else ())
-            if self._text(f"{path.relative_to(self._root)}/type").strip() == "Mains"
-        ]
+        if self._supplies is None:
+            folder = self._root / "sys/class/power_supply"
+            self._supplies = [
+                f"sys/class/power_supply/{path.name}"
+                for path in (folder.iterdir() if folder.is_dir() else ())
+                if self._text(f"sys/class/power_supply/{path.name}/type").strip() == "Mains"
+            ]
+        online = [self._text(f"{supply}/online").strip() for supply in self._supplies]
         return "1" not in online if online else None
 
     def _text(self, path: str) -> str:
@@ -160,19 +189,19 @@ def parse_stat(stat: bytes) -> tuple[int, int]:
         raise ProcessLookupError(f"no such line: {stat[:80]!r}") from None
 
 
-def parse_meminfo(text: str) -> dict[str, int]:
-    """The lines in kB of /proc/meminfo or /proc/PID/status, in bytes."""
-    return {name: int(kilo) << 10 for name, kilo in re.findall(r"(?m)^(\w+):\s+(\d+) kB$", text)}
+def parse_kilobytes(text: bytes, wanted: re.Pattern[bytes]) -> dict[bytes, int]:
+    """The wanted lines of /proc/meminfo or /proc/PID/status, in bytes."""
+    return {name: int(number) << 10 for name, number in wanted.findall(text)}
 
 
-def parse_pressure(text: str) -> Pressure | None:
+def parse_pressure(text: bytes) -> Pressure | None:
     """/proc/pressure/memory; kernels without PSI have none."""
-    levels = {kind: float(value) for kind, value in re.findall(r"(?m)^(\w+) avg10=([\d.]+)", text)}
-    if "some" not in levels:
+    levels = {kind: float(value) for kind, value in _PRESSURE.findall(text)}
+    if b"some" not in levels:
         return None
-    if levels.get("full", 0.0) >= _FULL_CRITICAL:
+    if levels.get(b"full", 0.0) >= _FULL_CRITICAL:
         return "critical"
-    return "warning" if levels["some"] >= _SOME_WARNING else "normal"
+    return "warning" if levels[b"some"] >= _SOME_WARNING else "normal"
 
 
 def _strings(block: bytes) -> list[bytes]:

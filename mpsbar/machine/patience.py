@@ -28,10 +28,11 @@ class Stuck(Exception):
 class _Batch:
     """Jobs on their way, done by the reading thread in order until it is left behind."""
 
+    __slots__ = ("is_left", "jobs", "results")
+
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
         self.results: list[Any] = []
-        self.done = threading.Event()
         self.is_left = False
 
     def work(self) -> None:
@@ -43,7 +44,6 @@ class _Batch:
             except Exception as error:  # noqa: BLE001 - an answer like any other
                 result = error
             self.results.append(result)
-        self.done.set()
 
 
 class _Reader:
@@ -51,13 +51,23 @@ class _Reader:
 
     def __init__(self) -> None:
         self._batches: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[_Batch] = queue.SimpleQueue()
+        self.give = self._batches.put
         self.thread = threading.Thread(target=self._run, name="mpsbar-read", daemon=True)
         self.thread.start()
-        self.give = self._batches.put
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the batch it was given is done."""
+        try:
+            self._done.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            return False
+        return True
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
             batch.work()
+            self._done.put(batch)
 
 
 class Readers:
@@ -74,7 +84,8 @@ class Readers:
         What there was no time for is not among them.
         """
         deadline = time.monotonic() + seconds
-        self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
+        if self._stuck:
+            self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
         results: dict[Hashable, Any] = {key: Stuck() for key, _ in jobs if key in self._stuck}
         left = [job for job in jobs if job[0] not in results]
         while left and time.monotonic() < deadline:
@@ -96,7 +107,7 @@ class Readers:
             self._reader = _Reader()
         self._reader.give(batch)
         seen = -1
-        while not batch.done.wait(max(0.0, min(self._patience, deadline - time.monotonic()))):
+        while not self._reader.wait(min(self._patience, deadline - time.monotonic())):
             number = len(batch.results)
             if number == seen or time.monotonic() >= deadline:
                 return self._leave(batch, number, is_stuck=number == seen)

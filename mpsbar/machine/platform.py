@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from mpsbar.model.machine import FootprintKind, Machine
+from mpsbar.model.machine import FootprintKind, Machine, Problem
 from mpsbar.model.text import printable
 
 MAX_ARGUMENTS = 20
@@ -71,8 +71,18 @@ class Computer(Protocol):
 
     def read_machine(self) -> Machine: ...
 
-    def list_processes(self) -> dict[int, Hashable]:
-        """At least this user's pids, each with a token that differs when the pid is used anew."""
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What read_machine had to do without, and why, the last time."""
+
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """At least this user's pids, each with a token that differs when the pid is used anew.
+
+        None: nobody has come since it was last called.
+        """
+
+    def read_size(self, pid: int) -> int | None:
+        """A number that changes when a process loads something; None where there is none."""
 
     def read_libraries(self, pid: int) -> dict[str, str]:
         """The frameworks loaded ("torch", "mlx"), each with the path of one of its libraries."""

@@ -14,7 +14,7 @@ from typing import Any
 from mpsbar.machine.macos.graphics import Properties, parse_gpu
 from mpsbar.machine.platform import Details, Footprint, GpuClient
 from mpsbar.model.complaint import Complaint
-from mpsbar.model.machine import FootprintKind, Machine
+from mpsbar.model.machine import FootprintKind, Machine, Problem
 
 STEP_SECONDS = 2.0
 _SHIPPED = Path(__file__).parent / "recordings"
@@ -44,6 +44,7 @@ def read_recording(name: str) -> dict[str, Any]:
 
 class Computer:
     footprint_kind: FootprintKind = "footprint"
+    problems: tuple[Problem, ...] = ()
 
     def __init__(
         self, recording: dict[str, Any], clock: Callable[[], float] = time.monotonic
@@ -63,8 +64,11 @@ class Computer:
         gpu = replace(parse_gpu(accelerator), **self._recording.get("gpu", {}))
         return Machine(**known, gpu=gpu, recording=self._recording.get("title", "?"))
 
-    def list_processes(self) -> dict[int, Hashable]:
+    def list_processes(self) -> dict[int, Hashable] | None:
         return dict.fromkeys(self._processes, "recorded")
+
+    def read_size(self, pid: int) -> int | None:  # noqa: ARG002 - nothing is loaded later
+        return 0
 
     def read_libraries(self, pid: int) -> dict[str, str]:
         return dict(self._told(pid)["libraries"])

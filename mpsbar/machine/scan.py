@@ -4,26 +4,30 @@ What a process has loaded is asked once for each process, and seldom again for o
 (torch can be imported late). What is stuck never holds up the rest.
 """
 
+import heapq
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from mpsbar.machine.examine import Nothing, examine
 from mpsbar.machine.gpu_share import GpuShares
-from mpsbar.machine.interpreter import find_python
-from mpsbar.machine.patience import CEILING, Job, Readers, Stuck
+from mpsbar.machine.patience import CEILING, Readers, Stuck
 from mpsbar.machine.platform import Computer, Footprint, GpuClient
 from mpsbar.model.machine import Machine, Problem, Process
-from mpsbar.model.naming import name_process
 
 # After this many seconds a process without torch is asked again; then after twice as many.
 FIRST_WAIT = 2.0
 LONGEST_WAIT = 60.0
 # One with torch may have loaded MLX too, or become another program by exec.
 FOUND_WAIT = 30.0
+# One that is stuck costs nothing to ask: it is not, as long as its last answer is due.
+STUCK_WAIT = 0.5
 # Processes that were here before us are spread over time, so that they do not come due together.
 _GOLDEN_RATIO = 0.618034
+
+_Jobs = list[tuple[int, Callable[[], Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,9 @@ class _Known:
     """One process by its pid and token; `process` once torch or MLX was found in it."""
 
     token: Hashable
-    due: float
     wait: float
+    due: float = 0.0
+    nothing: Nothing | None = None
     process: Process | None = None
     has_gpu: bool = False
 
@@ -55,27 +60,35 @@ class Scanner:
         self._readers = Readers()
         self._shares = GpuShares()
         self._known: dict[int, _Known] = {}
-        self._is_first = True
+        self._found: dict[int, _Known] = {}
+        self._queue: list[tuple[float, int]] = []  # a heap: who comes due when
+        self._was_listed = False
 
     def look(self, seconds: float = CEILING) -> Look:
+        """All that is known is asked at once; only who is new takes a second round."""
         deadline = self._clock() + seconds
         computer = self._computer
-        jobs: list[Job] = [
+        standing = [
             ("machine", computer.read_machine),
             ("processes", computer.list_processes),
             ("gpu", computer.read_gpu_clients),
         ]
-        told = self._readers.run(jobs, seconds)
-        problems = [_problem(str(key), told.get(key, Stuck())) for key, _ in jobs]
-        machine, pids, clients = (_value(told.get(key)) for key, _ in jobs)
+        jobs = self._pick_due()
+        told = self._readers.run([*standing, *jobs], seconds)
+        problems = [_problem(key, told.get(key, Stuck())) for key, _ in standing]
+        machine, pids, clients = (_value(told.get(key)) for key, _ in standing)
+        problems += [*computer.problems, *self._learn_all(jobs, told)]
         holders = None if clients is None else {client.pid for client in clients.values()}
         if pids is not None:
-            self._follow(pids, holders or set())
-            problems += self._ask(max(0.0, deadline - self._clock()))
+            self._follow(pids)
+        self._note_holders(holders or set())
+        left = deadline - self._clock()
+        if left > 0 and (new := self._pick_due(with_footprints=False)):
+            problems += self._learn_all(new, self._readers.run(new, left))
         shares = self._shares.update(clients, self._clock())
         return Look(
             machine=machine or Machine(),
-            processes=None if pids is None else self._found(holders, shares),
+            processes=self._collect(holders, shares) if self._is_listed(told) else None,
             gpu_clients={} if holders is None else {pid: pid in holders for pid in self._known},
             has_gpu_times=_has_times(clients),
             problems=tuple(problem for problem in problems if problem is not None),
@@ -84,82 +97,98 @@ class Scanner:
     def close(self) -> None:
         self._readers.close()
 
-    def _follow(self, pids: dict[int, Hashable], holders: set[int]) -> None:
-        """Who is new, who has gone, whose pid is another process now, who has opened the GPU."""
-        now = self._clock()
-        for pid in [pid for pid, known in self._known.items() if pids.get(pid) != known.token]:
-            del self._known[pid]
+    def _is_listed(self, told: dict[Any, Any]) -> bool:
+        """Whether the list of processes is a true one: failed is not the same as unchanged."""
+        answer = told.get("processes", Stuck())
+        self._was_listed = self._was_listed or isinstance(answer, dict)
+        return self._was_listed and not isinstance(answer, Exception)
+
+    def _follow(self, pids: dict[int, Hashable]) -> None:
+        """Who is new, who has gone, whose pid is another process now."""
+        now, known = self._clock(), self._known
+        for pid in [pid for pid in known if pid not in pids]:
+            self._forget(pid)
         for pid, token in pids.items():
-            if pid not in self._known:
-                spread = LONGEST_WAIT * (pid * _GOLDEN_RATIO % 1) if self._is_first else 0.0
-                self._known[pid] = _Known(token, now, max(FIRST_WAIT, spread))
-        self._is_first = False
+            before = known.get(pid)
+            if before is None or before.token != token:
+                self._forget(pid)
+                wait = FIRST_WAIT
+                if not self._was_listed:
+                    wait = max(FIRST_WAIT, LONGEST_WAIT * (pid * _GOLDEN_RATIO % 1))
+                known[pid] = _Known(token, wait)
+                self._schedule(pid, now)
+
+    def _forget(self, pid: int) -> None:
+        self._known.pop(pid, None)
+        self._found.pop(pid, None)
+
+    def _schedule(self, pid: int, due: float) -> None:
+        self._known[pid].due = due
+        heapq.heappush(self._queue, (due, pid))
+
+    def _note_holders(self, holders: set[int]) -> None:
+        """Whoever has opened the GPU since the last look has probably loaded something."""
         for pid in holders & self._known.keys():
             known = self._known[pid]
             if not known.has_gpu:
-                known.has_gpu, known.due = True, now
+                known.has_gpu, known.nothing = True, None
+                self._schedule(pid, self._clock())
 
-    def _ask(self, seconds: float) -> list[Problem | None]:
-        """Examine who is due, and read the footprint of who is known to have torch or MLX."""
-        now = self._clock()
-        due = sorted((known.wait, pid) for pid, known in self._known.items() if known.due <= now)
-        asked = {pid for _, pid in due}
-        jobs: list[tuple[int, Callable[[], Any]]] = [
-            (pid, partial(self._computer.read_footprint, pid))
-            for pid, known in self._known.items()
-            if known.process is not None and pid not in asked
+    def _pick_due(self, with_footprints: bool = True) -> _Jobs:
+        """Those to examine now and, of those already found, those to read the footprint of."""
+        now, due = self._clock(), []
+        while self._queue and self._queue[0][0] <= now:
+            when, pid = heapq.heappop(self._queue)
+            known = self._known.get(pid)
+            if known is not None and known.due == when and pid not in due:
+                due.append(pid)
+        jobs: _Jobs = []
+        if with_footprints:
+            read = self._computer.read_footprint
+            jobs = [(pid, partial(read, pid)) for pid in self._found if pid not in due]
+        return jobs + [
+            (pid, partial(examine, self._computer, pid, self._known[pid].nothing)) for pid in due
         ]
-        jobs += [(pid, partial(self._examine, pid)) for _, pid in due]
-        told = self._readers.run(jobs, seconds)
-        problems = [self._learn(pid, told[pid], now) for pid, _ in jobs if pid in told]
-        if late := len(jobs) - len(told):
-            problems.append(Problem("processes", f"{late} could not be looked at in time"))
-        return problems
 
-    def _examine(self, pid: int) -> Process | None:
-        """On the reading thread: whatever is asked here may hang."""
-        libraries = self._computer.read_libraries(pid)
-        if not libraries:
-            return None
-        details = self._computer.read_details(pid)
-        footprint = self._computer.read_footprint(pid)
-        python, environment = find_python(details, next(iter(libraries.values())))
-        variables = details.variables
-        return Process(
-            pid=pid,
-            started=details.started,
-            name=name_process(details.command, None, variables, details.executable),
-            frameworks=tuple(sorted(libraries, reverse=True)),  # torch first
-            parent=details.parent,
-            command=details.command,
-            executable=details.executable,
-            python=python,
-            environment=environment,
-            settings={k: v for k, v in variables.items() if k.startswith("PYTORCH_")},
-            footprint=footprint.now,
-            footprint_peak=footprint.peak,
-            footprint_kind=self._computer.footprint_kind,
-        )
+    def _learn_all(self, jobs: _Jobs, told: dict[Any, Any]) -> list[Problem | None]:
+        now = self._clock()
+        problems = [self._learn(pid, told[pid], now) for pid, _ in jobs if pid in told]
+        late = [pid for pid, _ in jobs if pid not in told]
+        for pid in late:
+            self._schedule(pid, now)
+        if late:
+            problems.append(Problem("processes", f"{len(late)} could not be looked at in time"))
+        return problems
 
     def _learn(self, pid: int, answer: Any, now: float) -> Problem | None:
         known = self._known[pid]
         if isinstance(answer, Footprint):
-            assert known.process is not None
             known.process = _charge(known.process, answer)
-        elif isinstance(answer, Process):
-            known.process, known.due = answer, now + FOUND_WAIT
-        elif isinstance(answer, Stuck):
-            if known.process is not None:
-                known.process = _charge(known.process, Footprint(None, None))
-        else:
-            known.process = None
-            known.due = now + (LONGEST_WAIT if isinstance(answer, PermissionError) else known.wait)
-            known.wait = min(LONGEST_WAIT, known.wait * 2)
+            return None
+        if isinstance(answer, Process):
+            known.process, known.nothing = answer, None
+            self._found[pid] = known
+            self._schedule(pid, now + FOUND_WAIT)
+            return None
+        if isinstance(answer, Stuck):
+            known.process = _charge(known.process, Footprint(None, None))
+            self._schedule(pid, now + STUCK_WAIT)
+            return _problem(f"process {pid}", answer)
+        self._learn_nothing(pid, known, answer, now)
         is_usual = isinstance(answer, (ProcessLookupError, FileNotFoundError, PermissionError))
         return None if is_usual else _problem(f"process {pid}", answer)
 
-    def _found(self, holders: set[int] | None, shares: dict[int, float]) -> tuple[Process, ...]:
-        found = [known.process for known in self._known.values() if known.process is not None]
+    def _learn_nothing(self, pid: int, known: _Known, answer: Any, now: float) -> None:
+        known.process = None
+        known.nothing = answer if isinstance(answer, Nothing) else None
+        self._found.pop(pid, None)
+        self._schedule(
+            pid, now + (LONGEST_WAIT if isinstance(answer, PermissionError) else known.wait)
+        )
+        known.wait = min(LONGEST_WAIT, known.wait * 2)
+
+    def _collect(self, holders: set[int] | None, shares: dict[int, float]) -> tuple[Process, ...]:
+        found = [known.process for known in self._found.values() if known.process is not None]
         if holders is None:
             return tuple(found)
         return tuple(
@@ -172,7 +201,11 @@ class Scanner:
         )
 
 
-def _charge(process: Process, footprint: Footprint) -> Process:
+def _charge(process: Process | None, footprint: Footprint) -> Process | None:
+    if process is None:
+        return None
+    if (process.footprint, process.footprint_peak) == (footprint.now, footprint.peak):
+        return process
     return replace(process, footprint=footprint.now, footprint_peak=footprint.peak)
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, poll, start, training
+from bench import attach, free, poll, start, tick, training
 
 BENCHMARKS = {
     "training": training,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "start": start,
     "free": free,
     "poll": poll,
+    "tick": tick,
 }
 
 

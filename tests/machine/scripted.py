@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpsbar.machine.platform import Details, Footprint
-from mpsbar.model.machine import Machine
+from mpsbar.model.machine import Machine, Problem
 
 
 @dataclass
@@ -12,22 +12,28 @@ class Scripted:
     """A value is an answer; an exception is raised; `asked` counts who was asked for libraries."""
 
     footprint_kind: str = "footprint"
+    problems: tuple[Problem, ...] = ()
     machine: Any = field(default_factory=lambda: Machine(chip="Apple M9"))
     pids: Any = field(default_factory=dict)
     libraries: dict[int, Any] = field(default_factory=dict)
     footprints: dict[int, Any] = field(default_factory=dict)
     clients: Any = None
+    sizes: dict[int, Any] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
 
     def read_machine(self) -> Machine:
         return _answer(self.machine)
 
-    def list_processes(self) -> dict[int, Any]:
-        return dict(_answer(self.pids))
+    def list_processes(self) -> dict[int, Any] | None:
+        pids = _answer(self.pids)
+        return None if pids is None else dict(pids)
 
     def read_libraries(self, pid: int) -> dict[str, str]:
         self.asked.append(pid)
         return _answer(self.libraries.get(pid, {}))
+
+    def read_size(self, pid: int) -> Any:
+        return _answer(self.sizes.get(pid))
 
     def read_details(self, pid: int) -> Details:
         return Details(float(pid), 1, ("python", f"train{pid}.py"), "/usr/bin/python3", {})

@@ -12,9 +12,10 @@ import pytest
 from worker_kit import PATIENCE, wait_for
 
 from mpsbar.machine.linux import (
+    _CHARGED,
     Computer,
     parse_maps,
-    parse_meminfo,
+    parse_kilobytes,
     parse_pressure,
     parse_stat,
 )
@@ -243,15 +244,19 @@ def test_a_process_that_cannot_be_read_does_not_stop_the_rest(tmp_path):
     for pid in (6, 7, 8):
         (tmp_path / f"proc/{pid}").mkdir(parents=True)
     os.mkfifo(tmp_path / "proc/7/maps")
+    (tmp_path / "proc/7/statm").write_bytes(b"100 50 0 0 0 0 0")
     maps = b"7f01-7f02 r-xp 00000000 08:01 42   /v/libtorch_cpu.so\n"
     stat = b"6 (x) S 1 " + b"0 " * 17 + b"500 0"
     status = b"VmHWM:\t 9 kB\nVmRSS:\t 4 kB\n"
     for pid in (6, 8):
         files = {"maps": maps, "stat": stat, "status": status, "cmdline": b"a\0", "environ": b""}
+        files["statm"] = b"100 50 0 0 0 0 0"
         for name, content in files.items():
             (tmp_path / f"proc/{pid}/{name}").write_bytes(content)
-    scanner = Scanner(Computer(str(tmp_path)))
+    now = [0.0]
+    scanner = Scanner(Computer(str(tmp_path)), clock=lambda: now[0])
     for _ in range(2):
+        now[0] += 2
         look = scanner.look(PATIENCE)
         assert {process.pid: process.footprint for process in look.processes} == {6: 4096, 8: 4096}
         assert look.problems == (Problem("process 7", "does not answer"),)
@@ -289,7 +294,8 @@ def test_nothing_to_read_is_unknown_never_zero(tmp_path):
     machine = Computer(str(tmp_path)).read_machine()
     assert machine.memory_total is machine.memory_available is machine.swap_used is None
     assert machine.pressure is machine.on_battery is machine.chip is machine.is_virtual is None
-    assert Computer(str(tmp_path)).list_processes() == {}
+    nowhere = Computer(str(tmp_path))
+    assert nowhere.list_processes() == nowhere.list_processes() == {}
     assert Computer(str(tmp_path)).read_gpu_clients() is None
 
 
@@ -306,7 +312,7 @@ def test_nothing_to_read_is_unknown_never_zero(tmp_path):
     ],
 )
 def test_pressure(text, level):
-    assert parse_pressure(text) == level
+    assert parse_pressure(text.encode()) == level
 
 
 def test_a_name_may_hold_anything():
@@ -332,4 +338,5 @@ def test_only_code_counts_and_paths_may_hold_anything():
 
 
 def test_meminfo_lines_that_are_none():
-    assert parse_meminfo("A: 1 kB\nHugePages: 7\nB: x kB\nC:\t 2 kB\n") == {"A": 1024, "C": 2048}
+    told = b"VmHWM: 1 kB\nHugePages: 7\nVmSize: 9 kB\nVmRSS:\t x kB\nVmRSS:\t 2 kB\n"
+    assert parse_kilobytes(told, _CHARGED) == {b"VmHWM": 1024, b"VmRSS": 2048}

@@ -78,6 +78,30 @@ def test_torch_that_is_imported_late_is_found_when_the_answer_expires(watch, com
     assert set(watch.look(LONGEST_WAIT + 1)) == {1, 2}
 
 
+def test_a_process_of_the_same_size_has_loaded_nothing(watch, computer):
+    """Believed for a while, then looked at all the same; a change of size is looked at at once."""
+    computer.sizes = {1: 100, 2: 100}
+    watch.look()
+    asked = 0
+    for _ in range(9):
+        watch.look(LONGEST_WAIT + 1)
+        asked += computer.asked.count(1)
+    assert asked == 0
+    watch.look(LONGEST_WAIT + 1)
+    assert 1 in computer.asked
+    computer.sizes[1], computer.libraries[1] = 101, TORCH
+    assert set(watch.look(LONGEST_WAIT + 1)) == {1, 2}
+
+
+def test_when_nobody_has_come_the_list_stays(watch, computer):
+    assert set(watch.look()) == {2}
+    computer.pids = None
+    assert set(watch.look(1)) == {2}
+    computer.footprints[2] = ProcessLookupError(2)  # who goes is noticed by being asked
+    assert watch.look(1) == {}
+    assert watch.last.processes == ()
+
+
 def test_one_that_opens_the_gpu_is_asked_at_once(watch, computer):
     computer.clients = {}
     watch.look()
@@ -145,6 +169,12 @@ def test_each_reader_may_fail_alone(watch, computer, reader):
         (found,) = watch.last.processes
         assert (found.gpu_client, found.gpu_percent) == (None, None)
         assert watch.last.gpu_clients == {}
+
+
+def test_what_a_platform_did_without_is_told(watch, computer):
+    computer.problems = (Problem("gpu", "IOKit: broken"),)
+    watch.look()
+    assert watch.last.problems == computer.problems
 
 
 def test_who_holds_the_gpu_and_how_much_of_it(watch, computer):

@@ -1,0 +1,50 @@
+"""What one process has loaded and who it is: on the reading thread, since any of it may hang."""
+
+from dataclasses import dataclass
+
+from mpsbar.machine.interpreter import find_python
+from mpsbar.machine.platform import Computer
+from mpsbar.model.machine import Process
+from mpsbar.model.naming import name_process
+
+# A process of the same size as before has loaded nothing; every so often that is not believed.
+_BELIEVED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """It has neither torch nor MLX; as large as it was when that was found out."""
+
+    size: int | None
+    times: int = 1  # that it was found out or believed since
+
+
+def examine(computer: Computer, pid: int, before: Nothing | None) -> Process | Nothing:
+    size = computer.read_size(pid)
+    if before is not None and size is not None and size == before.size:
+        if before.times < _BELIEVED:
+            return Nothing(size, before.times + 1)
+    libraries = computer.read_libraries(pid)
+    return describe(computer, pid, libraries) if libraries else Nothing(size)
+
+
+def describe(computer: Computer, pid: int, libraries: dict[str, str]) -> Process:
+    details = computer.read_details(pid)
+    footprint = computer.read_footprint(pid)
+    python, environment = find_python(details, next(iter(libraries.values())))
+    variables = details.variables
+    return Process(
+        pid=pid,
+        started=details.started,
+        name=name_process(details.command, None, variables, details.executable),
+        frameworks=tuple(sorted(libraries, reverse=True)),  # torch first
+        parent=details.parent,
+        command=details.command,
+        executable=details.executable,
+        python=python,
+        environment=environment,
+        settings={k: v for k, v in variables.items() if k.startswith("PYTORCH_")},
+        footprint=footprint.now,
+        footprint_peak=footprint.peak,
+        footprint_kind=computer.footprint_kind,
+    )

@@ -1,0 +1,90 @@
+"""A Mac as one of the platforms: which reader answers what, and what stands in when it fails."""
+
+import os
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+
+from mpsbar.machine.macos import arguments, libproc, metal, sysctl
+from mpsbar.machine.macos.gpu import GpuReader
+from mpsbar.machine.macos.native import SYSTEM, Libraries, load
+from mpsbar.machine.platform import Details, Footprint, GpuClient
+from mpsbar.model.machine import FootprintKind, Machine, Problem
+
+
+class Computer:
+    """Readings may come from different threads, one after the other."""
+
+    footprint_kind: FootprintKind = "footprint"
+
+    def __init__(
+        self,
+        libraries: Libraries | None = None,
+        read_budget: Callable[[], int | None] = metal.read_budget,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises OSError on what is no Mac."""
+        libraries = libraries or Libraries()
+        self._system = load(libraries.system, SYSTEM)
+        self._gpu = GpuReader(libraries, clock)
+        self._budget = metal.Budget(read_budget, clock)
+        self._fixed: Machine | None = None
+
+    def read_machine(self) -> Machine:
+        system = self._system
+        if self._fixed is None:
+            self._fixed = sysctl.read_fixed(system)
+        return replace(
+            self._fixed,
+            memory_available=sysctl.read_memory_available(system),
+            swap_used=sysctl.read_swap_used(system),
+            pressure=sysctl.read_pressure(system),
+            on_battery=self._gpu.read_on_battery(),
+            gpu=replace(
+                self._gpu.read(),
+                memory_budget=self._budget.read(),
+                wired_limit=sysctl.read_wired_limit(system),
+            ),
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self._gpu.problems
+
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """The token is the start, to the microsecond."""
+        return dict(
+            libproc.read_tokens(self._system, libproc.list_pids(self._system, os.geteuid()))
+        )
+
+    def read_size(self, pid: int) -> int | None:
+        return libproc.read_size(self._system, pid)
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        return libproc.read_libraries(self._system, pid)
+
+    def read_details(self, pid: int) -> Details:
+        """Without a command where the system keeps it: it may be in an exec, or restricted."""
+        before = libproc.read_identity(self._system, pid)
+        try:
+            started_as = arguments.read_arguments(self._system, pid)
+        except OSError:
+            started_as = arguments.Arguments()
+        executable = libproc.read_executable(self._system, pid)
+        after = libproc.read_identity(self._system, pid)
+        if after.is_zombie or after.start != before.start:
+            raise ProcessLookupError(f"{pid} has ended")
+        seconds, microseconds = after.start
+        return Details(
+            started=seconds + microseconds / 1e6,
+            parent=after.parent,
+            command=started_as.command,
+            executable=executable or started_as.executable,
+            variables=started_as.variables,
+        )
+
+    def read_footprint(self, pid: int) -> Footprint:
+        return libproc.read_footprint(self._system, pid)
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        return self._gpu.read_clients()

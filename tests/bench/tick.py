@@ -1,0 +1,155 @@
+"""A steady tick with 500 processes and 8 workers (goals: 40 times less CPU than a plain psutil loop, 300 times less than memory_maps)."""
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from bench.child import running
+from mpsbar.machine import this_computer
+from mpsbar.machine.scan import Scanner
+from mpsbar.monitor import Monitor
+
+OTHERS = 500
+WORKERS = 8
+ROUNDS = 30
+LONG_RUN = 10_000
+WORKER = "import torch, mpsbar, time; mpsbar.attach()\nwhile True: time.sleep(60)"
+FIELDS = ["name", "cmdline", "memory_info", "create_time"]
+
+
+def run(folder: Path) -> None:
+    with running(WORKER, WORKERS), crowd(OTHERS):
+        first = [_first_scan() for _ in range(7)]
+        monitor = Monitor()
+        monitor.tick()
+        _print_ratios(monitor)
+        print(
+            f"  first scan of {len(psutil.pids())} processes: {_spread(first)} (goal: under 60 ms)"
+        )
+        _print_growth(monitor)
+        monitor.close()
+    _print_cold_start()
+
+
+@contextmanager
+def crowd(number: int) -> Iterator[None]:
+    """Half are programs of a few mappings, half are Pythons without torch."""
+    code = "import json, time; time.sleep(36000)"
+    commands = (["sleep", "36000"], [sys.executable, "-c", code])
+    processes = [subprocess.Popen(commands[index % 2]) for index in range(number)]
+    time.sleep(20)  # 250 Pythons on two cores have to come up and fall asleep
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _print_ratios(monitor: Monitor) -> None:
+    """In turns and at the real pace, so that all find the same cold caches; for longer than the
+    longest back-off, so that the mean holds all that comes due."""
+    quiet, busy, loops, maps = [], [], [], []
+    for round_ in range(ROUNDS):
+        quiet.append(_cpu(monitor.tick))
+        time.sleep(1.0)
+        loops.append(_cpu(_psutil_loop))
+        subprocess.run(["true"], check=True)  # someone new: the next tick lists all processes
+        time.sleep(1.0)
+        busy.append(_cpu(monitor.tick))
+        if not round_ % 10:
+            maps.append(_cpu(_psutil_maps))
+        time.sleep(1.0)
+    found, workers = monitor.latest.processes or (), monitor.latest.workers
+    print(f"  {len(found)} processes with torch found, {len(workers)} of them connected")
+    print(f"  psutil {', '.join(FIELDS)}: {_spread(loops)}; memory_maps: {_spread(maps)}")
+    for name, ticks in (("nobody new", quiet), ("someone new", busy)):
+        spent = statistics.mean(ticks)
+        print(
+            f"  tick with {name}: {_spread(ticks)}, mean {spent * 1e3:.2f}; psutil loop / tick"
+            f" {statistics.mean(loops) / spent:.0f} (goal: 40), memory_maps / tick"
+            f" {statistics.mean(maps) / spent:.0f} (goal: 300)"
+        )
+
+
+def _psutil_loop() -> None:
+    for process in psutil.process_iter():
+        try:
+            process.as_dict(FIELDS)
+        except psutil.Error:
+            continue
+
+
+def _psutil_maps() -> None:
+    for process in psutil.process_iter():
+        try:
+            any("libtorch" in entry.path for entry in process.memory_maps(grouped=False))
+        except psutil.Error:
+            continue
+
+
+def _first_scan() -> float:
+    scanner = Scanner(this_computer())
+    start = time.perf_counter()
+    scanner.look(60)
+    spent = time.perf_counter() - start
+    scanner.close()
+    return spent
+
+
+def _print_growth(monitor: Monitor) -> None:
+    """Without waiting for the workers, whose agents answer ten times a second at most."""
+    monitor._workers.poll = partial(monitor._workers.poll, seconds=0.0)  # type: ignore[method-assign]
+    for _ in range(500):
+        monitor.tick()
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(500):  # history is full by its own spacing, tracemalloc knows its own
+        monitor.tick()
+    gc.collect()
+    objects, (memory, _) = len(gc.get_objects()), tracemalloc.get_traced_memory()
+    resident = psutil.Process().memory_info().rss
+    for _ in range(LONG_RUN):
+        monitor.tick()
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - memory
+    tracemalloc.stop()
+    print(
+        f"  after {LONG_RUN} more ticks: {len(gc.get_objects()) - objects:+d} objects,"
+        f" {grown / 1024:+.1f} kB allocated, {(psutil.Process().memory_info().rss - resident) / 1024:+.0f} kB resident"
+    )
+
+
+def _print_cold_start() -> None:
+    plain, status = [], []
+    for _ in range(20):
+        plain.append(_wall([sys.executable, "-c", "pass"]))
+        status.append(_wall([sys.executable, "-m", "mpsbar", "status"]))
+    ratio = statistics.median(status) / statistics.median(plain)
+    print(f"  mpsbar status from cold / python -c pass: {ratio:.1f} (goal: 8)")
+
+
+def _wall(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def _spread(values: list[float]) -> str:
+    return f"{statistics.median(values) * 1e3:.2f} ms ({min(values) * 1e3:.2f} to {max(values) * 1e3:.2f})"
