@@ -5,7 +5,18 @@ Runs inside other people's processes: Python 3.9+, standard library only, cheap 
 
 from .agent import __version__
 
-__all__ = ["__version__", "attach", "load_ipython_extension", "unload_ipython_extension"]
+TYPE_CHECKING = False  # typing itself would be imported by every training script
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "__version__",
+    "attach",
+    "get_device",
+    "load_ipython_extension",
+    "safe_dtype",
+    "unload_ipython_extension",
+]
 
 
 def attach() -> bool:
@@ -23,6 +34,22 @@ def attach() -> bool:
             print(f"mpsbar: not attached: {error}", file=sys.stderr)  # noqa: T201 - the one line
         return False
     return start()
+
+
+def get_device() -> str:
+    """The device to compute on: "cuda", else "mps", else "cpu". Import torch first."""
+    from .agent.device import get_device as choose
+
+    return choose()
+
+
+def safe_dtype(device: object = None, wanted: object = None) -> "Any":
+    """The torch.dtype to use on `device` (none given: that of get_device()): `wanted` where it
+    works there, else the nearest that does; float32 if none is wanted. Import torch first.
+    """
+    from .agent.device import safe_dtype as choose
+
+    return choose(device, wanted)
 
 
 def load_ipython_extension(shell: object) -> None:

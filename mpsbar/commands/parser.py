@@ -71,7 +71,8 @@ def _add_status(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         help="one look at this computer and its PyTorch and MLX processes",
         description="One look at this computer, its PyTorch and MLX processes and, where they are "
         "connected, what their allocators hold.",
-        epilog="examples:\n  mpsbar status --watch 2\n  mpsbar status --json | jq '.workers[].held'",
+        epilog="examples:\n  mpsbar status --watch 2\n"
+        "  mpsbar status --json | jq '.workers[].held'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     status.add_argument("--json", action="store_true", help="one JSON object instead of a table")

@@ -21,9 +21,9 @@ class Nothing:
 
 def examine(computer: Computer, pid: int, before: Nothing | None) -> Process | Nothing:
     size = computer.read_size(pid)
-    if before is not None and size is not None and size == before.size:
-        if before.times < _BELIEVED:
-            return Nothing(size, before.times + 1)
+    is_same = before is not None and size is not None and size == before.size
+    if before is not None and is_same and before.times < _BELIEVED:
+        return Nothing(size, before.times + 1)
     libraries = computer.read_libraries(pid)
     return describe(computer, pid, libraries) if libraries else Nothing(size)
 

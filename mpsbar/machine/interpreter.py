@@ -21,7 +21,7 @@ def find_python(details: Details, library: str) -> tuple[str | None, str | None]
     if details.executable is None or not _is_python(details.executable):
         return None, None
     for candidate in _candidates(details, library):
-        if os.path.isabs(candidate) and _is_python(candidate) and os.access(candidate, os.X_OK):
+        if candidate.startswith("/") and _is_python(candidate) and os.access(candidate, os.X_OK):
             return candidate, _environment(candidate)
     return details.executable, _environment(details.executable)
 

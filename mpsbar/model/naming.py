@@ -45,7 +45,7 @@ def kind_of(name: str) -> Kind:
     """Which way of connecting suits it: script, notebook or server."""
     if name.startswith(KERNEL):
         return "notebook"
-    return "server" if name.split(" ")[0] in _SERVERS else "script"
+    return "server" if name.partition(" ")[0] in _SERVERS else "script"
 
 
 def _rank(variables: Mapping[str, str], name: str) -> str:

@@ -14,8 +14,8 @@ from worker_kit import PATIENCE, wait_for
 from mpsbar.machine.linux import (
     _CHARGED,
     Computer,
-    parse_maps,
     parse_kilobytes,
+    parse_maps,
     parse_pressure,
     parse_stat,
 )

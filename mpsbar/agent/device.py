@@ -1,0 +1,119 @@
+"""Which device, and which dtype on it: the answers a training script asks for.
+
+From what is known of torch's releases; torch is the host's own, never imported here.
+"""
+
+from typing import Any
+
+from .backends import loaded
+
+# The first release that has it on MPS. What is in neither table is not known to work there.
+_ALWAYS = ("float32", "float16", "bool", "uint8", "int8", "int16", "int32", "int64", "complex64")
+_SINCE = {
+    "bfloat16": (2, 3),  # on macOS 14 or newer: see _works_on_mps
+    "uint16": (2, 9),
+    "uint32": (2, 9),
+    "uint64": (2, 9),
+    "complex32": (2, 12),
+    "float8_e4m3fn": (2, 15),
+}
+# The nearest that always works: it holds all values of the other, but for uint64 and complex128.
+_INSTEAD = {
+    "complex128": "complex64",
+    "complex32": "complex64",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+    "float8_e4m3fn": "float16",
+    "float8_e4m3fnuz": "float16",
+    "float8_e5m2": "float16",
+    "float8_e5m2fnuz": "float16",
+}
+_SAFEST = "float32"
+
+
+def get_device() -> str:
+    """cuda, else mps, else cpu: the first that is there."""
+    torch = _torch("get_device")
+    for name, place in (("cuda", torch), ("mps", getattr(torch, "backends", None))):
+        module = getattr(place, name, None)  # torch before 1.12 has no torch.backends.mps
+        if module is not None and _is_available(module):
+            return name
+    return "cpu"
+
+
+def safe_dtype(device: Any = None, wanted: Any = None) -> Any:
+    """`wanted` where it works on `device`, else the nearest that does; float32 for no wish."""
+    torch = _torch("safe_dtype")
+    dtype = _find_dtype(torch, wanted)
+    kind = get_device() if device is None else _device_type(torch, device)
+    if kind != "mps" or _works_on_mps(torch, dtype):
+        return dtype
+    return getattr(torch, _INSTEAD.get(_name(dtype), _SAFEST))
+
+
+def _torch(asked: str) -> Any:
+    torch = loaded("torch")
+    if torch is None:
+        raise RuntimeError(f"import torch before mpsbar.{asked}()")
+    return torch
+
+
+def _is_available(module: Any) -> bool:
+    """A driver that raises is not there to be used."""
+    try:
+        return bool(module.is_available())
+    except Exception:  # noqa: BLE001 - whatever a broken driver raises
+        return False
+
+
+def _device_type(torch: Any, device: Any) -> str:
+    if isinstance(device, torch.device):
+        return str(device.type)
+    if isinstance(device, str):
+        return str(torch.device(device).type)  # "mps:0"; torch itself complains about a typo
+    raise TypeError(f"a device or its name is needed, not {device!r}")
+
+
+def _find_dtype(torch: Any, wanted: Any) -> Any:
+    """The dtype itself, or its name: "bfloat16", "torch.bfloat16"."""
+    if wanted is None:
+        return getattr(torch, _SAFEST)
+    if isinstance(wanted, str):
+        wanted = getattr(torch, wanted.replace("torch.", "", 1), wanted)
+    if not isinstance(wanted, torch.dtype):
+        raise TypeError(f"a torch.dtype or its name is needed, not {wanted!r}")
+    return wanted
+
+
+def _works_on_mps(torch: Any, dtype: Any) -> bool:
+    name = _name(dtype)
+    if name in _ALWAYS:
+        return True
+    since, release = _SINCE.get(name), _release(torch)
+    if since is None or release < since:
+        return False
+    # From 2.9 on, macOS 14 is the lowest that MPS works on at all.
+    return name != "bfloat16" or release >= (2, 9) or _is_macos_14(torch)
+
+
+def _is_macos_14(torch: Any) -> bool:
+    """Asked of torch: a Python built long ago is told 10.16 by any newer macOS."""
+    try:
+        return bool(torch.backends.mps.is_macos_or_newer(14, 0))
+    except Exception:  # noqa: BLE001 - not known to work
+        return False
+
+
+def _name(dtype: Any) -> str:
+    """complex32, not its other name chalf."""
+    return str(dtype).replace("torch.", "", 1)
+
+
+def _release(torch: Any) -> "tuple[int, int]":
+    """(2, 13); what cannot be read counts as old."""
+    try:
+        major, minor = str(torch.__version__).split(".")[:2]
+        return int(major), int(minor)
+    except ValueError:
+        return (0, 0)

@@ -1,0 +1,189 @@
+"""The doctor's throwaway: says about the Python that runs it, stage by stage, what torch can do.
+
+A script of its own for anybody's Python (3.8 and newer): no import from its siblings, one marked
+JSON line as soon as each stage is known, so that a crash or a hang leaves the answers before it.
+"""
+
+# ruff: noqa: E402 - the path is put in order before anything else is imported
+from __future__ import annotations
+
+import os
+import sys
+
+# This folder is first on the path of a script, and its file names must not hide anybody's modules.
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - before any import
+if __name__ == "__main__":
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or os.curdir) != _HERE]  # noqa: PTH100
+
+import importlib.util
+import json
+import platform
+import signal
+from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable[…] needs 3.9
+
+MARK = "\x1empsbar "
+# If whoever started us is killed, a hang in torch still ends some time.
+_LAST_RESORT_SECONDS = 600
+_LONGEST_TEXT = 1000
+_MOST_SETTINGS = 40
+
+
+def main() -> None:
+    preloaded = "torch" in sys.modules
+    _stand_back()
+    _tell("python", _read_python)
+    if not _tell("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found"):
+        _tell("end", dict)
+        return
+    if _tell("import", _import_torch).get("version"):
+        _ask_torch()
+    _tell("end", dict)
+
+
+def _ask_torch() -> None:
+    import torch
+
+    _tell("built", lambda: {"mps": bool(_call(torch, "backends.mps.is_built", False))})
+    available = _tell("available", lambda: _read_available(torch))
+    device = next((name for name in ("cuda", "mps") if available.get(name)), "cpu")
+    _tell("chosen", lambda: {"device": device})
+    _tell("computed", lambda: {"sum": _compute(torch, device)})
+    _tell("capability", lambda: {"dtypes": _read_dtypes(torch)})
+
+
+def _stand_back() -> None:
+    """Somebody's training run has the right of way."""
+    try:
+        os.nice(19)
+        signal.alarm(_LAST_RESORT_SECONDS)
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
+def _tell(stage: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """One line, whatever happens: past any replaced or buffered sys.stdout."""
+    try:
+        answer = ask()
+    except BaseException as error:  # noqa: BLE001 - also a SystemExit is an answer
+        answer = {"error": _describe(error)}
+    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
+    while line:
+        line = line[os.write(1, line) :]
+    return answer
+
+
+def _describe(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - somebody's __str__
+        text = "?"
+    return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
+
+
+def _read_python() -> dict[str, Any]:
+    is_mac = sys.platform == "darwin"
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "architecture": platform.machine(),
+        "system": sys.platform,
+        "prefix": sys.prefix,
+        "os_version": platform.mac_ver()[0] if is_mac else None,
+        "translated": _is_translated() if is_mac else None,
+        "settings": _read_settings(),
+    }
+
+
+def _read_settings() -> dict[str, str]:
+    names = sorted(name for name in os.environ if name.startswith("PYTORCH_"))
+    return {name: os.environ[name][:_LONGEST_TEXT] for name in names[:_MOST_SETTINGS]}
+
+
+def _is_translated() -> bool | None:
+    """Whether Rosetta runs us; a Mac that never heard of it has no such name."""
+    try:
+        import ctypes
+        import errno
+
+        library = ctypes.CDLL(None, use_errno=True)
+        value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+        name = b"sysctl.proc_translated"
+        failed = library.sysctlbyname(
+            name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
+        )
+        if not failed:
+            return value.value == 1
+        return False if ctypes.get_errno() == errno.ENOENT else None
+    except Exception:  # noqa: BLE001 - a Python without ctypes: all else can still be told
+        return None
+
+
+def _find_torch() -> dict[str, Any]:
+    """What can be known of it without running it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:  # a stray folder of that name has no origin
+        return {"found": False}
+    return {"found": True, "file": spec.origin, "version": _read_packaged_version()}
+
+
+def _read_packaged_version() -> str | None:
+    try:
+        from importlib.metadata import version
+
+        return version("torch")
+    except Exception:  # noqa: BLE001 - built from source, or its metadata is damaged
+        return None
+
+
+def _import_torch() -> dict[str, Any]:
+    import torch
+
+    return {
+        "version": str(torch.__version__),
+        "cuda": _text(_get(torch, "version.cuda")),
+        "hip": _text(_get(torch, "version.hip")),
+    }
+
+
+def _read_available(torch: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    for name, place in (("mps", "backends.mps.is_available"), ("cuda", "cuda.is_available")):
+        try:
+            answer[name] = bool(_call(torch, place, False))
+        except Exception as error:  # noqa: BLE001 - that one is broken, the other may not be
+            answer[name], answer[name + "_error"] = None, _describe(error)
+    return answer
+
+
+def _compute(torch: Any, device: str) -> float:
+    """Really small, and read back: a wrong answer shows as well as an exception."""
+    ones = torch.ones(2, 2, device=device)
+    return float((ones @ ones).sum().item())
+
+
+def _read_dtypes(torch: Any) -> list[str] | None:
+    """From torch 2.10, on MPS from 2.12; None where this torch cannot say."""
+    capability = _call(torch, "accelerator.get_device_capability", {})
+    names = capability.get("supported_dtypes")
+    return None if names is None else sorted(str(name).replace("torch.", "") for name in names)
+
+
+def _call(module: Any, path: str, default: Any) -> Any:
+    """The function at `path`; `default` where this torch has none."""
+    function = _get(module, path)
+    return default if function is None else function()
+
+
+def _get(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # the answers are out: how torch takes itself down is not asked
