@@ -50,6 +50,7 @@ class Monitor:
         self._history = History()
         self._freed: dict[int, tuple[float, Freed]] = {}
         self._has_gpu_times = False
+        self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         # Outcomes, and None for any other reason to tick at once.
         self._wakes: queue.SimpleQueue[Freed | None] = queue.SimpleQueue()
         self._watchers: list[None] = []
@@ -143,13 +144,28 @@ class Monitor:
         problems += [Problem("workers", silent)] if silent else []
         snapshot = Snapshot(
             time=time.time(),
-            workers=_join(workers or (), look.processes or ()),
+            workers=self._join(workers or (), look.processes or ()),
             machine=look.machine,
             processes=look.processes,
             problems=(*problems, *look.problems),
             freed=self._recently_freed(),
         )
         return self._judge(snapshot)
+
+    def _join(
+        self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
+    ) -> tuple[Worker, ...]:
+        """What is known from inside and from outside, made anew only where something changed."""
+        found = {process.pid: process for process in processes}
+        joined = {}
+        for worker in workers:
+            process = found.get(worker.pid)
+            before = self._joined.get(worker.pid)
+            if before is None or before[0] is not worker or before[1] is not process:
+                before = (worker, process, _join(worker, process))
+            joined[worker.pid] = before
+        self._joined = joined
+        return tuple(whole for _, _, whole in joined.values())
 
     def _judge(self, snapshot: Snapshot) -> Snapshot:
         def judge_now() -> Health:
@@ -187,14 +203,8 @@ def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def _join(workers: tuple[Worker, ...], processes: tuple[Process, ...]) -> tuple[Worker, ...]:
-    """What is known from inside and from outside. Only the outside knows a rank."""
-    found = {process.pid: process for process in processes}
-    joined = []
-    for worker in workers:
-        process = found.get(worker.pid)
-        name = worker.name
-        if process is not None and process.name.startswith(f"{name} rank "):
-            name = process.name
-        joined.append(replace(worker, process=process, name=name))
-    return tuple(joined)
+def _join(worker: Worker, process: Process | None) -> Worker:
+    """Only the outside knows a rank."""
+    is_rank = process is not None and process.name.startswith(f"{worker.name} rank ")
+    name = process.name if process is not None and is_rank else worker.name
+    return replace(worker, process=process, name=name)

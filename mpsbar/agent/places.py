@@ -10,6 +10,7 @@ import re
 import socket
 import stat
 import sys
+from typing import Optional
 
 # sun_path is 104 bytes on macOS, with the NUL.
 MAX_PATH = 103
@@ -57,10 +58,10 @@ def socket_path(directory: str, pid: int) -> str:
     return path
 
 
-def list_sockets() -> "list[tuple[int, str]]":
+def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, str]]":
     """(pid, path) of every socket file; a directory that is not safely ours is not looked at."""
     found = []
-    for directory in candidates():
+    for directory in candidates() if directories is None else directories:
         try:
             check(directory)
             names = os.listdir(directory)

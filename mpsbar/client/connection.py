@@ -7,6 +7,9 @@ from typing import Any
 
 from mpsbar.agent import peer, protocol
 
+# An answer has some hundred bytes; of a longer one the rest is taken at the next turn.
+_CHUNK = 4096
+
 
 class Refused(Exception):
     """Nobody listens: the process is gone, its socket file is left over."""
@@ -49,7 +52,7 @@ class Connection:
     def receive(self) -> list[tuple[str, Any]]:
         """(method, result) of what has arrived; OSError when the connection is over."""
         try:
-            data = self.socket.recv(protocol.MAX_LINE)
+            data = self.socket.recv(_CHUNK)
         except BlockingIOError:
             return []
         if not data:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpsbar.agent import places, protocol
+from mpsbar.agent import protocol
 from mpsbar.client.connection import Connection, Refused
 from mpsbar.client.parse import parse_hello, parse_stats
-from mpsbar.model.snapshot import Worker, WorkerState
+from mpsbar.client.sockets import Sockets
+from mpsbar.model.snapshot import Worker
 
 POLL_SECONDS = 0.5
 
@@ -32,6 +33,7 @@ class Workers:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._sockets = Sockets()
         self._selector = selectors.DefaultSelector()
 
     def poll(
@@ -59,7 +61,7 @@ class Workers:
         self._selector.close()
 
     def _look_for_workers(self) -> None:
-        found = {path: pid for pid, path in places.list_sockets()}
+        found = {path: pid for pid, path in self._sockets.list()}
         for path in [path for path in self._known if path not in found]:
             self._forget(self._known[path])
         for path, pid in found.items():
@@ -132,11 +134,11 @@ class Workers:
 
 
 def _describe(known: _Known, now: float) -> Worker:
-    waiting = known.connection is None or known.connection.is_waiting("stats")
-    state: WorkerState = "busy" if waiting else "live"
-    age = None if known.heard is None else now - known.heard
+    """The very same object while nothing changes."""
     if known.parsed is None:
         hello = known.hello or parse_hello(known.pid, None)
-        known.parsed = parse_stats(hello, known.stats, state, age)
+        known.parsed = parse_stats(hello, known.stats, "live", 0.0)
+    if known.connection is not None and not known.connection.is_waiting("stats"):
         return known.parsed
-    return replace(known.parsed, state=state, age=age)
+    age = None if known.heard is None else now - known.heard
+    return replace(known.parsed, state="busy", age=age)

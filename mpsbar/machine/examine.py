@@ -13,14 +13,15 @@ _BELIEVED = 10
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """It has neither torch nor MLX; as large as it was when that was found out."""
+    """It has neither torch nor MLX; as large as it was when that was found out again."""
 
-    size: int | None
+    size: int | None = None
     times: int = 1  # that it was found out or believed since
 
 
 def examine(computer: Computer, pid: int, before: Nothing | None) -> Process | Nothing:
-    size = computer.read_size(pid)
+    # Not at the first time: the first look at hundreds of processes should be quick.
+    size = None if before is None else computer.read_size(pid)
     is_same = before is not None and size is not None and size == before.size
     if before is not None and is_same and before.times < _BELIEVED:
         return Nothing(size, before.times + 1)

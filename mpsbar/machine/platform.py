@@ -89,7 +89,8 @@ class Computer(Protocol):
 
     def read_details(self, pid: int) -> Details: ...
 
-    def read_footprint(self, pid: int) -> Footprint: ...
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
+        """Without the peak only where that is much cheaper."""
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         """By a number that is never used twice; None where the platform cannot tell."""

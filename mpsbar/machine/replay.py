@@ -83,7 +83,7 @@ class Computer:
             variables=told.get("variables", {}),
         )
 
-    def read_footprint(self, pid: int) -> Footprint:
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:  # noqa: ARG002
         course = self._told(pid)["footprint"]
         return Footprint(self._now(course), max(course))
 

@@ -41,9 +41,8 @@ class Look:
 
 @dataclass(slots=True)
 class _Known:
-    """One process by its pid and token; `process` once torch or MLX was found in it."""
+    """One process; `process` once torch or MLX was found in it."""
 
-    token: Hashable
     wait: float
     due: float = 0.0
     nothing: Nothing | None = None
@@ -59,6 +58,7 @@ class Scanner:
         self._clock = clock
         self._readers = Readers()
         self._shares = GpuShares()
+        self._tokens: dict[int, Hashable] = {}
         self._known: dict[int, _Known] = {}
         self._found: dict[int, _Known] = {}
         self._queue: list[tuple[float, int]] = []  # a heap: who comes due when
@@ -105,18 +105,17 @@ class Scanner:
 
     def _follow(self, pids: dict[int, Hashable]) -> None:
         """Who is new, who has gone, whose pid is another process now."""
-        now, known = self._clock(), self._known
-        for pid in [pid for pid in known if pid not in pids]:
+        now = self._clock()
+        before, self._tokens = self._tokens, pids
+        for pid in before.keys() - pids.keys():
             self._forget(pid)
-        for pid, token in pids.items():
-            before = known.get(pid)
-            if before is None or before.token != token:
-                self._forget(pid)
-                wait = FIRST_WAIT
-                if not self._was_listed:
-                    wait = max(FIRST_WAIT, LONGEST_WAIT * (pid * _GOLDEN_RATIO % 1))
-                known[pid] = _Known(token, wait)
-                self._schedule(pid, now)
+        for pid, _ in pids.items() - before.items():
+            self._forget(pid)
+            wait = FIRST_WAIT
+            if not self._was_listed:
+                wait = max(FIRST_WAIT, LONGEST_WAIT * (pid * _GOLDEN_RATIO % 1))
+            self._known[pid] = _Known(wait)
+            self._schedule(pid, now)
 
     def _forget(self, pid: int) -> None:
         self._known.pop(pid, None)
@@ -136,16 +135,19 @@ class Scanner:
 
     def _pick_due(self, with_footprints: bool = True) -> _Jobs:
         """Those to examine now and, of those already found, those to read the footprint of."""
-        now, due = self._clock(), []
+        now = self._clock()
+        due: dict[int, None] = {}
         while self._queue and self._queue[0][0] <= now:
             when, pid = heapq.heappop(self._queue)
             known = self._known.get(pid)
-            if known is not None and known.due == when and pid not in due:
-                due.append(pid)
+            if known is not None and known.due == when:
+                due[pid] = None
         jobs: _Jobs = []
         if with_footprints:
             read = self._computer.read_footprint
-            jobs = [(pid, partial(read, pid)) for pid in self._found if pid not in due]
+            jobs = [
+                (pid, partial(read, pid, with_peak=False)) for pid in self._found if pid not in due
+            ]
         return jobs + [
             (pid, partial(examine, self._computer, pid, self._known[pid].nothing)) for pid in due
         ]
@@ -204,9 +206,12 @@ class Scanner:
 def _charge(process: Process | None, footprint: Footprint) -> Process | None:
     if process is None:
         return None
-    if (process.footprint, process.footprint_peak) == (footprint.now, footprint.peak):
+    now, peak = footprint.now, footprint.peak
+    if peak is None and now is not None:
+        peak = max(now, process.footprint_peak or 0)  # until it is examined again
+    if (process.footprint, process.footprint_peak) == (now, peak):
         return process
-    return replace(process, footprint=footprint.now, footprint_peak=footprint.peak)
+    return replace(process, footprint=now, footprint_peak=peak)
 
 
 def _value(answer: Any) -> Any:

@@ -72,7 +72,8 @@ SHORT = Scale(warning=(0.90, 0.85))
 
 def judge(snapshot: Snapshot, history: History, before: Health) -> Health:
     levels = {(reason.code, reason.pid): reason.level for reason in before.reasons}
-    scene = _Scene(snapshot, history, levels)
+    workers = tuple(worker for worker in snapshot.workers if worker.state != "gone")
+    scene = _Scene(snapshot, history, levels, workers, _find_budget(snapshot, workers))
     found = [*_pressure(scene), *_swap(scene), *_filling(scene), *_budget(scene), *_leaks(scene)]
     found += _caches(scene, any(reason.code in _ABOUT_ROOM for reason in found))
     if not found and not _is_anything_known(snapshot):
@@ -86,25 +87,23 @@ class _Scene:
     snapshot: Snapshot
     history: History
     before: dict[tuple[str, int | None], Level]
-
-    @property
-    def workers(self) -> tuple[Worker, ...]:
-        return tuple(worker for worker in self.snapshot.workers if worker.state != "gone")
-
-    @property
-    def budget(self) -> int | None:
-        """Metal's; each worker's torch knows it as well."""
-        if self.snapshot.machine.gpu.memory_budget is not None:
-            return self.snapshot.machine.gpu.memory_budget
-        backends = [backend for worker in self.workers for backend in worker.in_use]
-        known = [b.budget for b in backends if b.name == "mps" and b.budget is not None]
-        return max(known, default=None)
+    workers: tuple[Worker, ...]
+    budget: int | None
 
     def level(self, code: str, pid: int | None = None) -> Level | None:
         return self.before.get((code, pid))
 
     def recent(self, series: Series, seconds: float) -> list[Point]:
         return recent(series, self.snapshot.time, seconds)
+
+
+def _find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
+    """Metal's; each worker's torch knows it as well."""
+    if snapshot.machine.gpu.memory_budget is not None:
+        return snapshot.machine.gpu.memory_budget
+    backends = [backend for worker in workers for backend in worker.in_use]
+    known = [b.budget for b in backends if b.name == "mps" and b.budget is not None]
+    return max(known, default=None)
 
 
 def _pressure(scene: _Scene) -> Iterator[Reason]:
@@ -217,15 +216,15 @@ def _leak(scene: _Scene, pid: int, track: Track) -> Iterator[Reason]:
 
 def _caches(scene: _Scene, is_short: bool) -> Iterator[Reason]:
     for worker in scene.workers:
-        whole = _room_of(worker, scene)
-        if worker.cached is None or not whole:
+        cached = worker.cached
+        if cached is None or not (whole := _room_of(worker, scene)):
             continue
         before = scene.level("cache", worker.pid)
         # "ok" is a reason that is on, too.
-        large = CACHE.grade(worker.cached / whole, before and "warning")
+        large = CACHE.grade(cached / whole, before and "warning")
         if large:
             short = not _has_own_memory(worker) and (is_short or _is_short(scene, before))
-            values: dict[str, Value] = {"cached": worker.cached, "whole": whole}
+            values: dict[str, Value] = {"cached": cached, "whole": whole}
             yield Reason("cache", "warning" if short else "ok", values, worker.pid)
 
 

@@ -79,8 +79,11 @@ class Worker:
 
     def total(self, value: Callable[[Backend], int | None]) -> int | None:
         """The sum of what is known over the allocators in use; None if nothing is."""
-        known = [number for backend in self.in_use if (number := value(backend)) is not None]
-        return sum(known) if known else None
+        known = None
+        for backend in self.backends:
+            if backend.state == IN_USE and (number := value(backend)) is not None:
+                known = number + (known or 0)
+        return known
 
     @property
     def held(self) -> int | None:

@@ -38,7 +38,7 @@ class Scripted:
     def read_details(self, pid: int) -> Details:
         return Details(float(pid), 1, ("python", f"train{pid}.py"), "/usr/bin/python3", {})
 
-    def read_footprint(self, pid: int) -> Footprint:
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
         return _answer(self.footprints.get(pid, Footprint(pid << 20, pid << 21)))
 
     def read_gpu_clients(self) -> Any:

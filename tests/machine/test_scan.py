@@ -49,6 +49,16 @@ def test_a_process_is_asked_once_for_what_it_has_loaded(watch, computer):
     assert (found.footprint, found.footprint_peak) == (7, 8)
 
 
+def test_between_two_examinations_the_peak_is_the_most_that_was_seen(watch, computer):
+    assert watch.look()[2].footprint_peak == 4 << 20
+    for now, peak in ((9 << 20, 9 << 20), (1 << 20, 9 << 20)):
+        computer.footprints[2] = Footprint(now, None)
+        found = watch.look(1)[2]
+        assert (found.footprint, found.footprint_peak) == (now, peak)
+    computer.footprints[2] = Footprint(1 << 20, 12 << 20)
+    assert watch.look(FOUND_WAIT)[2].footprint_peak == 12 << 20
+
+
 def test_who_comes_later_and_has_nothing_is_asked_with_back_off(watch, computer):
     watch.look()
     computer.pids[3] = "c"
@@ -82,6 +92,7 @@ def test_a_process_of_the_same_size_has_loaded_nothing(watch, computer):
     """Believed for a while, then looked at all the same; a change of size is looked at at once."""
     computer.sizes = {1: 100, 2: 100}
     watch.look()
+    watch.look(LONGEST_WAIT + 1)  # the size is taken with the second answer
     asked = 0
     for _ in range(9):
         watch.look(LONGEST_WAIT + 1)
@@ -195,7 +206,7 @@ def test_a_known_one_that_gets_stuck_keeps_its_row_with_nothing_invented(compute
     gate = threading.Event()
     watch = Watch(computer)
     watch.look()
-    computer.read_footprint = lambda pid: gate.wait(60)
+    computer.read_footprint = lambda pid, with_peak: gate.wait(60)
     (found,) = watch.look(1).values()
     assert (found.name, found.footprint, found.footprint_peak) == ("train2.py", None, None)
     assert watch.last.problems == (Problem("process 2", "does not answer"),)

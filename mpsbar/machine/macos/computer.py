@@ -83,7 +83,7 @@ class Computer:
             variables=started_as.variables,
         )
 
-    def read_footprint(self, pid: int) -> Footprint:
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:  # noqa: ARG002 - one call
         return libproc.read_footprint(self._system, pid)
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
