@@ -5,7 +5,7 @@ import time
 
 import pytest
 from machine.scripted import Scripted
-from worker_kit import ATTACH, PATIENCE, wait_for
+from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
 from mpsbar.machine.platform import GpuClient
 from mpsbar.model.action import Free
@@ -54,6 +54,27 @@ def test_only_the_outside_knows_a_rank(monitor, computer, workers):
     computer.read_details = ranked
     (row,) = monitor.tick().workers
     assert row.name == "worker0.py rank 1 of 4"
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+@pytest.mark.parametrize(
+    ("clients", "state"),
+    [
+        (None, "not known"),  # the outside cannot tell either
+        ({}, "not initialised"),
+        ("its own", "in use"),
+    ],
+)
+def test_an_older_torch_is_told_whether_it_holds_the_gpu(monitor, computer, workers, clients, state):
+    """Before 2.13 asking torch would itself open the GPU, so the outside is asked."""
+    code = "import torch\na = torch.ones(1000, device='mps')\n" + IDLE
+    worker = workers.start(code, SOFTMPS="1", SOFTMPS_TORCH="2.9")
+    computer.pids[worker.pid] = "x"
+    computer.clients = {9: GpuClient(worker.pid, 0)} if clients == "its own" else clients
+    (row,) = monitor.tick().workers
+    backend = next(backend for backend in row.backends if backend.name == "mps")
+    assert backend.state == state
+    assert (backend.held is not None) is (state == "in use")
 
 
 def test_the_thread_ticks_and_replaces_latest(monitor):

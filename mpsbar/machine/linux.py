@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +22,7 @@ _CHUNK = 1 << 13
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _HINTS = (b"/libtorch", b"/libc10", b"/libmlx")
 # address perms offset dev inode path; only code counts: a linker reads libtorch too.
-_EXECUTABLE = re.compile(rb"^\S+ ..x. \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
+_EXECUTABLE = re.compile(rb"\S+ ..x. \S+ \S+ \d+ +(/.*)")
 _MEMORY = re.compile(rb"(?m)^(MemTotal|MemAvailable|SwapTotal|SwapFree):\s+(\d+) kB$")
 _CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
 _PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
@@ -185,12 +185,24 @@ class Computer:
 def parse_maps(maps: bytes) -> dict[str, str]:
     """/proc/PID/maps to the frameworks whose code is loaded."""
     found: dict[str, str] = {}
-    if any(hint in maps for hint in _HINTS):
-        for match in _EXECUTABLE.finditer(maps):
-            path = os.fsdecode(match[1])
+    for hint in _HINTS:
+        for line in _lines_with(hint, maps):
+            match = _EXECUTABLE.fullmatch(line)
+            path = os.fsdecode(match[1]) if match else ""
             if framework := framework_of(path):
                 found.setdefault(framework, path)
+                break
     return found
+
+
+def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:
+    """Of the hundreds of lines the few that may matter."""
+    place = text.find(hint)
+    while place >= 0:
+        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        place = text.find(hint, end)
 
 
 def parse_stat(stat: bytes) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 
@@ -86,6 +87,66 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
     assert (told["cached"], told["held"]) == (0, 0)
 
 
+def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
+    command = [sys.executable, "-m", "mpsbar", "status", "--json", "--watch", "0.05"]
+    env = workers.env(MPSBAR_REPLAY="m1-8gb")
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0
+    assert [line["schema"] for line in lines] == [1, 1, 1]
+    assert lines[0]["time"] < lines[1]["time"] < lines[2]["time"]
+    assert all(json.loads(line) for line in rest.splitlines())
+
+
+def shown_on_a_terminal(workers, *arguments, until, **extra):
+    """What `mpsbar …` writes to a terminal until it has written `until` so often, then Ctrl-C."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        env = workers.env(TERM="xterm", **extra)
+        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", *arguments], env)
+    shown, (text, times) = b"", until
+    with contextlib.suppress(OSError):  # a terminal whose program has ended
+        while shown.count(text) < times:
+            shown += os.read(terminal, 65536)
+        os.write(terminal, b"\x03")
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Traceback" not in shown
+    return shown.decode()
+
+
+def test_watching_on_a_terminal_redraws_in_place_and_in_colour(workers):
+    arguments = ("status", "--watch", "0.05")
+    shown = shown_on_a_terminal(
+        workers, *arguments, until=(b"finetune.py", 3), MPSBAR_REPLAY="m1-8gb"
+    )
+    assert shown.count("\x1b[H\x1b[2J") >= 3
+    assert "\x1b[1m    PID  NAME" in shown
+    assert "\x1b[32mAll is well" in shown
+
+
+@pytest.mark.parametrize("extra", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_colour_is_left_out_where_it_is_not_wanted(workers, extra):
+    env = {"MPSBAR_REPLAY": "m1-8gb"} | extra
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, "-m", "mpsbar"], workers.env(**env))
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    assert b"finetune.py" in shown
+    assert b"\x1b" not in shown
+
+
 def test_free_all(mpsbar, workers):
     started = [workers.start(ATTACH + IDLE) for _ in range(3)]
     done = mpsbar("free", "--all", "--json")
@@ -148,7 +209,7 @@ def test_bad_arguments_are_one_clear_line_and_exit_2(mpsbar, arguments, line):
 
 
 @pytest.mark.parametrize(
-    "verb", [[], ["status"], ["free"], ["run"], ["enable"], ["disable"], ["demo"]]
+    "verb", [[], ["status"], ["free"], ["run"], ["enable"], ["disable"], ["doctor"], ["demo"]]
 )
 def test_help_is_there_for_every_verb(mpsbar, verb):
     done = mpsbar(*verb, "--help")
@@ -195,21 +256,17 @@ def test_the_monitor_never_imports_torch_or_mlx(workers):
 def test_the_demo_on_a_terminal_stays_until_ctrl_c(workers):
     if not plan_workers():
         pytest.skip("neither torch nor MLX is here")
-    pid, terminal = pty.fork()
-    if not pid:
-        os.chdir(ROOT)
-        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", "demo"], workers.env())
-    shown = b""
-    while shown.count(b"Live until Ctrl-C") < 2:  # the second is drawn by the live loop
-        shown += os.read(terminal, 65536)
-    os.write(terminal, b"\x03")
-    with contextlib.suppress(OSError):  # a terminal whose program has ended
-        while chunk := os.read(terminal, 65536):
-            shown += chunk
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert b"Traceback" not in shown
-    assert b"freed" in shown
-    os.close(terminal)
+    # The second is drawn by the ticking thread.
+    shown = shown_on_a_terminal(workers, "demo", until=(b"Live until Ctrl-C", 2))
+    assert "freed" in shown
+
+
+def test_the_demo_of_a_recorded_mac(mpsbar):
+    done = mpsbar("demo", "--recorded")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("an M1 Max with 64 GB at work. Invented in it: everything else")
+    assert " Apple M1 Max · 64.0 GB · pressure normal · RECORDED\n" in done.stdout
+    assert " └ 2 child processes                    ≤ 610 MB  (not connected)\n" in done.stdout
 
 
 def test_the_demo_without_a_terminal_frees_real_bytes_and_ends(mpsbar, workers):
