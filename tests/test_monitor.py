@@ -1,7 +1,9 @@
 """The one thread that looks: never twice at once, never stopped by a reader, woken by what happens."""
 
+import gc
 import threading
 import time
+import types
 
 import pytest
 from machine.scripted import Scripted
@@ -65,7 +67,9 @@ def test_only_the_outside_knows_a_rank(monitor, computer, workers):
         ("its own", "in use"),
     ],
 )
-def test_an_older_torch_is_told_whether_it_holds_the_gpu(monitor, computer, workers, clients, state):
+def test_an_older_torch_is_told_whether_it_holds_the_gpu(
+    monitor, computer, workers, clients, state
+):
     """Before 2.13 asking torch would itself open the GPU, so the outside is asked."""
     code = "import torch\na = torch.ones(1000, device='mps')\n" + IDLE
     worker = workers.start(code, SOFTMPS="1", SOFTMPS_TORCH="2.9")
@@ -181,3 +185,32 @@ def test_closing_ends_the_thread(monitor):
     monitor.close()
     monitor._thread.join(PATIENCE)
     assert not monitor._thread.is_alive()
+
+
+def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch):
+    """A day's worth of looks while processes come and go; the clock runs two seconds for each."""
+    clock = types.SimpleNamespace(now=1.7e9, monotonic=time.monotonic, sleep=time.sleep)
+
+    def tell():
+        clock.now += 2.0
+        return clock.now
+
+    clock.time = tell
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
+    monkeypatch.setattr("mpsbar.monitor.time", clock)
+    monitor = Monitor(computer)
+    monitor._scanner._clock = tell
+
+    def ticks(number):
+        for count in range(number):
+            computer.pids = dict.fromkeys(range(1, 20), count // 7)
+            computer.libraries = dict.fromkeys(range(1, 20, 3), TORCH)
+            monitor.tick()
+            computer.asked.clear()
+        gc.collect()
+        return len(gc.get_objects())
+
+    before = ticks(500)
+    after = ticks(10_000)
+    monitor.close()
+    assert abs(after - before) < 500  # the last minutes are full; a leak would be tens of thousands
