@@ -8,6 +8,7 @@ from dataclasses import replace
 from mpsbar.machine.macos import arguments, libproc, metal, sysctl
 from mpsbar.machine.macos.gpu import GpuReader
 from mpsbar.machine.macos.native import SYSTEM, Libraries, load
+from mpsbar.machine.macos.seldom import Seldom
 from mpsbar.machine.platform import Details, Footprint, GpuClient
 from mpsbar.model.machine import FootprintKind, Machine, Problem
 
@@ -27,7 +28,7 @@ class Computer:
         libraries = libraries or Libraries()
         self._system = load(libraries.system, SYSTEM)
         self._gpu = GpuReader(libraries, clock)
-        self._budget = metal.Budget(read_budget, clock)
+        self._budget = Seldom(read_budget, metal.INTERVAL, clock)
         self._fixed: Machine | None = None
 
     def read_machine(self) -> Machine:
@@ -42,7 +43,7 @@ class Computer:
             on_battery=self._gpu.read_on_battery(),
             gpu=replace(
                 self._gpu.read(),
-                memory_budget=self._budget.read(),
+                memory_budget=self._budget.get(),
                 wired_limit=sysctl.read_wired_limit(system),
             ),
         )

@@ -5,7 +5,6 @@ import plistlib
 import selectors
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
@@ -64,23 +63,3 @@ def _read_all(pipe: IO[bytes], deadline: float) -> bytes:
                 return b"".join(parts)
             parts.append(part)
     raise OSError("ioreg does not end")
-
-
-class Ioreg:
-    """The last answer is given again until the command may run once more: it walks everything."""
-
-    def __init__(self, path: str, clock: Callable[[], float]) -> None:
-        self._path = path
-        self._clock = clock
-        self._run_at: float | None = None
-        self._answer: list[Properties] | None = None
-
-    def read(self) -> list[Properties] | None:
-        """None while it fails."""
-        now = self._clock()
-        if self._run_at is None or now >= self._run_at:
-            self._run_at = now + INTERVAL  # first: another thread must not start a second one
-            self._answer = None
-            with suppress(OSError):
-                self._answer = read_accelerators(self._path, SECONDS)
-        return self._answer

@@ -1,7 +1,6 @@
 """The budget: how much memory Metal recommends the GPU should hold at most."""
 
 import importlib
-from collections.abc import Callable
 
 # It changes when an administrator sets iogpu.wired_limit_mb.
 INTERVAL = 180.0
@@ -21,20 +20,3 @@ def read_budget() -> int | None:
     except Exception:  # noqa: BLE001 - a bridge into foreign code: whatever it is, we have no number
         return None
     return int(budget) if isinstance(budget, int) and budget > 0 else None
-
-
-class Budget:
-    """Asked anew every few minutes."""
-
-    def __init__(self, read: Callable[[], int | None], clock: Callable[[], float]) -> None:
-        self._read = read
-        self._clock = clock
-        self._read_at: float | None = None
-        self._bytes: int | None = None
-
-    def read(self) -> int | None:
-        now = self._clock()
-        if self._read_at is None or now >= self._read_at:
-            self._read_at = now + INTERVAL
-            self._bytes = self._read()
-        return self._bytes

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from machine.fakemac.double import FakeMac, build
 
-from mpsbar.machine.macos import Computer
+from mpsbar.machine.macos import Computer, seldom
 
 
 class Clock:
@@ -15,6 +15,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture(autouse=True)
+def _seldom_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of a second is a look's patience, not that of a test on a busy machine."""
+    monkeypatch.setattr(seldom, "PATIENCE", 60.0)
 
 
 @pytest.fixture(scope="session")
