@@ -18,7 +18,7 @@ from mpsbar.model.action import Free, Freed
 from mpsbar.model.health import judge
 from mpsbar.model.history import History
 from mpsbar.model.machine import Machine, Problem, Process
-from mpsbar.model.reason import Health
+from mpsbar.model.reason import Health, Reason
 from mpsbar.model.snapshot import Snapshot, Worker
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _TOLD_SECONDS = 60.0
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
 
+_NOT_JUDGED = Health("ok", (Reason("not_judged", "ok"),))
+
 _T = TypeVar("_T")
 
 
@@ -41,7 +43,8 @@ class Monitor:
     """`start` it, then `latest`, `perform` and `watched` from any thread; or `tick` it yourself."""
 
     def __init__(self, computer: Computer | None = None, interval: float = INTERVAL) -> None:
-        self.latest = Snapshot(time=time.time())
+        # Before the first look nothing is known, least of all that all is well.
+        self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
         computer = computer or this_computer()
         self._scanner = Scanner(computer)
@@ -56,7 +59,9 @@ class Monitor:
         self._watchers: list[None] = []
         self._is_closed = False
         self._thread: threading.Thread | None = None
+        self._health = Health()  # the last that could be judged
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_lock = threading.Lock()
 
     def start(self, on_tick: Callable[[Snapshot], None] | None = None) -> None:
         """Tick on a thread of its own from now on; `on_tick` is called there after each."""
@@ -82,11 +87,15 @@ class Monitor:
 
     def perform(self, action: Free) -> "Future[Freed]":
         """Returns at once; how it ended is also in the snapshots that follow."""
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # half of what one look imports
+        with self._pool_lock:
+            if self._is_closed:
+                raise RuntimeError("the monitor was closed")
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor  # half of what one look imports
 
-            self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix="mpsbar-action")
-        return self._pool.submit(self._perform, action)
+                name = "mpsbar-action"
+                self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix=name)
+            return self._pool.submit(self._perform, action)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -99,10 +108,11 @@ class Monitor:
             self._watchers.pop()
 
     def close(self) -> None:
-        self._is_closed = True
+        with self._pool_lock:
+            self._is_closed = True
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
         self._wakes.put(None)
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
         if self._thread is None:
             self._end()
 
@@ -140,11 +150,13 @@ class Monitor:
             look = Look(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
         self._has_gpu_times = look.has_gpu_times
+        if workers is None:  # as one who does not answer: with the last values
+            workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         problems = [Problem("machine", failed)] if failed else []
         problems += [Problem("workers", silent)] if silent else []
         snapshot = Snapshot(
             time=time.time(),
-            workers=self._join(workers or (), look.processes or ()),
+            workers=self._join(workers, look.processes or ()),
             machine=look.machine,
             processes=look.processes,
             problems=(*problems, *look.problems),
@@ -170,12 +182,13 @@ class Monitor:
     def _judge(self, snapshot: Snapshot) -> Snapshot:
         def judge_now() -> Health:
             self._history.add(snapshot)
-            return judge(snapshot, self._history, self.latest.health)
+            return judge(snapshot, self._history, self._health)
 
         health, failed = _survive(judge_now)
         if health is None:
-            problem = Problem("health", failed or "")
-            return replace(snapshot, problems=(*snapshot.problems, problem))
+            problems = (*snapshot.problems, Problem("health", failed or ""))
+            return replace(snapshot, problems=problems, health=_NOT_JUDGED)
+        self._health = health
         return replace(snapshot, health=health)
 
     def _recently_freed(self) -> dict[int, Freed]:

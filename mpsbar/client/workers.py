@@ -25,6 +25,7 @@ class _Known:
     stats: Any = None
     parsed: Worker | None = None  # from the stats
     heard: float | None = None  # when the stats came
+    has_failed: bool = False
     reconnected: bool = False  # once in a poll is enough
 
 
@@ -110,7 +111,10 @@ class Workers:
         for method, result in answers:
             if method == "hello":
                 known.hello, known.parsed = parse_hello(known.pid, result), None
+            elif method == "stats" and result is None:
+                known.has_failed = True  # an error for an answer: its last values stand
             elif method == "stats":
+                known.has_failed = False
                 if result != known.stats:
                     known.stats, known.parsed = result, None
                 known.heard = time.monotonic()
@@ -138,7 +142,8 @@ def _describe(known: _Known, now: float) -> Worker:
     if known.parsed is None:
         hello = known.hello or parse_hello(known.pid, None)
         known.parsed = parse_stats(hello, known.stats, "live", 0.0)
-    if known.connection is not None and not known.connection.is_waiting("stats"):
+    waits = known.connection is None or known.connection.is_waiting("stats")
+    if not waits and not known.has_failed:
         return known.parsed
     age = None if known.heard is None else now - known.heard
     return replace(known.parsed, state="busy", age=age)

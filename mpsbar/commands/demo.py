@@ -129,7 +129,7 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
 
 
 def _stay(monitor: Monitor) -> None:
-    print("Live until Ctrl-C. In another terminal: mpsbar status, mpsbar free --all", flush=True)
+    print("Live until Ctrl-C.", flush=True)
     with monitor.watched():
         monitor.start(_draw)
         try:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -22,6 +23,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run(arguments: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "·" is no reason to fail
     options = build_parser().parse_args(arguments)
     verb = importlib.import_module(f"mpsbar.commands.{options.verb or 'status'}")
     try:

@@ -11,6 +11,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.views.schema import build_status
 from mpsbar.views.status import render_status
 
+_LOOK_SECONDS = 20.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -38,10 +39,20 @@ def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
             if not in_place and not as_json:
                 print()
             sys.stdout.flush()
-            time.sleep(seconds)
-            snapshot = monitor.tick()
+            snapshot = _look_later(monitor, seconds)
     except KeyboardInterrupt:
         return
+
+
+def _look_later(monitor: Monitor, seconds: float) -> Snapshot:
+    """Looks between the shown ones too: a trend cannot be told from points too far apart."""
+    shown_at = time.monotonic() + seconds
+    while True:
+        left = shown_at - time.monotonic()
+        time.sleep(max(0.0, min(left, _LOOK_SECONDS)))
+        snapshot = monitor.tick()
+        if left <= _LOOK_SECONDS:
+            return snapshot
 
 
 def _show(snapshot: Snapshot, as_json: bool) -> None:

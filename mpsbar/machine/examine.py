@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from mpsbar.machine.interpreter import find_python
-from mpsbar.machine.platform import Computer
+from mpsbar.machine.platform import MAX_VALUE, Computer
 from mpsbar.model.machine import Process
 from mpsbar.model.naming import name_process
+from mpsbar.model.text import printable
 
 # A process of the same size as before has loaded nothing; every so often that is not believed.
 _BELIEVED = 10
@@ -33,15 +34,17 @@ def describe(computer: Computer, pid: int, libraries: dict[str, str]) -> Process
     details = computer.read_details(pid)
     footprint = computer.read_footprint(pid)
     python, environment = find_python(details, next(iter(libraries.values())))
+    if python is not None and not python.isprintable():
+        python, environment = None, None  # no path that could be typed; it might harm a terminal
     variables = details.variables
     return Process(
         pid=pid,
         started=details.started,
-        name=name_process(details.command, None, variables, details.executable),
+        name=printable(name_process(details.command, None, variables, details.executable)),
         frameworks=tuple(sorted(libraries, reverse=True)),  # torch first
         parent=details.parent,
         command=details.command,
-        executable=details.executable,
+        executable=details.executable and printable(details.executable, MAX_VALUE),
         python=python,
         environment=environment,
         settings={k: v for k, v in variables.items() if k.startswith("PYTORCH_")},

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,9 @@ from mpsbar.model.machine import FootprintKind, Machine, Pressure, Problem
 _MOST = 8 << 20
 _CHUNK = 1 << 13
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+# Also when nobody seems to have come: not every kernel tells the last pid.
+_LIST_SECONDS = 30.0
+_SUPPLIES = ("Mains", "USB", "Wireless")
 _HINTS = (b"/libtorch", b"/libc10", b"/libmlx")
 # address perms offset dev inode path; only code counts: a linker reads libtorch too.
 _EXECUTABLE = re.compile(rb"\S+ ..x. \S+ \S+ \d+ +(/.*)")
@@ -42,6 +46,8 @@ class Computer:
         self._fixed: Machine | None = None
         self._boot: float | None = None
         self._last_pid = b""
+        self._list_at = 0.0
+        self._pressure: Pressure | None = None
         self._kept: dict[str, IO[bytes]] = {}  # read at every look
         self._supplies: list[str] | None = None
 
@@ -49,6 +55,7 @@ class Computer:
         if self._fixed is None:
             self._fixed = self._read_fixed()
         fixed = self._fixed
+        self._pressure = parse_pressure(self._read_kept("pressure/memory"), self._pressure)
         meminfo = parse_kilobytes(self._read_kept("meminfo"), _MEMORY)
         total, free = meminfo.get(b"SwapTotal"), meminfo.get(b"SwapFree")
         return Machine(
@@ -57,7 +64,7 @@ class Computer:
             memory_total=meminfo.get(b"MemTotal"),
             memory_available=meminfo.get(b"MemAvailable"),
             swap_used=None if total is None or free is None else total - free,
-            pressure=parse_pressure(self._read_kept("pressure/memory")),
+            pressure=self._pressure,
             on_battery=self._read_battery(),
         )  # fmt: skip
 
@@ -67,11 +74,15 @@ class Computer:
         The last number of /proc/loadavg is the pid given out last.
         """
         last = self._read_kept("loadavg").rpartition(b" ")[2]
-        if last and last == self._last_pid:
+        now = time.monotonic()
+        if last and last == self._last_pid and now < self._list_at:
             return None
-        self._last_pid = last
         with os.scandir(self._proc) as entries:
-            return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+            pids: dict[int, Hashable] = {
+                int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()
+            }
+        self._last_pid, self._list_at = last, now + _LIST_SECONDS
+        return pids
 
     def read_libraries(self, pid: int) -> dict[str, str]:
         if os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - half the cost
@@ -136,7 +147,11 @@ class Computer:
         return b"".join(parts)
 
     def _read_executable(self, pid: int) -> str | None:
+        """None also inside a container: its paths are not ours."""
         try:
+            ours, its = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
+            if its != ours:
+                return None
             return os.readlink(f"{self._proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - it is text
         except OSError:
             return None
@@ -164,13 +179,13 @@ class Computer:
         )
 
     def _read_battery(self) -> bool | None:
-        """Whether no mains supply is on; None where there is none to ask."""
+        """Whether no supply is on; None where there is none to ask."""
         if self._supplies is None:
             folder = self._root / "sys/class/power_supply"
             self._supplies = [
                 f"sys/class/power_supply/{path.name}"
                 for path in (folder.iterdir() if folder.is_dir() else ())
-                if self._text(f"sys/class/power_supply/{path.name}/type").strip() == "Mains"
+                if self._text(f"sys/class/power_supply/{path.name}/type").strip() in _SUPPLIES
             ]
         online = [self._text(f"{supply}/online").strip() for supply in self._supplies]
         return "1" not in online if online else None
@@ -222,14 +237,16 @@ def parse_kilobytes(text: bytes, wanted: re.Pattern[bytes]) -> dict[bytes, int]:
     return {name: int(number) << 10 for name, number in wanted.findall(text)}
 
 
-def parse_pressure(text: bytes) -> Pressure | None:
-    """/proc/pressure/memory; kernels without PSI have none."""
+def parse_pressure(text: bytes, before: Pressure | None = None) -> Pressure | None:
+    """/proc/pressure/memory; kernels without PSI have none. A level is left at half its value."""
     levels = {kind: float(value) for kind, value in _PRESSURE.findall(text)}
     if b"some" not in levels:
         return None
-    if levels.get(b"full", 0.0) >= _FULL_CRITICAL:
+    full, some = levels.get(b"full", 0.0), levels[b"some"]
+    if full >= (_FULL_CRITICAL / 2 if before == "critical" else _FULL_CRITICAL):
         return "critical"
-    return "warning" if levels[b"some"] >= _SOME_WARNING else "normal"
+    is_on = before in ("warning", "critical")
+    return "warning" if some >= (_SOME_WARNING / 2 if is_on else _SOME_WARNING) else "normal"
 
 
 def _strings(block: bytes) -> list[bytes]:

@@ -15,7 +15,7 @@ from typing import Any
 PATIENCE = 0.25
 # For all reads of one look together.
 CEILING = 2.0
-# Threads given up for good cost memory; more than this many mean that nothing can be read.
+# Threads given up for good cost memory; with so many only what is vital is still asked.
 MOST_STUCK = 8
 
 Job = tuple[Hashable, Callable[[], Any]]
@@ -78,21 +78,25 @@ class Readers:
         self._reader: _Reader | None = None
         self._stuck: dict[Hashable, threading.Thread] = {}
 
-    def run(self, jobs: Sequence[Job], seconds: float = CEILING) -> dict[Hashable, Any]:
+    def run(
+        self, jobs: Sequence[Job], seconds: float = CEILING, vital: int = 0
+    ) -> dict[Hashable, Any]:
         """What each job gave, by its key: a value, the exception it raised, or Stuck.
 
-        What there was no time for is not among them.
+        What there was no time for is not among them. The first `vital` jobs are tried even when
+        many others are stuck.
         """
         deadline = time.monotonic() + seconds
         if self._stuck:
             self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
         results: dict[Hashable, Any] = {key: Stuck() for key, _ in jobs if key in self._stuck}
-        left = [job for job in jobs if job[0] not in results]
-        while left and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             if len(self._stuck) >= MOST_STUCK:
-                return results | {key: Stuck() for key, _ in left}
+                results = {key: Stuck() for key, _ in jobs[vital:]} | results
+            left = [job for job in jobs if job[0] not in results]
+            if not left:
+                break
             results.update(self._run_batch(left, deadline))
-            left = [job for job in left if job[0] not in results]
         return results
 
     def close(self) -> None:
@@ -119,9 +123,10 @@ class Readers:
         assert self._reader is not None
         batch.is_left = True
         results = {key: batch.results[index] for index, (key, _) in enumerate(batch.jobs[:number])}
-        if is_stuck:
+        if number < len(batch.jobs):
             key = batch.jobs[number][0]
-            self._stuck[key] = self._reader.thread
-            results[key] = Stuck()
+            self._stuck[key] = self._reader.thread  # at the ceiling perhaps only slow: time tells
+            if is_stuck:
+                results[key] = Stuck()
         self.close()
         return results

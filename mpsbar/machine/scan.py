@@ -23,7 +23,10 @@ LONGEST_WAIT = 60.0
 # One with torch may have loaded MLX too, or become another program by exec.
 FOUND_WAIT = 30.0
 # One that is stuck costs nothing to ask: it is not, as long as its last answer is due.
-STUCK_WAIT = 0.5
+AGAIN_WAIT = 0.5
+# Ended, or not ours.
+_GONE = (ProcessLookupError, FileNotFoundError, PermissionError)
+_NOT_KNOWN = Footprint(None, None)
 # Processes that were here before us are spread over time, so that they do not come due together.
 _GOLDEN_RATIO = 0.618034
 
@@ -71,12 +74,13 @@ class Scanner:
         standing = [
             ("machine", computer.read_machine),
             ("processes", computer.list_processes),
-            ("gpu", computer.read_gpu_clients),
+            ("gpu", self._read_gpu),
         ]
         jobs = self._pick_due()
-        told = self._readers.run([*standing, *jobs], seconds)
+        told = self._readers.run([*standing, *jobs], seconds, vital=len(standing))
         problems = [_problem(key, told.get(key, Stuck())) for key, _ in standing]
-        machine, pids, clients = (_value(told.get(key)) for key, _ in standing)
+        machine, pids, gpu = (_value(told.get(key)) for key, _ in standing)
+        read_at, clients = gpu or (self._clock(), None)
         problems += [*computer.problems, *self._learn_all(jobs, told)]
         holders = None if clients is None else {client.pid for client in clients.values()}
         if pids is not None:
@@ -85,7 +89,7 @@ class Scanner:
         left = deadline - self._clock()
         if left > 0 and (new := self._pick_due(with_footprints=False)):
             problems += self._learn_all(new, self._readers.run(new, left))
-        shares = self._shares.update(clients, self._clock())
+        shares = self._shares.update(clients, read_at)
         return Look(
             machine=machine or Machine(),
             processes=self._collect(holders, shares) if self._is_listed(told) else None,
@@ -96,6 +100,10 @@ class Scanner:
 
     def close(self) -> None:
         self._readers.close()
+
+    def _read_gpu(self) -> tuple[float, dict[int, GpuClient] | None]:
+        """With the time of the reading itself: what follows it may take long."""
+        return self._clock(), self._computer.read_gpu_clients()
 
     def _is_listed(self, told: dict[Any, Any]) -> bool:
         """Whether the list of processes is a true one: failed is not the same as unchanged."""
@@ -157,6 +165,8 @@ class Scanner:
         problems = [self._learn(pid, told[pid], now) for pid, _ in jobs if pid in told]
         late = [pid for pid, _ in jobs if pid not in told]
         for pid in late:
+            known = self._known[pid]
+            known.process = _charge(known.process, _NOT_KNOWN)
             self._schedule(pid, now)
         if late:
             problems.append(Problem("processes", f"{len(late)} could not be looked at in time"))
@@ -168,17 +178,17 @@ class Scanner:
             known.process = _charge(known.process, answer)
             return None
         if isinstance(answer, Process):
-            known.process, known.nothing = answer, None
+            known.process, known.nothing, known.wait = answer, None, FIRST_WAIT
             self._found[pid] = known
             self._schedule(pid, now + FOUND_WAIT)
             return None
-        if isinstance(answer, Stuck):
-            known.process = _charge(known.process, Footprint(None, None))
-            self._schedule(pid, now + STUCK_WAIT)
-            return _problem(f"process {pid}", answer)
-        self._learn_nothing(pid, known, answer, now)
-        is_usual = isinstance(answer, (ProcessLookupError, FileNotFoundError, PermissionError))
-        return None if is_usual else _problem(f"process {pid}", answer)
+        if isinstance(answer, (Nothing, *_GONE)):
+            self._learn_nothing(pid, known, answer, now)
+            return None
+        # Stuck, or a failure that may pass: it is still there, but nothing is known of it now.
+        known.process = _charge(known.process, _NOT_KNOWN)
+        self._schedule(pid, now + AGAIN_WAIT)
+        return _problem(f"process {pid}", answer)
 
     def _learn_nothing(self, pid: int, known: _Known, answer: Any, now: float) -> None:
         known.process = None
@@ -207,8 +217,8 @@ def _charge(process: Process | None, footprint: Footprint) -> Process | None:
     if process is None:
         return None
     now, peak = footprint.now, footprint.peak
-    if peak is None and now is not None:
-        peak = max(now, process.footprint_peak or 0)  # until it is examined again
+    if peak is None:
+        peak = max(now or 0, process.footprint_peak or 0) or None  # until it is examined again
     if (process.footprint, process.footprint_peak) == (now, peak):
         return process
     return replace(process, footprint=now, footprint_peak=peak)

@@ -1,6 +1,5 @@
 """What to do next, as data, the most useful first. Pure."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,10 +8,10 @@ from mpsbar.model.machine import Process
 from mpsbar.model.naming import kind_of
 from mpsbar.model.reason import Advice, Health, Value
 from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.model.torch_settings import is_fallback_on
+from mpsbar.model.torch_versions import CURRENT, parse_release
 
 MOST = 5
-# From here on torch tells its cache exactly, and Free returns compiled graphs, too.
-GOOD_TORCH = (2, 13)
 _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
 }  # fmt: skip
@@ -22,7 +21,6 @@ _WORTH_FREEING = 256 << 20
 _LARGE = 0.2
 # Percent: a GPU that waits for nothing.
 _BUSY = 90
-_FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
 
 def advise(
@@ -104,7 +102,7 @@ def _newer_torch(scene: _Scene) -> Iterator[Advice]:
         (version, worker)
         for worker in scene.workers
         if _may_use_mps(worker) and _takes_good_torch(worker)
-        if (version := _version(worker.frameworks.get("torch"))) and version < GOOD_TORCH
+        if (version := parse_release(worker.frameworks.get("torch"))) and version < CURRENT
     ]
     macos = scene.snapshot.machine.os_version
     if not old or (macos and macos < (14,)):
@@ -120,13 +118,8 @@ def _newer_torch(scene: _Scene) -> Iterator[Advice]:
 
 def _takes_good_torch(worker: Worker) -> bool:
     """torch 2.9 and later have no wheels for Python 3.9."""
-    python = _version(worker.python)
+    python = parse_release(worker.python)
     return python is None or python >= (3, 10)
-
-
-def _version(text: str | None) -> tuple[int, int] | None:
-    found = re.match(r"(\d{1,4})\.(\d{1,4})", text or "")
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def _may_use_mps(worker: Worker) -> bool:
@@ -143,8 +136,7 @@ def _trace_leak(scene: _Scene) -> Iterator[Advice]:
 
 def _fallback(scene: _Scene) -> Iterator[Advice]:
     for process in _mps_processes(scene):
-        # torch: "0" is off, anything else is on.
-        if process.settings.get(_FALLBACK, "0") != "0":
+        if is_fallback_on(process.settings):
             yield Advice("fallback_on", pid=process.pid)
             return
 

@@ -76,7 +76,7 @@ def judge(snapshot: Snapshot, history: History, before: Health) -> Health:
     scene = _Scene(snapshot, history, levels, workers, _find_budget(snapshot, workers))
     found = [*_pressure(scene), *_swap(scene), *_filling(scene), *_budget(scene), *_leaks(scene)]
     found += _caches(scene, any(reason.code in _ABOUT_ROOM for reason in found))
-    if not found and not _is_anything_known(snapshot):
+    if not found and not _is_machine_known(snapshot):
         found = [Reason("unknown", "ok")]
     found.sort(key=_rank)
     return Health(found[0].level if found else "ok", tuple(found))
@@ -246,12 +246,10 @@ def _is_short(scene: _Scene, before: Level | None) -> bool:
     return SHORT.grade(1 - available / total, before) is not None
 
 
-def _is_anything_known(snapshot: Snapshot) -> bool:
+def _is_machine_known(snapshot: Snapshot) -> bool:
     machine = snapshot.machine
-    numbers = (machine.memory_available, machine.swap_used, machine.pressure, gpu_memory(snapshot))
-    known = [process.footprint for process in snapshot.processes or ()]
-    known += [worker.held for worker in snapshot.workers]
-    return any(number is not None for number in (*numbers, *known))
+    known = (machine.memory_available, machine.swap_used, machine.pressure)
+    return any(value is not None for value in (*known, machine.gpu.memory_in_use))
 
 
 def _rank(reason: Reason) -> tuple[int, int, int]:

@@ -44,14 +44,18 @@ def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tu
     )
 
 
+def is_fallback_on(settings: Mapping[str, str]) -> bool:
+    """Surely; what is no number is unclear."""
+    number = _WHOLE.match(settings.get(FALLBACK, ""))
+    return number is not None and int(number[0]) != 0
+
+
 def _judge_fallback(settings: Mapping[str, str]) -> Iterator[Reason]:
     value = settings.get(FALLBACK)
-    if value is None:
-        return
-    number = _WHOLE.match(value)
-    if number is None:  # older releases stop at it, 2.13 takes it for "on"
+    if value is not None and _WHOLE.match(value) is None:
+        # Older releases stop at it, 2.13 takes it for "on".
         yield Reason("fallback_unclear", "warning", _named(FALLBACK, value))
-    elif int(number[0]) != 0:
+    elif is_fallback_on(settings):
         yield Reason("fallback_on", "ok")
 
 

@@ -24,7 +24,7 @@ def say_health(health: Health, names: Mapping[int, str]) -> str:
     worst = health.reasons[0]
     words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
     if health.level == "ok":
-        is_well = worst.code != "unknown"
+        is_well = worst.code not in ("unknown", "not_judged")
         return _("All is well; {reason}").format(reason=words) if is_well else words
     more = sum(reason.level != "ok" for reason in health.reasons) - 1
     return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
@@ -68,7 +68,8 @@ def _reasons(level: str) -> dict[str, str]:
         "leak": _("{name} grew by {growth} in {seconds} and its tensors did not: perhaps a leak"),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
         "cache": _("{name} keeps up to {cached} that could be freed"),
-        "unknown": _("Nothing could be read on this computer"),
+        "unknown": _("Nothing could be read of this computer's memory"),
+        "not_judged": _("Whether all is well is not known"),
     }
 
 

@@ -75,17 +75,14 @@ def state(worker: Worker) -> str:
     return ""
 
 
-_REASONS = {
-    "thread_computing": _("another thread is computing"),
-    "main_computing": _("the main thread is computing"),
-    "switch_interval": _("its thread switch interval is unusually long"),
-    "slow": _("the machine was too busy"),
-    "interrupted": _("it was interrupted meanwhile"),
-}
-
-
 def reason(outcome: Freed) -> str:
-    words = _REASONS.get(outcome.reason or "", _("no moment was found at which it is safe"))
+    words = {
+        "thread_computing": _("another thread is computing"),
+        "main_computing": _("the main thread is computing"),
+        "switch_interval": _("its thread switch interval is unusually long"),
+        "slow": _("the machine was too busy"),
+        "interrupted": _("it was interrupted meanwhile"),
+    }.get(outcome.reason or "", _("no moment was found at which it is safe"))
     return f"{words} ({outcome.where})" if outcome.where else words
 
 
@@ -124,7 +121,9 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f} %"
 
 
-_PRESSURE = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
+def _pressure(level: str | None) -> str:
+    levels = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
+    return _("pressure {level}").format(level=levels.get(level or "", UNKNOWN))
 
 
 def machine(told: Machine) -> str:
@@ -140,7 +139,7 @@ def machine(told: Machine) -> str:
 def machine_briefly(told: Machine) -> str:
     """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
     words = [told.chip or told.model or told.os or _("this computer"), size(told.memory_total)]
-    words.append(_("pressure {level}").format(level=_PRESSURE.get(told.pressure or "", UNKNOWN)))
+    words.append(_pressure(told.pressure))
     if told.recording is not None:
         words.append(_("RECORDED"))
     return " · ".join(words)
@@ -170,14 +169,20 @@ def found(snapshot: Snapshot) -> str:
     """Whether there is anything to see, where the rows do not tell."""
     if snapshot.processes is None:
         return _("Processes could not be looked for (mpsbar doctor tells why)")
+    if any(problem.reader == "workers" for problem in snapshot.problems):
+        return _("Connected processes could not be asked (mpsbar doctor tells why)")
     if snapshot.workers:
         return ""
     number = len(snapshot.processes)
     if not number:
-        return _("No PyTorch process is running. To see one: mpsbar run python train.py")
+        return _("No PyTorch or MLX process of yours is running. To see one: {command}").format(
+            command="mpsbar run python train.py"
+        )
+    has = {framework for process in snapshot.processes for framework in process.frameworks}
+    kind = " or ".join(name for key, name in (("torch", "PyTorch"), ("mlx", "MLX")) if key in has)
     if number == 1:
-        return _("1 PyTorch process, not connected")
-    return _("{n} PyTorch processes, not connected").format(n=number)
+        return _("1 {kind} process, not connected").format(kind=kind)
+    return _("{n} {kind} processes, not connected").format(n=number, kind=kind)
 
 
 def children(number: int) -> str:

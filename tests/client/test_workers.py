@@ -1,5 +1,6 @@
 """Polling real workers: all at once, none waits for another, the dead are buried."""
 
+import json
 import os
 import signal
 import socket
@@ -7,7 +8,7 @@ import threading
 import time
 
 import pytest
-from worker_kit import ATTACH, run_as_stranger, wait_for
+from worker_kit import ATTACH, PATIENCE, run_as_stranger, wait_for
 
 from mpsbar.client.workers import Workers
 
@@ -182,6 +183,31 @@ def test_a_worker_of_another_user_is_refused_by_the_client(workers, polled):
     finally:
         (workers.run_dir / "stop").touch()
         stranger.join()
+
+
+def test_an_error_for_an_answer_is_not_taken_for_nothing_loaded(workers, polled):
+    """Its last values stand, and grow old."""
+    stats = {"backends": {"mlx": {"framework": "mlx", "state": "in use", "allocated": 7}}}
+
+    class Falters(Liar):
+        def serve(self) -> None:
+            link, _ = self.listener.accept()
+            with link, link.makefile("rb") as lines:
+                for number, line in enumerate(lines):
+                    asked = json.loads(line)
+                    told = (
+                        {"result": stats} if number < 2 else {"error": {"code": 1, "message": "x"}}
+                    )
+                    link.sendall(
+                        json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n"
+                    )
+
+    with Falters(workers.run_dir / "21.sock", []):
+        (first,) = polled.poll(seconds=PATIENCE)
+        (second,) = polled.poll(seconds=PATIENCE)
+    assert (first.state, first.held) == ("live", 7)
+    assert (second.state, second.held) == ("busy", 7)
+    assert second.age > 0
 
 
 def test_the_hint_reaches_the_worker_it_is_about(workers, polled):

@@ -41,7 +41,7 @@ def test_status_of_nobody(mpsbar):
     assert done.stdout == (
         "Apple M1 · 8.0 GB · pressure normal · RECORDED\n"
         "All is well\n"
-        "No PyTorch process is running. To see one: mpsbar run python train.py\n"
+        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py\n"
     )
     assert mpsbar(MPSBAR_REPLAY=str(EMPTY)).stdout == done.stdout
 
@@ -85,6 +85,13 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
     assert re.fullmatch(rf"{worker.pid} worker0.py: freed 32.0 MB in .* m?s\n", done.stdout)
     (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
     assert (told["cached"], told["held"]) == (0, 0)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_a_terminal_of_another_time_is_no_reason_to_fail(mpsbar, encoding):
+    done = mpsbar("status", MPSBAR_REPLAY="m1-8gb", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "finetune.py" in done.stdout
 
 
 def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):

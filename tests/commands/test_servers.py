@@ -121,9 +121,9 @@ def test_gunicorn_preload_workers_attach_when_they_compute(workers, folder, poll
     pids = ask_until_all(port, 2)
     found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
     assert set(found) == pids | {server.pid}
-    families = Snapshot(0.0, tuple(found.values())).families
-    assert [is_child for _, is_child in families] == [False, True, True]
-    assert families[0][0].pid == server.pid
+    (family,) = Snapshot(0.0, tuple(found.values())).families
+    assert family.head.pid == server.pid
+    assert {worker.pid for worker in family.workers} == pids
     stop(server)
     wait_for(lambda: not polled(), "end of all rows")
 
@@ -155,7 +155,8 @@ def test_a_pool_is_one_family(workers, folder, polled, method):
     if method != "forkserver":  # there the server process is the parent, and has no torch
         assert {found[pid].parent for pid in pids} == {worker.pid}
     families = Snapshot(0.0, tuple(found.values())).families
-    assert len(families) == len({member.pid for member, _ in families})
+    everyone = [worker.pid for family in families for worker in (family.head, *family.workers)]
+    assert sorted(everyone) == sorted(found)
 
 
 def test_a_crash_loop_leaves_no_stale_rows(workers, folder, polled):

@@ -319,6 +319,39 @@ def test_pressure(text, level):
     assert parse_pressure(text.encode()) == level
 
 
+def test_pressure_does_not_flicker():
+    level, told = None, []
+    for some in (9.9, 10.1, 9.9, 10.1, 5.1, 4.9, 9.9):
+        level = parse_pressure(f"some avg10={some} x\nfull avg10=0.00 x".encode(), level)
+        told.append(level)
+    assert told == ["normal", "warning", "warning", "warning", "warning", "normal", "normal"]
+    assert parse_pressure(b"some avg10=30.0 x\nfull avg10=6.0 x", "critical") == "critical"
+    assert parse_pressure(b"some avg10=30.0 x\nfull avg10=4.0 x", "critical") == "warning"
+
+
+def test_a_process_in_a_container_has_paths_of_its_own(started):
+    """The same path here may be another file, or nothing."""
+    command = ("unshare", "--mount", sys.executable, "-c", "import torch" + READY)
+    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"]).returncode:
+        pytest.skip("needs the right to make a mount namespace")
+    process = started(*command)
+    (found,) = look_for(process.pid).values()
+    assert (found.frameworks, found.executable, found.python) == (("torch",), None, None)
+
+
+def test_processes_are_listed_when_nobody_seems_to_have_come(tmp_path, monkeypatch):
+    """Not every kernel tells the last pid in /proc/loadavg."""
+    (tmp_path / "proc/7").mkdir(parents=True)
+    (tmp_path / "proc/loadavg").write_text("0.1 0.1 0.1 1/100 42")
+    computer = Computer(str(tmp_path))
+    assert set(computer.list_processes()) == {7}
+    assert computer.list_processes() is None
+    (tmp_path / "proc/8").mkdir()
+    later = time.monotonic() + 31
+    monkeypatch.setattr("mpsbar.machine.linux.time.monotonic", lambda: later)
+    assert set(computer.list_processes()) == {7, 8}
+
+
 def test_a_name_may_hold_anything():
     fields = b" ".join([b"S", b"77", *[b"0"] * 17, b"4242", b"0"])
     assert parse_stat(b"12 (a) b) 3 (c)) " + fields) == (77, 4242)

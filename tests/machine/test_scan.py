@@ -1,11 +1,12 @@
 """What is asked, how often, and what becomes of answers that are none."""
 
 import itertools
+import threading
 
 import pytest
 from machine.scripted import Scripted
 
-from mpsbar.machine.platform import Footprint, GpuClient
+from mpsbar.machine.platform import Details, Footprint, GpuClient
 from mpsbar.machine.scan import FIRST_WAIT, FOUND_WAIT, LONGEST_WAIT, Scanner
 from mpsbar.model.machine import Machine, Problem
 
@@ -182,6 +183,70 @@ def test_each_reader_may_fail_alone(watch, computer, reader):
         assert watch.last.gpu_clients == {}
 
 
+def test_a_failure_that_passes_keeps_the_row_and_nothing_invented(watch, computer):
+    watch.look()
+    computer.footprints[2] = OSError(24, "Too many open files")
+    (found,) = watch.look(1).values()
+    assert (found.name, found.footprint) == ("train2.py", None)
+    assert watch.last.problems[0].reader == "process 2"
+    del computer.footprints[2]
+    (found,) = watch.look(1).values()
+    assert found.footprint == 2 << 20
+    assert watch.last.problems == ()
+
+
+def test_eight_stuck_processes_do_not_blind_the_rest():
+    """A job of eight ranks that hangs in the kernel costs its own rows."""
+    gate = threading.Event()
+    computer = Scripted(pids=dict.fromkeys(range(1, 21), "x"))
+    computer.libraries = dict.fromkeys(range(1, 21), TORCH)
+    real = computer.read_libraries
+    computer.read_libraries = lambda pid: gate.wait(60) and {} if pid <= 9 else real(pid)
+    watch = Watch(computer)
+    for _ in range(4):
+        found = watch.look(2)
+        assert watch.last.machine.chip == "Apple M9"
+    assert set(found) <= set(range(10, 21))
+    told = {problem.reader for problem in watch.last.problems}
+    assert told & {"machine", "processes", "gpu"} == set()
+    gate.set()
+    watch.scanner.close()
+
+
+def test_a_share_is_over_the_time_between_the_readings_themselves(computer):
+    """A first scan takes long; what the GPU did meanwhile is not that of a moment."""
+    watch = Watch(computer)
+    computer.read_gpu_clients = lambda: {9: GpuClient(2, int(watch.now * 0.2e9))}
+
+    def slow(pid):
+        watch.now += 0.6
+        return TORCH
+
+    computer.read_libraries = slow
+    watch.look()
+    assert watch.look(0.2)[2].gpu_percent == pytest.approx(20.0)
+    watch.scanner.close()
+
+
+def test_names_and_paths_are_made_fit_to_be_shown(computer):
+    def hostile(pid):
+        path = "/tmp/\x1b[31m\nPa\x07int"
+        return Details(1.0, 1, (path, "x"), path, {})
+
+    computer.read_details = hostile
+    watch = Watch(computer)
+    (found,) = watch.look().values()
+    assert all(text.isprintable() for text in (found.name, found.executable))
+    computer.read_details = lambda pid: Details(
+        1.0, 1, ("python", "x.py"), "/tmp/\udcff\x1b/python3", {}
+    )
+    watch.look(FOUND_WAIT)
+    (found,) = watch.last.processes
+    assert (found.python, found.environment) == (None, None)
+    assert found.executable.isprintable()
+    watch.scanner.close()
+
+
 def test_what_a_platform_did_without_is_told(watch, computer):
     computer.problems = (Problem("gpu", "IOKit: broken"),)
     watch.look()
@@ -201,14 +266,12 @@ def test_who_holds_the_gpu_and_how_much_of_it(watch, computer):
 
 
 def test_a_known_one_that_gets_stuck_keeps_its_row_with_nothing_invented(computer):
-    import threading
-
     gate = threading.Event()
     watch = Watch(computer)
     watch.look()
     computer.read_footprint = lambda pid, with_peak: gate.wait(60)
     (found,) = watch.look(1).values()
-    assert (found.name, found.footprint, found.footprint_peak) == ("train2.py", None, None)
+    assert (found.name, found.footprint, found.footprint_peak) == ("train2.py", None, 4 << 20)
     assert watch.last.problems == (Problem("process 2", "does not answer"),)
     gate.set()
     watch.scanner.close()
@@ -221,3 +284,4 @@ def test_many_looks_keep_nothing(watch, computer):
         computer.libraries = {number: TORCH}
         watch.look(2)
     assert len(watch.scanner._known) == 5
+    assert len(watch.scanner._queue) < 5 * LONGEST_WAIT  # they leave it when they come due

@@ -179,7 +179,9 @@ def test_a_leak_is_looked_into():
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
 
-@pytest.mark.parametrize(("value", "is_on"), [("1", True), ("yes", True), ("", True), ("0", False)])
+@pytest.mark.parametrize(
+    ("value", "is_on"), [("1", True), ("yes", False), ("", False), ("0", False), ("00", False)]
+)
 def test_the_fallback_to_the_cpu(value, is_on):
     seen = process(1, settings={FALLBACK: value})
     assert codes(scene(worker(1, process=seen), processes=[seen]), FINE) == ["fallback_on"] * is_on

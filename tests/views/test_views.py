@@ -139,7 +139,7 @@ def test_the_whole_menu():
 def test_the_menu_of_nobody():
     assert str(build_menu(Snapshot(0.0, machine=MACHINE))) == (
         "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43 % · 9.8 of 27.0 GB\n"
-        " No PyTorch process is running. To see one: mpsbar run python train.py"
+        " No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
     )
     assert str(build_menu(Snapshot(0.0, processes=None))) == (
         "⬢\n this computer · ? · pressure ?\n"
@@ -171,7 +171,7 @@ def test_the_status_of_nobody_says_how_to_be_seen():
         "Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available\n"
         "GPU 43 % · 9.8 of 27.0 GB\n"
         "All is well\n"
-        "No PyTorch process is running. To see one: mpsbar run python train.py"
+        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
     )
 
 
@@ -198,7 +198,7 @@ def test_unknown_is_told_as_unknown():
     )  # fmt: skip
     assert render_status(blind) == (
         "this computer · ? · pressure ?\n"
-        "Nothing could be read on this computer\n"
+        "Nothing could be read of this computer's memory\n"
         "Processes could not be looked for (mpsbar doctor tells why)\n"
         "1 thing could not be read: mpsbar doctor tells why"
     )
@@ -256,3 +256,16 @@ def test_status_as_json_keeps_to_the_schema():
 def test_children_are_summed_only_if_all_are_known():
     assert wording.charged_together((process(1, size=MB), process(2, size=MB))) == "≤ 2.0 MB"
     assert wording.charged_together((process(1, size=MB), process(2))) == "?"
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "text"),
+    [
+        ([("torch",)], "1 PyTorch process, not connected"),
+        ([("mlx",)], "1 MLX process, not connected"),
+        ([("torch",), ("mlx",)], "2 PyTorch or MLX processes, not connected"),
+    ],
+)
+def test_what_is_running_is_called_by_its_name(frameworks, text):
+    found = tuple(process(n, frameworks=names) for n, names in enumerate(frameworks, 1))
+    assert wording.found(Snapshot(0.0, processes=found)) == text

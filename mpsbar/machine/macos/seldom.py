@@ -1,4 +1,4 @@
-"""A value that is slow to get and seldom changes: read on a thread of its own, never waited for long.
+"""A value that is slow to get and seldom changes: read on a thread of its own, not waited for.
 
 Metal's first device and the command ioreg can take a second; a look must not.
 """
