@@ -65,7 +65,9 @@ def render_progress(done: int, total: int) -> str:
 def _render_machine(machine: Machine) -> str:
     memory = None if machine.memory_total is None else wording.size(machine.memory_total)
     virtual = _("virtual machine") if machine.is_virtual else None
-    parts = (machine.chip or machine.gpu.name, machine.model, memory, machine.os, virtual)
+    recorded = _("RECORDED") if machine.recording is not None else None
+    chip = machine.chip or machine.gpu.name
+    parts = (chip, machine.model, memory, machine.os, virtual, recorded)
     return " · ".join(part for part in parts if part) or _("nothing is known of this machine")
 
 

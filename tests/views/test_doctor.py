@@ -176,3 +176,8 @@ def test_every_line_of_the_guides_has_its_place(claim, place, codes):
         "later: probe": set(),
     }[place]
     assert codes <= have
+
+
+def test_a_recorded_machine_is_called_one():
+    shown = render_doctor(Checkup(Machine(chip="Apple M1", recording="an M1")))
+    assert shown.splitlines()[0] == "Apple M1 · RECORDED"
