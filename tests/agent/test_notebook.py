@@ -14,6 +14,7 @@ from mpsbar.agent import notebook, parked, release
 from mpsbar.client import jupyter
 from mpsbar.client.free import free_worker
 from mpsbar.client.parse import parse_worker
+from mpsbar.model.action import Freed
 from mpsbar.client.workers import Workers
 from mpsbar.views import wording
 
@@ -459,7 +460,7 @@ def test_unknown_numbers_are_question_marks():
 
 def test_reasons_read_as_everywhere_else():
     for code, words in notebook._REASONS.items():
-        assert wording._REASONS[code] == words
+        assert wording.reason(Freed(1, "x", "busy", reason=code)) == words
     on_main = notebook._why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no moment was found at which it is safe"
     told = []
