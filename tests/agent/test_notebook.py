@@ -14,8 +14,8 @@ from mpsbar.agent import notebook, parked, release
 from mpsbar.client import jupyter
 from mpsbar.client.free import free_worker
 from mpsbar.client.parse import parse_worker
-from mpsbar.model.action import Freed
 from mpsbar.client.workers import Workers
+from mpsbar.model.action import Freed
 from mpsbar.views import wording
 
 MB = 1024 * 1024
