@@ -1,0 +1,115 @@
+"""NSApplication, NSWorkspace and NSPasteboard: the app's life and its surroundings."""
+
+# ruff: noqa: N802, N815 - the names are Objective-C's
+
+from typing import Any
+
+from appkit import session
+from appkit.messages import responds, send, tell
+from appkit.objects import NSObject, is_text_or_nil, stored
+from appkit.values import NSURL, NSNotificationCenter, notification
+from appkit.views import NSResponder
+
+LAUNCHED = "NSApplicationDidFinishLaunchingNotification"
+LEAVING = "NSApplicationWillTerminateNotification"
+SLEEPS = "NSWorkspaceWillSleepNotification"
+WAKES = "NSWorkspaceDidWakeNotification"
+_CANCEL, _LATER = 0, 2  # NSApplicationTerminateReply
+
+
+class NSApplication(NSResponder, framework="AppKit"):
+    delegate, setDelegate_ = stored("delegate")
+    activationPolicy = stored("policy", 0)[0]
+    isActive = stored("active", False)[0]
+
+    @classmethod
+    def sharedApplication(cls) -> "NSApplication":
+        return session.current().only("application", cls.alloc)
+
+    def activateIgnoringOtherApps_(self, hard: bool) -> None:
+        self._active = True
+
+    def activate(self) -> None:
+        self._active = True
+
+    def setActivationPolicy_(self, policy: int) -> bool:
+        self._policy = policy
+        return True
+
+    def run(self) -> None:
+        """The test's script is what happens while the app runs."""
+        now = session.current()
+        self._tell(
+            "applicationWillFinishLaunching:", "NSApplicationWillFinishLaunchingNotification"
+        )
+        self._tell("applicationDidFinishLaunching:", LAUNCHED)
+        if now.script is None:
+            now.end_with(session.Hangs("the app runs, and the test gave no script: Mac.run"))
+        script, now.script = now.script, None
+        try:
+            script()
+        except BaseException as reason:
+            now.end_with(reason)
+        now.end_with(session.Hangs("the script is over and the app still runs"))
+
+    def terminate_(self, sender: Any) -> None:
+        if responds(self.delegate(), "applicationShouldTerminate:"):
+            reply = send(self.delegate(), "applicationShouldTerminate:", self)
+            if reply == _LATER:
+                raise NotImplementedError("NSTerminateLater: the double cannot wait for a reply")
+            if reply == _CANCEL:
+                return
+        self._tell("applicationWillTerminate:", LEAVING)
+        session.current().end_with(session.Terminated())
+
+    def orderFrontStandardAboutPanelWithOptions_(self, options: Any) -> None:
+        session.current().opened.append("About panel")
+
+    def sendAction_to_from_(self, action: Any, target: Any, sender: Any) -> bool:
+        if target is None:
+            return False  # no responder chain here
+        send(target, action, sender)
+        return True
+
+    def _tell(self, message: str, name: str) -> None:
+        tell(self.delegate(), message, notification(name, self))
+        NSNotificationCenter.defaultCenter().postNotificationName_object_(name, self)
+
+
+class NSWorkspace(NSObject, framework="AppKit", any_thread=True):
+    @classmethod
+    def sharedWorkspace(cls) -> "NSWorkspace":
+        return session.current().only("workspace", cls.alloc)
+
+    def notificationCenter(self) -> NSNotificationCenter:
+        return session.current().only("workspace center", NSNotificationCenter.alloc)
+
+    def openURL_(self, url: Any) -> bool:
+        session.current().opened.append(url.absoluteString())
+        return True
+
+    def URLForApplicationWithBundleIdentifier_(self, identifier: str) -> NSURL | None:
+        path = session.current().applications.get(identifier)
+        return None if path is None else NSURL.fileURLWithPath_(path)
+
+
+class NSPasteboard(NSObject, framework="AppKit"):
+    def _setup(self) -> None:
+        self._contents: dict[str, str] = {}
+
+    @classmethod
+    def generalPasteboard(cls) -> "NSPasteboard":
+        return session.current().only("pasteboard", cls.alloc)
+
+    def clearContents(self) -> int:
+        self._contents.clear()
+        return 1
+
+    def setString_forType_(self, text: str, kind: str) -> bool:
+        if not is_text_or_nil(text):
+            session.current().fault(TypeError(f"a string for the pasteboard, not {text!r}"))
+        self._contents[kind] = text
+        return True
+
+    def stringForType_(self, kind: str) -> str | None:
+        return self._contents.get(kind)

@@ -1,0 +1,106 @@
+"""What only has looks: images, fonts, colours, appearances. Kept, never drawn."""
+
+# ruff: noqa: N802, N815 - the names are Objective-C's
+
+from pathlib import Path
+from typing import Any
+
+from appkit.objects import NSObject, is_text_or_nil, stored
+
+
+class NSImage(NSObject, framework="AppKit", any_thread=True):
+    size, setSize_ = stored("size", (0, 0))
+    isTemplate, setTemplate_ = stored("template", False)
+    accessibilityDescription, setAccessibilityDescription_ = stored(
+        "described", None, is_text_or_nil
+    )
+    scalesWhenResized, setScalesWhenResized_ = stored("scales", False)
+
+    def _setup(self) -> None:
+        self._source: str | None = None
+
+    def initByReferencingFile_(self, path: str) -> "NSImage":
+        self._source = path  # read when drawn: a missing file is found out only by isValid
+        return self
+
+    def initWithContentsOfFile_(self, path: str) -> "NSImage | None":
+        return self.initByReferencingFile_(path) if Path(path).is_file() else None
+
+    def isValid(self) -> bool:
+        return self._source is not None and (
+            self._source.startswith("symbol:") or Path(self._source).is_file()
+        )
+
+    @classmethod
+    def imageWithSystemSymbolName_accessibilityDescription_(
+        cls, name: str, described: str | None
+    ) -> "NSImage":
+        made: NSImage = cls.alloc()  # whether this macOS has such a symbol is not known here
+        made._source, made._described = f"symbol:{name}", described
+        return made
+
+
+class NSFont(NSObject, framework="AppKit", any_thread=True):
+    pointSize = stored("points", 13.0)[0]
+    fontName = stored("name", "")[0]
+
+    @classmethod
+    def systemFontOfSize_(cls, points: float) -> "NSFont":
+        return _font(".AppleSystemUIFont", points, 13.0)
+
+    @classmethod
+    def systemFontOfSize_weight_(cls, points: float, weight: float) -> "NSFont":
+        return _font(".AppleSystemUIFont", points, 13.0)
+
+    @classmethod
+    def menuFontOfSize_(cls, points: float) -> "NSFont":
+        return _font(".AppleSystemUIFont", points, 13.0)
+
+    @classmethod
+    def menuBarFontOfSize_(cls, points: float) -> "NSFont":
+        return _font(".AppleSystemUIFont", points, 14.0)
+
+    @classmethod
+    def monospacedDigitSystemFontOfSize_weight_(cls, points: float, weight: float) -> "NSFont":
+        return _font(".AppleSystemUIFont-digits", points, 13.0)
+
+    @classmethod
+    def monospacedSystemFontOfSize_weight_(cls, points: float, weight: float) -> "NSFont":
+        return _font(".AppleSystemUIFontMonospaced", points, 13.0)
+
+
+def _font(name: str, points: float, usual: float) -> NSFont:
+    made: NSFont = NSFont.alloc()
+    made._name, made._points = name, float(points) or usual
+    return made
+
+
+def _colour(name: str) -> Any:
+    def make(cls: Any) -> Any:
+        made = cls.alloc()
+        made._name = name
+        return made
+
+    return classmethod(make)
+
+
+class NSColor(NSObject, framework="AppKit", any_thread=True):
+    labelColor = _colour("label")
+    secondaryLabelColor = _colour("secondaryLabel")
+    tertiaryLabelColor = _colour("tertiaryLabel")
+    systemRedColor = _colour("systemRed")
+    systemOrangeColor = _colour("systemOrange")
+    systemYellowColor = _colour("systemYellow")
+    systemGreenColor = _colour("systemGreen")
+    systemGrayColor = _colour("systemGray")
+    controlAccentColor = _colour("controlAccent")
+
+
+class NSAppearance(NSObject, framework="AppKit"):
+    name = stored("name")[0]
+
+    @classmethod
+    def appearanceNamed_(cls, name: str) -> "NSAppearance":
+        made: NSAppearance = cls.alloc()
+        made._name = name
+        return made
