@@ -6,15 +6,30 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mpsbar.client.free import free_worker
 from mpsbar.client.recorded import RecordedWorkers
+from mpsbar.client.tensors import find_tensors
 from mpsbar.client.workers import Workers
 from mpsbar.machine import this_computer
 from mpsbar.machine.platform import Computer
 from mpsbar.machine.scan import Look, Scanner
-from mpsbar.model.action import Free, Freed
+from mpsbar.machine.stop import stop
+from mpsbar.model.action import (
+    Asked,
+    CheckUp,
+    Connect,
+    Connected,
+    FindTensors,
+    Free,
+    Freed,
+    Outcome,
+    Stop,
+    Stopped,
+    Tensors,
+)
+from mpsbar.model.checkup import Checkup
 from mpsbar.model.health import judge
 from mpsbar.model.history import History
 from mpsbar.model.machine import Machine, Problem, Process
@@ -31,6 +46,9 @@ ON_BATTERY = 5.0  # at least
 LOOKED_AT = 1.0  # at most, while someone watches
 # How long a row tells how its Free ended.
 _TOLD_SECONDS = 60.0
+# One who was asked to end and still runs is asked more firmly within this time.
+_STOP_SECONDS = 600.0
+_COURSE = 8
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
 
@@ -46,18 +64,22 @@ class Monitor:
         # Before the first look nothing is known, least of all that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
-        computer = computer or this_computer()
+        computer = self._computer = computer or this_computer()
         self._scanner = Scanner(computer)
         recorded: list[Any] | None = getattr(computer, "workers", None)
         self._workers = Workers() if recorded is None else RecordedWorkers(recorded)
         self._history = History()
-        self._freed: dict[int, tuple[float, Freed]] = {}
+        self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
+        self._pending: frozenset[Asked] = frozenset()
         self._has_gpu_times = False
+        self._gpu_clients: dict[int, bool] = {}
+        self._is_resting = False
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
-        # Outcomes, and None for any other reason to tick at once.
-        self._wakes: queue.SimpleQueue[Freed | None] = queue.SimpleQueue()
+        # What ended, and None for any other reason to tick at once.
+        self._wakes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
         self._watchers: list[None] = []
         self._is_closed = False
+        self._closing = threading.Event()  # for what takes long
         self._thread: threading.Thread | None = None
         self._health = Health()  # the last that could be judged
         self._pool: ThreadPoolExecutor | None = None
@@ -85,7 +107,18 @@ class Monitor:
         time.sleep(_SHARE_SECONDS)
         return self.tick()
 
-    def perform(self, action: Free) -> "Future[Freed]":
+    @overload
+    def perform(self, action: Free) -> "Future[Freed]": ...
+    @overload
+    def perform(self, action: FindTensors) -> "Future[Tensors]": ...
+    @overload
+    def perform(self, action: Stop) -> "Future[Stopped]": ...
+    @overload
+    def perform(self, action: Connect) -> "Future[Connected]": ...
+    @overload
+    def perform(self, action: CheckUp) -> "Future[Checkup]": ...
+
+    def perform(self, action: Asked) -> "Future[Any]":
         """Returns at once; how it ended is also in the snapshots that follow."""
         with self._pool_lock:
             if self._is_closed:
@@ -95,7 +128,17 @@ class Monitor:
 
                 name = "mpsbar-action"
                 self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix=name)
+            self._pending |= {action}
+            self._wakes.put(None)
             return self._pool.submit(self._perform, action)
+
+    def rest(self) -> None:
+        """Before the computer sleeps: no tick until `wake`, so none is cut in two."""
+        self._is_resting = True
+
+    def wake(self) -> None:
+        self._is_resting = False
+        self._wakes.put(None)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -110,6 +153,7 @@ class Monitor:
     def close(self) -> None:
         with self._pool_lock:
             self._is_closed = True
+            self._closing.set()
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
         self._wakes.put(None)
@@ -125,6 +169,9 @@ class Monitor:
 
     def _run(self, on_tick: Callable[[Snapshot], None] | None) -> None:
         while not self._is_closed:
+            if self._is_resting:
+                self._wait()
+                continue
             snapshot = self.tick()
             if on_tick is not None:
                 _survive(lambda seen=snapshot: on_tick(seen))  # type: ignore[misc]
@@ -138,9 +185,9 @@ class Monitor:
         except queue.Empty:
             return
 
-    def _note(self, wake: Freed | None) -> None:
-        if wake is not None:
-            self._freed[wake.pid] = (time.monotonic(), wake)
+    def _note(self, wake: Outcome | None) -> None:
+        if isinstance(wake, Freed | Tensors | Stopped):
+            self._outcomes[type(wake), wake.pid] = (time.monotonic(), wake)
 
     def _build(self) -> Snapshot:
         while not self._wakes.empty():
@@ -150,6 +197,7 @@ class Monitor:
             look = Look(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
         self._has_gpu_times = look.has_gpu_times
+        self._gpu_clients = look.gpu_clients
         if workers is None:  # as one who does not answer: with the last values
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         problems = [Problem("machine", failed)] if failed else []
@@ -160,7 +208,10 @@ class Monitor:
             machine=look.machine,
             processes=look.processes,
             problems=(*problems, *look.problems),
-            freed=self._recently_freed(),
+            pending=self._pending,
+            freed=self._recent(Freed),
+            tensors=self._recent(Tensors),
+            stopped=self._recent(Stopped, _STOP_SECONDS),
         )
         return self._judge(snapshot)
 
@@ -189,19 +240,58 @@ class Monitor:
             problems = (*snapshot.problems, Problem("health", failed or ""))
             return replace(snapshot, problems=problems, health=_NOT_JUDGED)
         self._health = health
-        return replace(snapshot, health=health)
+        course = [point.value for point in self._history.machine.utilization]
+        return replace(snapshot, health=health, gpu_course=tuple(course[-_COURSE:]))
 
-    def _recently_freed(self) -> dict[int, Freed]:
-        now = time.monotonic()
-        self._freed = {
-            pid: (at, freed) for pid, (at, freed) in self._freed.items() if now - at < _TOLD_SECONDS
+    def _recent(self, kind: type[_T], seconds: float = _TOLD_SECONDS) -> dict[int, _T]:
+        since = time.monotonic() - seconds
+        for key in [k for k, (at, _) in self._outcomes.items() if k[0] is kind and at < since]:
+            del self._outcomes[key]
+        return {
+            pid: outcome
+            for (_, pid), (_, outcome) in self._outcomes.items()
+            if isinstance(outcome, kind)
         }
-        return {pid: freed for pid, (_, freed) in self._freed.items()}
 
-    def _perform(self, action: Free) -> Freed:
-        outcome = free_worker(action.pid)
-        self._wakes.put(outcome)
+    def _perform(self, action: Asked) -> Any:
+        try:
+            outcome = self._carry_out(action)
+        finally:
+            with self._pool_lock:
+                self._pending -= {action}
+            self._wakes.put(None)
+        if not isinstance(outcome, Checkup):
+            self._wakes.put(outcome)
         return outcome
+
+    def _carry_out(self, action: Asked) -> Outcome | Checkup:
+        match action:
+            case Free(pid):
+                return free_worker(pid, self._gpu_clients.get(pid))
+            case FindTensors(pid):
+                return find_tensors(pid, self._gpu_clients.get(pid))
+            case Stop():
+                return stop(self._computer, action)
+            case Connect(python):
+                return self._connect(python)
+            case CheckUp():
+                return self._check_up()
+
+    def _connect(self, python: str) -> Connected:
+        from mpsbar.client.connect import connect  # what is seldom asked for costs no look
+        from mpsbar.storage.enabled import remember
+
+        outcome = connect(python)
+        if outcome.state != "refused":
+            remember(python)
+        return outcome
+
+    def _check_up(self) -> Checkup:
+        from mpsbar.probe.survey import check_up, find_pythons
+        from mpsbar.storage.enabled import read_enabled
+
+        snapshot = self.latest
+        return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
 
     def _end(self) -> None:
         self._workers.close()

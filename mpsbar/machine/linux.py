@@ -93,10 +93,13 @@ class Computer:
         """Of its address space, in pages."""
         return int(self._read_short(pid, "statm").partition(b" ")[0])
 
+    def read_start(self, pid: int) -> float:
+        return self._since_epoch(parse_stat(self._read_short(pid, "stat"))[1])
+
     def read_details(self, pid: int) -> Details:
         parent, ticks = parse_stat(self._read_short(pid, "stat"))
         return Details(
-            started=self._boot_time() + ticks / os.sysconf("SC_CLK_TCK"),
+            started=self._since_epoch(ticks),
             parent=parent,
             command=parse_command(_strings(self._read(pid, "cmdline"))),
             executable=self._read_executable(pid),
@@ -155,6 +158,9 @@ class Computer:
             return os.readlink(f"{self._proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - it is text
         except OSError:
             return None
+
+    def _since_epoch(self, ticks: int) -> float:
+        return self._boot_time() + ticks / os.sysconf("SC_CLK_TCK")
 
     def _boot_time(self) -> float:
         if self._boot is None:

@@ -89,6 +89,10 @@ class Computer(Protocol):
 
     def read_details(self, pid: int) -> Details: ...
 
+    def read_start(self, pid: int) -> float:
+        """The same as in its details, as cheap as can be: nothing may come between it and a
+        signal."""
+
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
         """Without the peak only where that is much cheaper."""
 

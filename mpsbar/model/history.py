@@ -37,6 +37,7 @@ class MachineTrack:
     memory_available: Series = field(default_factory=_series)
     swap_used: Series = field(default_factory=_series)
     gpu_memory: Series = field(default_factory=_series)
+    utilization: Series = field(default_factory=_series)  # of the GPU, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ class History:
         append(self.machine.memory_available, now, snapshot.machine.memory_available)
         append(self.machine.swap_used, now, snapshot.machine.swap_used)
         append(self.machine.gpu_memory, now, gpu_memory(snapshot))
+        busy = snapshot.machine.gpu.utilization
+        append(self.machine.utilization, now, None if busy is None else round(busy))
         for process in _processes(snapshot):
             track = self._track(process.pid, process.started, now)
             append(track.footprint, now, process.footprint)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mpsbar.model.action import Freed
+from mpsbar.model.action import Asked, Freed, Stopped, Tensors
 from mpsbar.model.machine import Machine, Problem, Process
 from mpsbar.model.reason import Health
 
@@ -111,7 +111,11 @@ class Snapshot:
     processes: tuple[Process, ...] | None = ()  # all that were found; None: could not be looked for
     health: Health = field(default_factory=Health)
     problems: tuple[Problem, ...] = ()  # what could not be read, and why
+    gpu_course: tuple[int, ...] = ()  # the GPU's utilisation in the last looks, percent
+    pending: frozenset[Asked] = frozenset()  # what was asked and has not ended yet
     freed: dict[int, Freed] = field(default_factory=dict)  # how a pid's last Free ended
+    tensors: dict[int, Tensors] = field(default_factory=dict)  # and its last count
+    stopped: dict[int, Stopped] = field(default_factory=dict)  # and who was asked to end
 
     @property
     def unconnected(self) -> tuple[Process, ...]:

@@ -35,6 +35,9 @@ class Scripted:
     def read_size(self, pid: int) -> Any:
         return _answer(self.sizes.get(pid))
 
+    def read_start(self, pid: int) -> float:
+        return self.read_details(pid).started
+
     def read_details(self, pid: int) -> Details:
         return Details(float(pid), 1, ("python", f"train{pid}.py"), "/usr/bin/python3", {})
 

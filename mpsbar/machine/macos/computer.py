@@ -64,6 +64,12 @@ class Computer:
     def read_libraries(self, pid: int) -> dict[str, str]:
         return libproc.read_libraries(self._system, pid)
 
+    def read_start(self, pid: int) -> float:
+        identity = libproc.read_identity(self._system, pid)
+        if identity.is_zombie:
+            raise ProcessLookupError(f"{pid} has ended")
+        return _since_epoch(identity)
+
     def read_details(self, pid: int) -> Details:
         """Without a command where the system keeps it: it may be in an exec, or restricted."""
         before = libproc.read_identity(self._system, pid)
@@ -75,9 +81,8 @@ class Computer:
         after = libproc.read_identity(self._system, pid)
         if after.is_zombie or after.start != before.start:
             raise ProcessLookupError(f"{pid} has ended")
-        seconds, microseconds = after.start
         return Details(
-            started=seconds + microseconds / 1e6,
+            started=_since_epoch(after),
             parent=after.parent,
             command=started_as.command,
             executable=executable or started_as.executable,
@@ -89,3 +94,8 @@ class Computer:
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return self._gpu.read_clients()
+
+
+def _since_epoch(identity: libproc.Identity) -> float:
+    seconds, microseconds = identity.start
+    return seconds + microseconds / 1e6
