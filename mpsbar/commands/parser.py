@@ -66,6 +66,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_enable(verbs)
     _add_doctor(verbs)
     _add_demo(verbs)
+    _add_login(verbs)
+    _add_config(verbs)
     return parser
 
 
@@ -183,6 +185,35 @@ def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         const="m1max-64gb",
         help="a recorded Mac instead, its workers invented (default: m1max-64gb)",
     )
+
+
+def _add_login(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    login = verbs.add_parser(
+        "login",
+        help="start mpsbar at login, or no more",
+        description="Start mpsbar at login: as a login item of the app, as a LaunchAgent where "
+        "it was installed as a tool, in the desktop's autostart folder on Linux. Exit code of on "
+        "and off 0: it is so now, 1: it is not; of status 0: on, 1: off; 2: wrong arguments.",
+        epilog="examples:\n  mpsbar login on\n  mpsbar login status && echo yes",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    login.add_argument("what", metavar="on|off|status", choices=("on", "off", "status"))
+
+
+def _add_config(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    config = verbs.add_parser(
+        "config",
+        help="the settings: where they are, what they are, what is wrong",
+        description="path: where the settings file is, or would be. print: the settings in force, "
+        "and where each comes from: default, file or an environment variable, the later before "
+        "the earlier. validate: every mistake in them, one a line. Exit code 0: no mistake, "
+        "1: mistakes (validate only), 2: wrong arguments.",
+        epilog='examples:\n  $EDITOR "$(mpsbar config path)"\n  mpsbar config validate\n'
+        "  MPSBAR_INTERVAL=5 mpsbar config print",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    choices = ("path", "print", "validate")
+    config.add_argument("what", metavar="path|print|validate", choices=choices)
 
 
 def _pid(text: str) -> int:

@@ -15,3 +15,21 @@ def data_folder() -> Path:
 def enabled_file() -> Path:
     """The Pythons that `mpsbar enable` was asked for."""
     return data_folder() / "enabled.json"
+
+
+def lock_file(name: str) -> Path:
+    """Held by the one instance of that name."""
+    return data_folder() / f"{name}.lock"
+
+
+def settings_file() -> Path:
+    """In $MPSBAR_CONFIG_DIR, for tests, else the platform's place."""
+    override = os.environ.get("MPSBAR_CONFIG_DIR")
+    folder = override or platformdirs.user_config_path("mpsbar", appauthor=False)
+    return Path(folder) / "settings.toml"
+
+
+def log_file() -> Path:
+    """In $MPSBAR_LOG_DIR, for tests, else the platform's place."""
+    override = os.environ.get("MPSBAR_LOG_DIR")
+    return Path(override or platformdirs.user_log_path("mpsbar", appauthor=False)) / "mpsbar.log"

@@ -8,7 +8,7 @@ from typing import Any
 from appkit import session
 from appkit.messages import responds, send
 from appkit.objects import NSObject, is_text, stored
-from appkit.values import NSError, make_error
+from appkit.values import NSURL, NSError, make_error
 
 _PRESENT = "userNotificationCenter:willPresentNotification:withCompletionHandler:"
 OFF, ON, NEEDS_APPROVAL, NOT_FOUND = range(4)  # SMAppServiceStatus
@@ -22,6 +22,10 @@ class SMAppService(NSObject, framework="ServiceManagement"):
     @classmethod
     def openSystemSettingsLoginItems(cls) -> None:
         session.current().opened.append("System Settings: Login Items")
+
+    @classmethod
+    def statusForLegacyURL_(cls, url: NSURL) -> int:
+        return session.current().legacy_login_status
 
     def status(self) -> int:
         return session.current().login_status

@@ -92,6 +92,7 @@ class Session:
     # ServiceManagement: SMAppServiceStatus, and what a registration leads to
     login_status: int = 3
     login_after_register: int = 1
+    legacy_login_status: int = 1  # of a LaunchAgent that the user may have switched off
 
     def fault(self, error: Exception) -> NoReturn:
         """Raise, and remember: rumps prints what its callbacks raise, threads swallow it."""

@@ -1,0 +1,120 @@
+"""TOML as text: parsed, and one top-level key changed with everything else kept. Pure.
+
+tomlkit would do the second too, but a flat file of a few keys does not need a second parser in the
+app: the standard one tells where each statement ends, and checks what was made.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Finding a statement's end parses it once for each of its lines.
+_MOST_LINES = 200
+
+
+class NotTOML(ValueError):
+    """The text cannot be parsed, and where not."""
+
+
+class NotChangeable(ValueError):
+    """The text is TOML, but the key stands in it in a way that only a person can change."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise NotTOML(str(problem) or type(problem).__name__) from None
+
+
+def render_value(value: bool | float | str | Sequence[str]) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(int(value)) if value == value // 1 else repr(value)
+    if isinstance(value, str):
+        return _render_text(value)
+    return f"[{', '.join(map(_render_text, value))}]"
+
+
+def _render_text(text: str) -> str:
+    # JSON's escapes are TOML's, but for one character that JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def change_key(text: str, key: str, value: Any) -> str:
+    """The text with `key` set in its place, or added; NotTOML or NotChangeable if that fails."""
+    before = parse_toml(text)
+    changed = _change(text, key, render_value(value))
+    wanted = {**before, key: list(value) if isinstance(value, tuple) else value}
+    try:
+        if parse_toml(changed) == wanted:
+            return changed
+    except NotTOML:
+        pass
+    raise NotChangeable(key)
+
+
+def _change(text: str, key: str, rendered: str) -> str:
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    place = None
+    for first, after, table in _statements(lines):
+        if key in table:
+            comment = _find_comment("".join(lines[first:after]), table)
+            new = f"{key} = {rendered}{comment}{ending}"
+            return "".join([*lines[:first], new, *lines[after:]])
+        place = after
+    place = _place_before_tables(lines) if place is None else place
+    if place and not lines[place - 1].endswith("\n"):
+        lines[place - 1] += ending
+    return "".join([*lines[:place], f"{key} = {rendered}{ending}", *lines[place:]])
+
+
+def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """First line, line after the last, and meaning of each, up to the first [table]."""
+    first = 0
+    while first < len(lines) and not lines[first].lstrip().startswith("["):
+        after, table = _read_statement(lines, first)
+        if table:
+            yield first, after, table
+        first = after
+
+
+def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, Any]]:
+    """The shortest run of lines that is TOML: an unfinished array or text never is."""
+    for after in range(first + 1, min(len(lines), first + _MOST_LINES) + 1):
+        try:
+            return after, parse_toml("".join(lines[first:after]))
+        except NotTOML:
+            continue
+    raise NotChangeable(lines[first].strip())
+
+
+def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
+    """What follows the value on its last line, with the space before it."""
+    for found in re.finditer(r"[ \t]*#", statement):
+        try:
+            if parse_toml(statement[: found.start()]) == table:
+                return statement[found.start() :].rstrip("\r\n")
+        except NotTOML:
+            continue
+    return ""
+
+
+def _place_before_tables(lines: Sequence[str]) -> int:
+    """Above the first [table] and the comment that belongs to it; else the end."""
+    headers = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
+    place = next(headers, len(lines))
+    if place == len(lines):
+        return place
+    while place and lines[place - 1].lstrip().startswith("#"):
+        place -= 1
+    return place

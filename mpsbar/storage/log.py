@@ -1,0 +1,116 @@
+"""The app's log: rotated, for this user only, not to be forged into, and never in the way."""
+
+import logging
+import os
+import stat
+import sys
+import traceback
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from mpsbar.storage import paths
+
+_MOST_BYTES = 1_000_000
+_KEPT = 3
+_MOST_CHARACTERS = 8000  # of one message, or one traceback
+_FORM = "%(asctime)s %(levelname)s %(threadName)s: %(message)s"
+
+
+def start_log() -> logging.Logger:
+    """The logger "mpsbar", writing to the log file; where that cannot be, to stderr."""
+    logger = logging.getLogger("mpsbar")
+    for old in logger.handlers[:]:
+        logger.removeHandler(old)
+        old.close()
+    logger.propagate = False
+    debugging = os.environ.get("MPSBAR_DEBUG", "") not in ("", "0")
+    logger.setLevel(logging.DEBUG if debugging else logging.INFO)
+    file, problem = paths.log_file(), None
+    try:
+        handler: logging.Handler = _open_handler(file)
+    except OSError as error:
+        handler, problem = _StderrHandler(), error
+    handler.setFormatter(_Formatter(_FORM))
+    logger.addHandler(handler)
+    if problem is not None:
+        logger.warning("no log is kept: %s: %s", file, problem.strerror or problem)
+    return logger
+
+
+def _open_handler(file: Path) -> logging.Handler:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _FileHandler(file, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
+
+
+class _StderrHandler(logging.Handler):
+    """There may be no stderr (an app without a terminal), or one that was closed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _tell_stderr(self.format(record))
+
+
+class _FileHandler(RotatingFileHandler):
+    """For this user's eyes only; what cannot be written goes to stderr."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        _tell_stderr(self.format(record))
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Not waiting for the reader of a pipe that stands in its place."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a file")
+    if stat.S_IMODE(status.st_mode) != 0o600:
+        os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _tell_stderr(text: str) -> None:
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+    except (OSError, ValueError):
+        pass
+
+
+class _Formatter(logging.Formatter):
+    """One record begins one line: names from other processes may hold newlines and escapes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = {"message": _message(record), "asctime": self.formatTime(record)}
+        lines = [escape(_FORM % (vars(record) | known))]
+        if record.exc_info and record.exc_info[0] is not None:
+            lines += _indent("".join(traceback.format_exception(*record.exc_info)))
+        if record.stack_info:
+            lines += _indent(record.stack_info)
+        return "\n".join(lines)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as problem:  # noqa: BLE001 - any object may be logged, and its str() is code
+        return f"{record.msg!r} (its arguments cannot be shown: {type(problem).__name__})"
+
+
+def escape(text: str) -> str:
+    r"""Nothing but printable characters: a newline is \n, an escape \x1b."""
+    if len(text) > _MOST_CHARACTERS:
+        text = text[:_MOST_CHARACTERS] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _indent(text: str) -> list[str]:
+    """A traceback keeps its lines, and its end, which says most; none looks like a record."""
+    if len(text) > _MOST_CHARACTERS:
+        text = "…" + text[-_MOST_CHARACTERS:]
+    return ["    " + escape(line) for line in text.rstrip("\n").split("\n")]
