@@ -72,7 +72,7 @@ class Monitor:
         self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
         self._pending: frozenset[Asked] = frozenset()
         self._has_gpu_times = False
-        self._gpu_clients: dict[int, bool] = {}
+        self.gpu_clients: dict[int, bool] = {}  # by pid, of the last look
         self._is_resting = False
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         # What ended, and None for any other reason to tick at once.
@@ -197,7 +197,7 @@ class Monitor:
             look = Look(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
         self._has_gpu_times = look.has_gpu_times
-        self._gpu_clients = look.gpu_clients
+        self.gpu_clients = look.gpu_clients
         if workers is None:  # as one who does not answer: with the last values
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         problems = [Problem("machine", failed)] if failed else []
@@ -267,9 +267,9 @@ class Monitor:
     def _carry_out(self, action: Asked) -> Outcome | Checkup:
         match action:
             case Free(pid):
-                return free_worker(pid, self._gpu_clients.get(pid))
+                return free_worker(pid, self.gpu_clients.get(pid))
             case FindTensors(pid):
-                return find_tensors(pid, self._gpu_clients.get(pid))
+                return find_tensors(pid, self.gpu_clients.get(pid))
             case Stop():
                 return stop(self._computer, action)
             case Connect(python):

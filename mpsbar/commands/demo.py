@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpsbar.machine.replay import Computer, read_recording
-from mpsbar.model.action import Freed
+from mpsbar.model.action import Free, Freed
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
-from mpsbar.views import wording
-from mpsbar.views.menu import Menu, build_menu
+from mpsbar.views import outcome_words
+from mpsbar.views.menu import build_menu
+from mpsbar.views.row import Menu
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
@@ -123,8 +124,9 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
     (free,) = row.children
     print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
     (action,) = free.actions
+    assert isinstance(action, Free)
     outcome = monitor.perform(action).result()
-    print(wording.freed(outcome))
+    print(outcome_words.freed(outcome))
     return outcome
 
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 from mpsbar.client.free import free_worker
-from mpsbar.client.workers import Workers
 from mpsbar.model.action import Freed
-from mpsbar.views import wording
+from mpsbar.monitor import Monitor
+from mpsbar.views import outcome_words, wording
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,9 +19,14 @@ def run(options: argparse.Namespace) -> int:
             else "name the pids of workers, or --all"
         )
         options.refuse(text)
-    pids = _connected() if options.all else list(dict.fromkeys(options.pids))
+    connected, holders = _look()
+    pids = connected if options.all else list(dict.fromkeys(options.pids))
+
+    def free(pid: int) -> Freed:
+        return free_worker(pid, holders.get(pid), options.timeout)
+
     with ThreadPoolExecutor(max_workers=16) as pool:
-        outcomes = list(pool.map(lambda pid: free_worker(pid, seconds=options.timeout), pids))
+        outcomes = list(pool.map(free, pids))
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
     else:
@@ -29,12 +34,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 
-def _connected() -> list[int]:
-    workers = Workers()
+def _look() -> tuple[list[int], dict[int, bool]]:
+    """Who is connected, and who holds the GPU: some agents cannot tell that by themselves."""
+    monitor = Monitor()
     try:
-        return [worker.pid for worker in workers.poll()]
+        return [worker.pid for worker in monitor.tick().workers], monitor.gpu_clients
     finally:
-        workers.close()
+        monitor.close()
 
 
 def _tell(outcomes: list[Freed]) -> None:
@@ -42,4 +48,4 @@ def _tell(outcomes: list[Freed]) -> None:
         print(wording.workers_connected(0))
     for outcome in outcomes:
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-        print(f"{outcome.pid}{name}: {wording.freed(outcome)}")
+        print(f"{outcome.pid}{name}: {outcome_words.freed(outcome)}")

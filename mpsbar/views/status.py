@@ -17,8 +17,8 @@ _MOST_ADVICE = 2
 def render_status(snapshot: Snapshot, is_coloured: bool = False) -> str:
     paint = colour.paint if is_coloured else colour.plain
     parts = [_render_head(snapshot, paint)]
-    if families := snapshot.families:
-        parts.append(_render_table(snapshot, families, paint))
+    if snapshot.families:
+        parts.append(render_table(snapshot, paint))
     parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot))]
     return "\n\n".join(part for part in parts if part)
 
@@ -33,11 +33,11 @@ def _render_head(snapshot: Snapshot, paint: Paint) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _render_table(snapshot: Snapshot, families: tuple[Family, ...], paint: Paint) -> str:
+def render_table(snapshot: Snapshot, paint: Paint = colour.plain) -> str:
     kinds = {process.footprint_kind for process in snapshot.processes or ()}
     charged = "RSS" if kinds == {"rss"} else "FOOTPRINT"
     head = ("PID", "NAME", "DEVICE", "HELD", "ALLOCATED", "CACHED", "PEAK", charged, "GPU", "NOTE")
-    rows = [row for family in families for row in _family_rows(family)]
+    rows = [row for family in snapshot.families for row in _family_rows(family)]
     table = [head, *rows]
     shown = [index for index, name in enumerate(head) if name != "GPU" or _is_known(rows, index)]
     table = [tuple(cells[index] for index in shown) for cells in table]

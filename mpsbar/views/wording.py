@@ -1,14 +1,15 @@
 """Every word a person reads, made here from data and passed through one `_()`. Pure."""
 
+from collections.abc import Sequence
 from gettext import gettext as _
 
-from mpsbar.model.action import Freed
 from mpsbar.model.machine import Gpu, Machine, Process
 from mpsbar.model.naming import kind_of
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.views.connect import how_to_connect
 
 UNKNOWN = "?"
+_BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -75,46 +76,27 @@ def state(worker: Worker) -> str:
     return ""
 
 
-def reason(outcome: Freed) -> str:
-    words = {
-        "thread_computing": _("another thread is computing"),
-        "main_computing": _("the main thread is computing"),
-        "switch_interval": _("its thread switch interval is unusually long"),
-        "slow": _("the machine was too busy"),
-        "interrupted": _("it was interrupted meanwhile"),
-    }.get(outcome.reason or "", _("no moment was found at which it is safe"))
-    return f"{words} ({outcome.where})" if outcome.where else words
+def course(values: Sequence[int]) -> str:
+    """The last looks as a row of little bars: percent, 0 to 100."""
+    if len(values) < 2:
+        return ""
+    return "".join(_BARS[min(max(value, 0), 99) * len(_BARS) // 100] for value in values)
 
 
-def freed(outcome: Freed) -> str:
-    """One sentence on how a Free ended."""
-    if outcome.state == "done":
-        return _freed_done(outcome)
+def seconds(count: float) -> str:
+    """Of an interval: 2 s, 0.5 s."""
+    return f"{count:g} s"
+
+
+def cause(code: str) -> str:
+    """What one may be alerted to."""
     return {
-        "busy": _("busy: {reason}; not freed, try again").format(reason=reason(outcome)),
-        "gone": _("no connected worker with this pid (mpsbar status lists them)"),
-        "silent": _("no answer within {time}; it may still free later").format(
-            time=duration(outcome.seconds)
-        ),
-        "refused": _("could not connect: {error}").format(error=outcome.error),
-        "failed": _("failed: {error}").format(error=outcome.error or UNKNOWN),
-    }[outcome.state]
-
-
-def freed_briefly(outcome: Freed) -> str:
-    """For a row that shows what is still cached anyway."""
-    if outcome.state != "done":
-        return freed(outcome)
-    return _("freed {size} in {time}").format(
-        size=size(outcome.freed), time=duration(outcome.seconds)
-    )
-
-
-def _freed_done(outcome: Freed) -> str:
-    words = freed_briefly(outcome)
-    if outcome.pinned:
-        words += _("; {size} still pinned by live tensors").format(size=size(outcome.pinned))
-    return words
+        "pressure": _("Memory Pressure"),
+        "memory": _("GPU Memory Filling Up"),
+        "swap": _("Swap Growing"),
+        "leak": _("Perhaps a Leak"),
+        "cache": _("Large Caches"),
+    }.get(code, code)
 
 
 def percent(value: float | None) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 # The classes the double has, or whose messages its users may send; their superclasses come along.
 CLASSES = """
 NSAlert NSAppearance NSApplication NSArray NSAttributedString NSAutoreleasePool NSBundle NSColor NSDate
-NSDictionary NSError NSEvent NSFont NSImage NSMenu NSMenuItem NSMenuItemBadge NSMutableArray
-NSMutableAttributedString NSMutableDictionary NSNotification NSNotificationCenter NSObject NSPasteboard
+NSDictionary NSError NSEvent NSFont NSImage NSImageRep NSMenu NSMenuItem NSMenuItemBadge NSMutableArray
+NSMutableAttributedString NSMutableDictionary NSMutableParagraphStyle NSNotification NSNotificationCenter NSObject NSPasteboard
 NSProcessInfo NSRunLoop NSScreen NSSecureTextField NSSlider NSStatusBar NSStatusBarButton NSStatusItem
-NSString NSTextField NSThread NSTimer NSURL NSUserDefaults NSUserNotification NSUserNotificationCenter
+NSString NSTextField NSTextTab NSThread NSTimer NSURL NSUserDefaults NSUserNotification NSUserNotificationCenter
 NSWindow NSWorkspace SMAppService UNNotification UNMutableNotificationContent UNNotificationContent
 UNNotificationRequest UNNotificationSettings UNNotificationSound UNUserNotificationCenter
 """.split()  # noqa: SIM905 - easier to read and to change

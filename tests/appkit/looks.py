@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from appkit.objects import NSObject, is_text_or_nil, stored
+from appkit.values import array
 
 
 class NSImage(NSObject, framework="AppKit", any_thread=True):
@@ -18,6 +19,17 @@ class NSImage(NSObject, framework="AppKit", any_thread=True):
 
     def _setup(self) -> None:
         self._source: str | None = None
+        self._pictures: list[NSImageRep] = []
+
+    def initWithSize_(self, size: Any) -> "NSImage":
+        self._size = size
+        return self
+
+    def addRepresentation_(self, picture: "NSImageRep") -> None:
+        self._pictures.append(picture)
+
+    def representations(self) -> Any:
+        return array(self._pictures)
 
     def initByReferencingFile_(self, path: str) -> "NSImage":
         self._source = path  # read when drawn: a missing file is found out only by isValid
@@ -27,9 +39,9 @@ class NSImage(NSObject, framework="AppKit", any_thread=True):
         return self.initByReferencingFile_(path) if Path(path).is_file() else None
 
     def isValid(self) -> bool:
-        return self._source is not None and (
-            self._source.startswith("symbol:") or Path(self._source).is_file()
-        )
+        if self._source is None:
+            return bool(self._pictures)
+        return self._source.startswith("symbol:") or Path(self._source).is_file()
 
     @classmethod
     def imageWithSystemSymbolName_accessibilityDescription_(
@@ -38,6 +50,44 @@ class NSImage(NSObject, framework="AppKit", any_thread=True):
         made: NSImage = cls.alloc()  # whether this macOS has such a symbol is not known here
         made._source, made._described = f"symbol:{name}", described
         return made
+
+
+class NSImageRep(NSObject, framework="AppKit", any_thread=True):
+    size, setSize_ = stored("size", (0, 0))
+    pixelsWide = stored("wide", 0)[0]
+    pixelsHigh = stored("high", 0)[0]
+
+    @classmethod
+    def imageRepWithContentsOfFile_(cls, path: str) -> "NSImageRep | None":
+        """PNG only: its size in pixels stands in the header."""
+        if not Path(path).is_file():
+            return None
+        made: NSImageRep = cls.alloc()
+        head = Path(path).read_bytes()[:24]
+        if head[:8] != b"\x89PNG\r\n\x1a\n":
+            return None
+        made._wide, made._high = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+        made._source = path
+        return made
+
+
+class NSTextTab(NSObject, framework="AppKit", any_thread=True):
+    alignment = stored("alignment", 0)[0]
+    location = stored("location", 0.0)[0]
+
+    def initWithTextAlignment_location_options_(
+        self, alignment: int, location: float, options: Any
+    ) -> "NSTextTab":
+        self._alignment, self._location = alignment, location
+        return self
+
+
+class NSParagraphStyle(NSObject, framework="AppKit", any_thread=True):
+    pass
+
+
+class NSMutableParagraphStyle(NSParagraphStyle, framework="AppKit", any_thread=True):
+    tabStops, setTabStops_ = stored("stops")
 
 
 class NSFont(NSObject, framework="AppKit", any_thread=True):

@@ -66,8 +66,10 @@ class NSMenuItem(NSObject, framework="AppKit"):
         return made
 
     def setSubmenu_(self, submenu: Any) -> None:
-        if submenu is not None and submenu._owner is not None:
+        if submenu is not None and submenu._owner not in (None, self):
             session.current().fault(error("the menu is already a submenu of another item"))
+        if self.submenu() is not None:
+            self.submenu()._owner = None
         self._submenu = submenu
         if submenu is not None:
             submenu._owner = self

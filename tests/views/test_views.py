@@ -11,7 +11,7 @@ from mpsbar.model.action import Free, Freed
 from mpsbar.model.machine import Gpu, Machine, Problem, Process
 from mpsbar.model.reason import Health, Reason
 from mpsbar.model.snapshot import Backend, Snapshot, Worker
-from mpsbar.views import wording
+from mpsbar.views import outcome_words, wording
 from mpsbar.views.menu import build_menu
 from mpsbar.views.schema import build_status
 from mpsbar.views.status import render_status
@@ -128,7 +128,7 @@ def test_long_names_are_cut_in_the_middle():
     ],
 )
 def test_every_ending_of_a_free_has_its_sentence(outcome, text):
-    assert wording.freed(outcome) == text
+    assert outcome_words.freed(outcome) == text
 
 
 def test_the_whole_menu():

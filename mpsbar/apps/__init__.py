@@ -1,0 +1,1 @@
+"""The loops that stay until they are quit: the menu bar."""

@@ -1,0 +1,211 @@
+"""What a click leads to: what takes time happens off the main thread, its end is told on it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import rumps
+
+from mpsbar import __version__
+from mpsbar.apps.menubar import dialogs
+from mpsbar.apps.menubar.background import Background
+from mpsbar.desktop import clipboard, login
+from mpsbar.desktop.open import open_application
+from mpsbar.model.action import (
+    Action,
+    CheckUp,
+    Choose,
+    Connect,
+    Connected,
+    Copy,
+    Free,
+    Freed,
+    Quit,
+    ShowAbout,
+    ShowProfiling,
+    StartAtLogin,
+    Stop,
+    Stopped,
+    WatchEnd,
+)
+from mpsbar.model.alerts import Alerts
+from mpsbar.model.checkup import Checkup
+from mpsbar.model.complaint import Complaint
+from mpsbar.model.desk import Desk
+from mpsbar.model.settings import change
+from mpsbar.monitor import Monitor
+from mpsbar.storage.paths import log_file
+from mpsbar.storage.settings import write_setting
+from mpsbar.views import dialog_words as words
+from mpsbar.views.diagnostics import render_diagnostics
+from mpsbar.views.profiling import SNIPPET
+from mpsbar.views.row import Row
+from mpsbar.views.settings_words import login as say_login
+
+INSTRUMENTS = "com.apple.dt.Instruments"
+ACTIVITY_MONITOR = "com.apple.ActivityMonitor"
+_log = logging.getLogger("mpsbar")
+
+
+class Clicks:
+    """On the main thread. `desk` is what the menu is built with; `tell` shows a notice."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        desk: Desk,
+        alerts: Alerts,
+        tell: Callable[[words.Notice, str], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.desk = desk
+        self._monitor, self._alerts = monitor, alerts
+        self._tell, self._changed = tell, changed
+        self.background = Background(self._fail)
+        self._doers: dict[type, Callable[[Any], object]] = {
+            Free: self._free,
+            Stop: self._stop,
+            Connect: self._connect,
+            CheckUp: self._check_up,
+            Copy: lambda asked: self._copy(asked.text),
+            WatchEnd: self._watch_end,
+            Choose: self._choose,
+            StartAtLogin: self._start_at_login,
+            ShowProfiling: lambda _: self._show_profiling(),
+            ShowAbout: lambda _: _show(words.about(__version__)),
+            Quit: lambda _: rumps.quit_application(),
+        }
+
+    def click(self, row: Row) -> None:
+        """What fails is told; it must not end the app."""
+        _log.info("clicked %s", row.key)
+        try:
+            self._do(row.actions)
+        except Exception as error:  # noqa: BLE001 - logged and told
+            _log.exception("%s failed", row.key)
+            self._fail(row.text.rstrip("…"), error)
+
+    def open(self, row: Row) -> None:
+        """A submenu comes into view."""
+        if row.opens is not None:
+            self._monitor.perform(row.opens)
+
+    def read_login(self) -> None:
+        self.background.run("Start at Login", login.read_login, self._show_login)
+
+    def _do(self, actions: tuple[Action, ...]) -> None:
+        frees = [action for action in actions if isinstance(action, Free)]
+        if len(frees) > 1:
+            self._free_all(frees)
+            return
+        for action in actions:
+            self._doers[type(action)](action)
+
+    def _fail(self, what: str, error: Exception) -> None:
+        self._tell(words.tell_failure(what, error, str(log_file())), f"failed-{what}")
+
+    def _free(self, action: Free) -> None:
+        self.background.follow("Free Cache", self._monitor.perform(action), self._show_freed)
+
+    def _show_freed(self, outcome: Freed) -> None:
+        self._tell(words.tell_freed(outcome), f"freed-{outcome.pid}")
+
+    def _free_all(self, actions: list[Free]) -> None:
+        """Many workers, one notice."""
+        ended: list[Freed] = []
+
+        def show(outcome: Freed) -> None:
+            ended.append(outcome)
+            if len(ended) == len(actions):
+                self._tell(words.tell_all_freed(ended), "freed-all")
+
+        for action in actions:
+            self.background.follow("Free All Caches", self._monitor.perform(action), show)
+
+    def _stop(self, action: Stop) -> None:
+        if _show(words.ask_stop(action)) == 0:
+            self.background.follow("Stop", self._monitor.perform(action), self._show_stopped)
+
+    def _show_stopped(self, outcome: Stopped) -> None:
+        _log.info("stop %s: %s", outcome.pid, outcome.state)
+        if outcome.state != "asked":  # who was asked shows it in its row
+            self._tell(words.tell_stopped(outcome), f"stopped-{outcome.pid}")
+
+    def _connect(self, action: Connect) -> None:
+        if _show(words.ask_connect(action)) == 0:
+            self.background.follow("Connect", self._monitor.perform(action), self._show_connected)
+
+    def _show_connected(self, outcome: Connected) -> None:
+        _log.info("connect %s: %s", outcome.python, outcome.state)
+        _show(words.tell_connected(outcome))
+
+    def _check_up(self, action: CheckUp) -> None:
+        future = self._monitor.perform(action)
+        self.background.follow("Copy Diagnostics", future, self._copy_diagnostics)
+
+    def _copy_diagnostics(self, checkup: Checkup) -> None:
+        latest = self._monitor.latest
+        self._copy(render_diagnostics(__version__, latest, checkup, str(Path.home())))
+        self._tell(words.tell_copied_diagnostics(), "diagnostics")
+
+    def _copy(self, text: str) -> None:
+        if not clipboard.copy(text, "darwin"):
+            raise Complaint("the clipboard did not take it")
+
+    def _watch_end(self, asked: WatchEnd) -> None:
+        who = (asked.pid, asked.started)
+        if asked.on:
+            self._alerts.watch_end(asked.pid, asked.started, asked.name)
+            watched = self.desk.watched | {who}
+        else:
+            self._alerts.unwatch(asked.pid, asked.started)
+            watched = self.desk.watched - {who}
+        self._set(replace(self.desk, watched=watched))
+
+    def _choose(self, choice: Choose) -> None:
+        settings = change(self.desk.settings, choice.key, choice.value)
+        self._set(replace(self.desk, settings=settings))
+        write = partial(write_setting, choice.key, choice.value)
+        self.background.write("Saving the settings", write)
+
+    def _start_at_login(self, asked: StartAtLogin) -> None:
+        if self.desk.login == "needs_approval":
+            self.background.run("Login settings", login.open_login_settings, lambda _: None)
+            return
+        switch = login.turn_on if asked.on else login.turn_off
+        self.background.run("Start at Login", switch, self._show_switched)
+
+    def _show_switched(self, status: login.LoginStatus) -> None:
+        self._show_login(status)
+        if status.state == "needs_approval":
+            self.background.run("Login settings", login.open_login_settings, lambda _: None)
+        elif status.why is not None:
+            sentence = say_login(status.state, status.where, status.why, status.detail)
+            self._tell(words.Notice("mpsbar", sentence), "login")
+
+    def _show_login(self, status: login.LoginStatus) -> None:
+        state = None if status.state == "unavailable" else status.state
+        self._set(replace(self.desk, login=state))
+
+    def _show_profiling(self) -> None:
+        chosen = _show(words.ask_profiling())
+        if chosen == 0:
+            self._copy(SNIPPET)
+        for number, name, application in (
+            (1, "Instruments", INSTRUMENTS),
+            (2, "Activity Monitor", ACTIVITY_MONITOR),
+        ):
+            if chosen == number and not open_application(application):
+                _show(words.no_application(name))
+
+    def _set(self, desk: Desk) -> None:
+        if desk != self.desk:
+            self.desk = desk
+            self._changed()
+
+
+def _show(dialog: words.Dialog) -> int:
+    return dialogs.ask(dialog.title, dialog.text, dialog.buttons)

@@ -1,0 +1,75 @@
+"""Text with attributes: columns that line up, digits of one width, colours that fit the bar."""
+
+from functools import cache
+from typing import Any
+
+from AppKit import (
+    NSColor,
+    NSFont,
+    NSFontAttributeName,
+    NSForegroundColorAttributeName,
+    NSMutableParagraphStyle,
+    NSParagraphStyleAttributeName,
+    NSTextAlignmentLeft,
+    NSTextAlignmentRight,
+    NSTextTab,
+)
+from Foundation import NSAttributedString
+
+# Points from the left edge, in the menu font: 28 characters of name, then device and size flush
+# right, then the rest.
+_STOPS = (
+    (260.0, NSTextAlignmentRight),
+    (326.0, NSTextAlignmentRight),
+    (338.0, NSTextAlignmentLeft),
+)
+_DOT_COLOURS = {
+    "ok": NSColor.systemGreenColor,
+    "warning": NSColor.systemOrangeColor,
+    "critical": NSColor.systemRedColor,
+    "unknown": NSColor.systemGrayColor,
+}
+
+
+def paint_cells(cells: tuple[str, ...]) -> Any:
+    return _attributed("\t".join(cells).rstrip("\t"), {**_menu_font(), **_columns()})
+
+
+def paint_fact(text: str) -> Any:
+    """A row that cannot be clicked and yet is there to be read: not in the grey of the disabled."""
+    colour = {NSForegroundColorAttributeName: NSColor.labelColor()}
+    return _attributed(text, {**_menu_font(), **colour})
+
+
+def paint_bar(text: str) -> Any:
+    return _attributed(text, _bar_font())
+
+
+def paint_dot(text: str, shape: str) -> Any:
+    colour = {NSForegroundColorAttributeName: _DOT_COLOURS[shape]()}
+    return _attributed(text, {**_bar_font(), **colour})
+
+
+def _attributed(text: str, attributes: dict[str, Any]) -> Any:
+    return NSAttributedString.alloc().initWithString_attributes_(text, attributes)
+
+
+@cache
+def _menu_font() -> dict[str, Any]:
+    return {NSFontAttributeName: NSFont.monospacedDigitSystemFontOfSize_weight_(0, 0)}
+
+
+@cache
+def _bar_font() -> dict[str, Any]:
+    size = NSFont.menuBarFontOfSize_(0).pointSize()
+    return {NSFontAttributeName: NSFont.monospacedDigitSystemFontOfSize_weight_(size, 0)}
+
+
+@cache
+def _columns() -> dict[str, Any]:
+    style = NSMutableParagraphStyle.alloc().init()
+    make = NSTextTab.alloc
+    style.setTabStops_(
+        [make().initWithTextAlignment_location_options_(way, x, {}) for x, way in _STOPS]
+    )
+    return {NSParagraphStyleAttributeName: style}

@@ -1,0 +1,13 @@
+"""What a front end itself knows beside the snapshot: its settings, and what it was asked."""
+
+from dataclasses import dataclass, field
+
+from mpsbar.model.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    is_app: bool = False  # there is someone to click
+    settings: Settings = field(default_factory=Settings)
+    login: str | None = None  # "on", "off", "needs_approval"; None: not known, or not to be had
+    watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end

@@ -1,0 +1,122 @@
+"""What the menu bar asks and announces: titles, texts and buttons. Pure."""
+
+from collections.abc import Sequence
+from gettext import gettext as _
+from typing import NamedTuple
+
+from mpsbar.model.action import Connect, Connected, Freed, Stop, Stopped
+from mpsbar.model.text import printable
+from mpsbar.views import outcome_words, wording
+
+_NAME_WIDTH = 60
+_MOST_LINES = 3
+_PATH_WIDTH = 200
+
+
+class Dialog(NamedTuple):
+    title: str
+    text: str
+    buttons: tuple[str, ...]  # the first does it, the last does not
+
+
+class Notice(NamedTuple):
+    title: str
+    text: str
+
+
+def ask_stop(action: Stop) -> Dialog:
+    title = _("Stop {name} (process {pid})?").format(name=_name(action.name), pid=action.pid)
+    text = _(
+        "It is asked to stop as by Ctrl-C (SIGINT), and can save its work first. "
+        "Some programs do not listen: click Stop… again then."
+    )
+    if action.firmly:
+        title = _("End {name} (process {pid})?").format(name=_name(action.name), pid=action.pid)
+        text = _(
+            "It was asked to stop and still runs. Now it is told to end (SIGTERM): most programs "
+            "end at once and do not save their work."
+        )
+    return Dialog(title, text, (_("End") if action.firmly else _("Stop"), _("Cancel")))
+
+
+def ask_connect(action: Connect) -> Dialog:
+    text = _(
+        "{python}\n\nmpsbar copies a small agent into this environment (pip lists mpsbar-agent). "
+        "Its PyTorch and MLX processes then show what they hold, from their next start on. "
+        "`mpsbar disable --python …` takes it out again."
+    ).format(python=printable(action.python, _PATH_WIDTH))
+    return Dialog(_("Connect this environment?"), text, (_("Connect"), _("Cancel")))
+
+
+def tell_connected(outcome: Connected) -> Dialog:
+    failed = outcome.state in ("refused", "no_answer")
+    title = _("It could not be connected") if failed else _("Connected")
+    path = printable(outcome.python, _PATH_WIDTH)
+    return Dialog(title, f"{path}\n\n{outcome_words.connected(outcome)}", (_("OK"),))
+
+
+def tell_freed(outcome: Freed) -> Notice:
+    return Notice(_name(outcome.name), outcome_words.freed(outcome))
+
+
+def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
+    done = [outcome for outcome in outcomes if outcome.state == "done"]
+    size = wording.size(sum(outcome.freed or 0 for outcome in done))
+    title = _("Freed {size} in {n} of {all} processes").format(
+        size=size, n=len(done), all=len(outcomes)
+    )
+    others = [outcome for outcome in outcomes if outcome.state != "done"]
+    lines = [f"{_name(one.name)}: {outcome_words.freed(one)}" for one in others[:_MOST_LINES]]
+    return Notice(title, "\n".join(lines))
+
+
+def tell_stopped(outcome: Stopped) -> Notice:
+    return Notice(_name(outcome.name), outcome_words.stopped(outcome))
+
+
+def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
+    """What failed, why, and where more is to be found."""
+    why = printable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    text = _("{why}. More is in {log}").format(why=why, log=log_file)
+    return Notice(_("{what} failed").format(what=what), text)
+
+
+def about(version: str) -> Dialog:
+    text = _(
+        "Version {version}\n\nWho holds my GPU memory, can I get it back, and am I about to run "
+        "out? For PyTorch and MLX on Apple Silicon.\n\nMIT licence. In a terminal: mpsbar --help"
+    ).format(version=version)
+    return Dialog("mpsbar", text, (_("OK"),))
+
+
+def ask_profiling() -> Dialog:
+    text = _(
+        "Where does the time go? Copy the snippet and put your own step into it: torch.profiler "
+        "lists the operations, torch.mps.profiler marks them for Instruments (template Logging, "
+        "instrument os_signpost). Activity Monitor shows the GPU under Window > GPU History."
+    )
+    buttons = (_("Copy Snippet"), _("Open Instruments"), _("Open Activity Monitor"), _("Cancel"))
+    return Dialog(_("How to profile"), text, buttons)
+
+
+def no_application(name: str) -> Dialog:
+    text = _("{name} was not found on this Mac.").format(name=name)
+    if name == "Instruments":
+        text += _(" It comes with Xcode, from the App Store.")
+    return Dialog(_("{name} could not be opened").format(name=name), text, (_("OK"),))
+
+
+def tell_running() -> Notice:
+    text = _(
+        "Look for its hexagon in the menu bar. If it is not there: System Settings > Menu Bar, "
+        "and mpsbar doctor tells more."
+    )
+    return Notice(_("mpsbar is running already"), text)
+
+
+def tell_copied_diagnostics() -> Notice:
+    return Notice(_("Diagnostics copied"), _("Paste them into your bug report."))
+
+
+def _name(name: str) -> str:
+    return wording.shorten(printable(name), _NAME_WIDTH)

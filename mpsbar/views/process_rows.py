@@ -1,0 +1,144 @@
+"""The rows of processes: connected workers, those that are not, and what a click can do. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from gettext import gettext as _
+
+from mpsbar.model.action import Connect, Copy, FindTensors, Free, Stop, WatchEnd
+from mpsbar.model.desk import Desk
+from mpsbar.model.machine import Process
+from mpsbar.model.snapshot import Family, Snapshot, Worker
+from mpsbar.views import outcome_words, wording
+from mpsbar.views.row import WIDTHS, Row
+from mpsbar.views.tensor_rows import ROOM, build_tensors
+
+# What fits on the smallest screen; a menu that scrolls hides its own end.
+MOST = 20
+
+
+def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
+    families = snapshot.families
+    doubles = Counter(one.name for family in families for one in _shown(family))
+    rows = [row for family in families for row in _family(family, doubles, snapshot, desk)]
+    if len(rows) <= MOST:
+        return tuple(rows)
+    more = _("and {n} more…").format(n=len(rows) - MOST + 1)
+    return (*rows[: MOST - 1], Row("more", more, tooltip=_("mpsbar status shows them all")))
+
+
+def _shown(family: Family) -> list[Worker | Process]:
+    """Who has a row of their own; two or more unconnected children share one."""
+    return [family.head, *family.workers, *(family.others if len(family.others) == 1 else ())]
+
+
+def _family(family: Family, doubles: Counter[str], snapshot: Snapshot, desk: Desk) -> list[Row]:
+    rows = []
+    for one in _shown(family):
+        indent = "" if one is family.head else "└ "
+        double = f" {one.pid}" if doubles[one.name] > 1 else ""
+        width = WIDTHS[0] - len(indent) - len(double)
+        name = indent + wording.shorten(one.name, width) + double
+        if isinstance(one, Worker):
+            rows.append(_worker(one, name, snapshot, desk))
+        else:
+            rows.append(_process(one, name, snapshot, desk))
+    if len(family.others) > 1:
+        rows.append(_others(family))
+    return rows
+
+
+def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: object) -> Row:
+    details = ", ".join(note for note in notes if note)
+    words = [name.removeprefix("└ "), device, size, details]
+    text = ", ".join(word for word in words if word)
+    return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
+
+
+def _worker(worker: Worker, name: str, snapshot: Snapshot, desk: Desk) -> Row:
+    notes = [wording.state(worker), wording.cached(worker), *_doings(worker.pid, snapshot)]
+    charged = None if worker.process is None else worker.process.footprint
+    size = wording.size(charged if worker.held is None else worker.held)
+    children = tuple(_worker_actions(worker, snapshot, desk)) if desk.is_app else _free(worker)
+    key = f"worker-{worker.pid}"
+    tooltip = " ".join(worker.command)[:300]
+    return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
+
+
+def _doings(pid: int, snapshot: Snapshot) -> Iterator[str]:
+    """What is being done to it, or was a moment ago."""
+    if Free(pid) in snapshot.pending:
+        yield _("freeing…")
+    elif pid in snapshot.freed:
+        yield outcome_words.freed_briefly(snapshot.freed[pid])
+    if pid in snapshot.stopped:
+        yield outcome_words.stopped(snapshot.stopped[pid])
+
+
+def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
+    if worker.methods and "free" not in worker.methods:
+        return ()
+    tip = _("Pauses the process briefly; its next steps may be slower.")
+    text = _("Freeing…") if is_pending else _("Free Cache")
+    actions = () if is_pending else (Free(worker.pid),)
+    return (Row(f"free-{worker.pid}", text, actions=actions, tooltip=tip),)
+
+
+def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[Row]:
+    pid, process = worker.pid, worker.process
+    yield from _free(worker, Free(pid) in snapshot.pending)
+    if "tensors" in worker.methods:
+        children = build_tensors(snapshot, pid)
+        yield Row(
+            f"tensors-{pid}", _("Biggest Tensors"), children=children,
+            opens=FindTensors(pid), room=ROOM,
+        )  # fmt: skip
+    started = None if process is None else process.started
+    watched = (pid, started) in desk.watched
+    watch = WatchEnd(pid, started, worker.name, on=not watched)
+    text = _("Notify When It Ends")
+    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=watched)
+    yield _copy_pid(pid)
+    if process is not None:
+        yield _stop(process, worker.name, snapshot)
+
+
+def _process(process: Process, name: str, snapshot: Snapshot, desk: Desk) -> Row:
+    pid = process.pid
+    notes = [_("not connected"), *_doings(pid, snapshot)]
+    children: list[Row] = []
+    if desk.is_app:
+        children = [*_connect(process, snapshot), _copy_pid(pid)]
+        children.append(_stop(process, process.name, snapshot))
+    return _row(
+        f"process-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
+        notes, children=tuple(children), tooltip=wording.way_to_connect(process),
+    )  # fmt: skip
+
+
+def _connect(process: Process, snapshot: Snapshot) -> Iterator[Row]:
+    """Without a Python of its own there is nothing to enable."""
+    if process.python is None:
+        return
+    action = Connect(process.python)
+    is_pending = action in snapshot.pending
+    text = _("Connecting…") if is_pending else _("Connect This Environment…")
+    key = f"connect-{process.pid}"
+    yield Row(key, text, actions=() if is_pending else (action,), tooltip=process.python)
+
+
+def _copy_pid(pid: int) -> Row:
+    return Row(f"copy-{pid}", _("Copy PID"), actions=(Copy(str(pid)),), tooltip=str(pid))
+
+
+def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
+    """The second time more firmly: the first may have been ignored."""
+    before = snapshot.stopped.get(process.pid)
+    firmly = before is not None and before.state == "asked"
+    action = Stop(process.pid, process.started, name, firmly)
+    return Row(f"stop-{process.pid}", _("Stop…"), actions=(action,))
+
+
+def _others(family: Family) -> Row:
+    name = "└ " + wording.children(len(family.others))
+    size = wording.charged_together(family.others)
+    return _row(f"others-{family.head.pid}", name, "", size, [_("not connected")])
