@@ -16,7 +16,7 @@ NSDictionary NSError NSEvent NSFont NSImage NSMenu NSMenuItem NSMenuItemBadge NS
 NSMutableAttributedString NSMutableDictionary NSNotification NSNotificationCenter NSObject NSPasteboard
 NSProcessInfo NSRunLoop NSScreen NSSecureTextField NSSlider NSStatusBar NSStatusBarButton NSStatusItem
 NSString NSTextField NSThread NSTimer NSURL NSUserDefaults NSUserNotification NSUserNotificationCenter
-NSWindow NSWorkspace SMAppService UNNotification UNMutableNotificationContent UNNotificationContent
+NSWindow NSWorkspace NSWorkspaceOpenConfiguration SMAppService UNNotification UNMutableNotificationContent UNNotificationContent
 UNNotificationRequest UNNotificationSettings UNNotificationSound UNUserNotificationCenter
 """.split()  # noqa: SIM905 - easier to read and to change
 # Many classes repeat the accessibility protocol whole; the excerpt has it once.

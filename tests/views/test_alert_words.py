@@ -77,7 +77,8 @@ def test_a_code_without_words_is_still_said():
 
 @pytest.mark.parametrize("kind", ["raised", "recovered", "ended"])
 @pytest.mark.parametrize(
-    "name", ["\x1b[31mred\n\x00{0}{pid}", "x" * 10_000, "\u202egnp.exe", "{reason.values}%s", "\ud800"]
+    "name",
+    ["\x1b[31mred\n\x00{0}{pid}", "x" * 10_000, "\u202egnp.exe", "{reason.values}%s", "\ud800"],
 )
 def test_hostile_names_stay_text_of_one_line(kind, name):
     title, text = say_alert(alert("leak", kind=kind, pid=7, name=name, growth=1, seconds=1.0))

@@ -1,0 +1,1 @@
+"""This desktop: what mpsbar shows and opens outside of its own menu."""
