@@ -1,1 +1,1 @@
-"""This desktop: what we ask of it. Imports no other room of mpsbar."""
+"""This desktop: what mpsbar shows, opens and asks of it outside of its own menu."""

@@ -92,6 +92,22 @@ class NSWorkspace(NSObject, framework="AppKit", any_thread=True):
         path = session.current().applications.get(identifier)
         return None if path is None else NSURL.fileURLWithPath_(path)
 
+    def openApplicationAtURL_configuration_completionHandler_(
+        self, url: Any, configuration: Any, handler: Any
+    ) -> None:
+        session.current().opened.append(url.absoluteString())
+        if handler is not None:
+            raise NotImplementedError("the double has no NSRunningApplication to hand over")
+
+
+class NSWorkspaceOpenConfiguration(NSObject, framework="AppKit", any_thread=True):
+    activates, setActivates_ = stored("activates", True)
+
+    @classmethod
+    def configuration(cls) -> "NSWorkspaceOpenConfiguration":
+        made: NSWorkspaceOpenConfiguration = cls.alloc()
+        return made
+
 
 class NSPasteboard(NSObject, framework="AppKit"):
     def _setup(self) -> None:

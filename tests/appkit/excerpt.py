@@ -13,10 +13,12 @@ from typing import Any
 CLASSES = """
 NSAlert NSAppearance NSApplication NSArray NSAttributedString NSAutoreleasePool NSBundle NSColor NSDate
 NSDictionary NSError NSEvent NSFont NSImage NSImageRep NSMenu NSMenuItem NSMenuItemBadge NSMutableArray
-NSMutableAttributedString NSMutableDictionary NSMutableParagraphStyle NSNotification NSNotificationCenter NSObject NSPasteboard
+NSMutableAttributedString NSMutableDictionary NSMutableParagraphStyle NSNotification
+NSNotificationCenter NSObject NSPasteboard
 NSProcessInfo NSRunLoop NSScreen NSSecureTextField NSSlider NSStatusBar NSStatusBarButton NSStatusItem
-NSString NSTextField NSTextTab NSThread NSTimer NSURL NSUserDefaults NSUserNotification NSUserNotificationCenter
-NSWindow NSWorkspace SMAppService UNNotification UNMutableNotificationContent UNNotificationContent
+NSString NSTextField NSTextTab NSThread NSTimer NSURL NSUserDefaults NSUserNotification
+NSUserNotificationCenter NSWindow NSWorkspace NSWorkspaceOpenConfiguration SMAppService UNNotification
+UNMutableNotificationContent UNNotificationContent
 UNNotificationRequest UNNotificationSettings UNNotificationSound UNUserNotificationCenter
 """.split()  # noqa: SIM905 - easier to read and to change
 # Many classes repeat the accessibility protocol whole; the excerpt has it once.

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 START = 1_800_000_000.0  # the virtual clock's first second, since 1970
+NOWHERE = ((0.0, 0.0), (0.0, 0.0))
 _current: list["Session"] = []
 
 
@@ -83,6 +84,11 @@ class Session:
     opened: list[str] = field(default_factory=list)
     applications: dict[str, str] = field(default_factory=dict)  # bundle identifier -> path
     bar_has_room: bool = True
+    icon_frame: Any = ((1200.0, 950.0), (60.0, 24.0))  # where the bar has put the status item
+    # Of each screen its frame, how high its notch is, and the areas left and right of that.
+    screens: list[Any] = field(
+        default_factory=lambda: [(((0.0, 0.0), (1512.0, 982.0)), 0.0, NOWHERE, NOWHERE)]
+    )
     low_power: bool = False
     # UserNotifications
     may_notify: bool = True

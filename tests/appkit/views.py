@@ -2,11 +2,46 @@
 
 # ruff: noqa: N802, N815 - the names are Objective-C's
 
+from collections import namedtuple
 from typing import Any
 
 from appkit import session
 from appkit.messages import send
 from appkit.objects import NSObject, is_text, is_text_or_nil, stored
+from appkit.values import array
+
+NSEdgeInsets = namedtuple("NSEdgeInsets", "top left bottom right")  # noqa: PYI024 - PyObjC's too
+
+
+class NSScreen(NSObject, framework="AppKit"):
+    """As state.screens tells, anew at each question."""
+
+    @classmethod
+    def screens(cls) -> Any:
+        return array([_screen(told) for told in session.current().screens])
+
+    @classmethod
+    def mainScreen(cls) -> Any:
+        told = session.current().screens
+        return _screen(told[0]) if told else None
+
+    def frame(self) -> Any:
+        return self._told[0]
+
+    def safeAreaInsets(self) -> NSEdgeInsets:
+        return NSEdgeInsets(self._told[1], 0.0, 0.0, 0.0)
+
+    def auxiliaryTopLeftArea(self) -> Any:
+        return self._told[2]
+
+    def auxiliaryTopRightArea(self) -> Any:
+        return self._told[3]
+
+
+def _screen(told: Any) -> NSScreen:
+    made: NSScreen = NSScreen.alloc()
+    made._told = told
+    return made
 
 
 class NSResponder(NSObject, framework="AppKit"):
@@ -19,6 +54,12 @@ class NSWindow(NSResponder, framework="AppKit"):
 
     def _setup(self) -> None:
         self._on_bar = False
+
+    def frame(self) -> Any:
+        return session.current().icon_frame if self._on_bar else session.NOWHERE
+
+    def screen(self) -> Any:
+        return NSScreen.mainScreen()
 
     def isVisible(self) -> bool:
         return session.current().bar_has_room if self._on_bar else True
