@@ -22,6 +22,11 @@ def lock_file(name: str) -> Path:
     return data_folder() / f"{name}.lock"
 
 
+def icon_file() -> Path:
+    """What the menu bar app last saw of its own icon."""
+    return data_folder() / "icon.json"
+
+
 def settings_file() -> Path:
     """In $MPSBAR_CONFIG_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_CONFIG_DIR")
@@ -33,3 +38,8 @@ def log_file() -> Path:
     """In $MPSBAR_LOG_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_LOG_DIR")
     return Path(override or platformdirs.user_log_path("mpsbar", appauthor=False)) / "mpsbar.log"
+
+
+def resource(name: str) -> Path:
+    """A file that came with mpsbar, wherever it is installed."""
+    return Path(__file__).parents[1] / "resources" / name

@@ -87,10 +87,9 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[
     pid, process = worker.pid, worker.process
     yield from _free(worker, Free(pid) in snapshot.pending)
     if "tensors" in worker.methods:
-        children = build_tensors(snapshot, pid)
         yield Row(
-            f"tensors-{pid}", _("Biggest Tensors"), children=children,
-            opens=FindTensors(pid), room=ROOM,
+            f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
+            opens=FindTensors(pid), room=0 if pid in snapshot.tensors else ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
     watched = (pid, started) in desk.watched

@@ -31,6 +31,7 @@ _CONSTANTS: dict[str, Any] = {
     "NSFontAttributeName": "NSFont",
     "NSForegroundColorAttributeName": "NSColor",
     "NSBaselineOffsetAttributeName": "NSBaselineOffset",
+    "NSParagraphStyleAttributeName": "NSParagraphStyle",
     "NSPasteboardTypeString": "public.utf8-plain-text",
     "NSFontWeightRegular": 0.0,
     "NSFontWeightMedium": 0.23,

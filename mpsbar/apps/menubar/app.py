@@ -1,6 +1,7 @@
 """The app: what is drawn when, sleep and wake, alerts, and its end."""
 
 import logging
+import time
 from contextlib import ExitStack
 
 import rumps
@@ -17,10 +18,11 @@ from mpsbar.desktop.notify import Notifier
 from mpsbar.desktop.screen import look_at_icon
 from mpsbar.model.alerts import Alerts
 from mpsbar.model.desk import Desk
+from mpsbar.model.icon import IconSight
 from mpsbar.model.settings import Settings
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
-from mpsbar.storage.icon import remember_icon
+from mpsbar.storage.icon import write_icon
 from mpsbar.storage.instance import Claim
 from mpsbar.views import dialog_words as words
 from mpsbar.views.alert_words import say_alert
@@ -139,7 +141,11 @@ class MenuBar:
             self._notifier.notify(notice.title, notice.text, key)
 
     def _look_at_icon(self) -> None:
-        pass
+        """The best remote diagnosis when someone says that nothing appears."""
+        seen = look_at_icon(self._app._nsapp.nsstatusitem)
+        (_log.info if seen.doubt is None else _log.warning)("%s", seen)
+        sight = IconSight(time.time(), seen.doubt, str(seen))
+        self._clicks.background.write("Keeping the look at the icon", lambda: write_icon(sight))
 
     def _sleep(self) -> None:
         self._monitor.rest()

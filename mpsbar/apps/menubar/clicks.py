@@ -13,7 +13,7 @@ from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
 from mpsbar.apps.menubar.background import Background
 from mpsbar.desktop import clipboard, login
-from mpsbar.desktop.open import open_application
+from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.model.action import (
     Action,
     CheckUp,
@@ -45,8 +45,6 @@ from mpsbar.views.profiling import SNIPPET
 from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
 
-INSTRUMENTS = "com.apple.dt.Instruments"
-ACTIVITY_MONITOR = "com.apple.ActivityMonitor"
 _log = logging.getLogger("mpsbar")
 
 
@@ -198,7 +196,7 @@ class Clicks:
             (1, "Instruments", INSTRUMENTS),
             (2, "Activity Monitor", ACTIVITY_MONITOR),
         ):
-            if chosen == number and not open_application(application):
+            if chosen == number and not open_application(application, "darwin"):
                 _show(words.no_application(name))
 
     def _set(self, desk: Desk) -> None:

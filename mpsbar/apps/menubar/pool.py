@@ -69,10 +69,10 @@ class Slot:
 
     def _lay_out_children(self, row: Row) -> None:
         if self._level is not None:
-            self._level.lay_out([row.children], _room(row))
+            self._level.lay_out([row.children], row.room)
             return
         self._level = Level(self.item, 1, self._on_click, self._on_open)
-        self._level.lay_out([row.children], _room(row))  # from now on there is a submenu
+        self._level.lay_out([row.children], row.room)  # from now on there is a submenu
         self._delegate = listen(
             self.item._menu, _nothing, lambda: self._on_open(self.row), _nothing
         )
@@ -143,11 +143,6 @@ def _paint(row: Row, can_click: bool) -> Any:
     if row.cells:
         return paint_cells(row.cells)
     return None if can_click or not row.text else paint_fact(row.text)
-
-
-def _room(row: Row) -> int:
-    """Blank rows only until there is something to show: afterwards the number is known."""
-    return row.room if row.opens is not None and len(row.children) == 1 else 0
 
 
 def _nothing() -> None:

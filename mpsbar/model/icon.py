@@ -1,0 +1,10 @@
+"""What the app saw of its own icon, for `mpsbar doctor`: macOS says nothing when it is not drawn."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IconSight:
+    time: float  # seconds since the epoch
+    doubt: str | None  # a code; None: it is where it should be
+    details: str  # one line of what macOS said
