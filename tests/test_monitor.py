@@ -11,9 +11,10 @@ from machine.scripted import Scripted
 from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
 from mpsbar.machine.platform import GpuClient
-from mpsbar.model.action import Free
-from mpsbar.model.machine import Machine, Problem
+from mpsbar.model.action import CheckUp, Connect, Connected, FindTensors, Free, Stop, Stopped
+from mpsbar.model.machine import Gpu, Machine, Problem
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
+from mpsbar.storage.enabled import read_enabled
 from mpsbar.views.status import render_status
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
@@ -248,3 +249,75 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
     after = ticks(10_000)
     monitor.close()
     assert after - before < 2000  # the last minutes are full; one thing a tick would be 10,000
+
+
+def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, workers, monkeypatch):
+    """Without it an older torch, and MLX on a Mac, would never be freed."""
+    hints = []
+    monkeypatch.setattr("mpsbar.monitor.free_worker", lambda pid, hint: hints.append((pid, hint)))
+    computer.clients = {9: GpuClient(2, 0)}
+    computer.pids[3] = "c"
+    monitor.tick()
+    for pid in (2, 3, 4):
+        monitor.perform(Free(pid)).result(PATIENCE)
+    assert hints == [(2, True), (3, False), (4, None)]
+
+
+def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
+    gate = threading.Event()
+    outcome = Stopped(2, "x", "asked")
+    monkeypatch.setattr("mpsbar.monitor.stop", lambda *_: gate.wait(PATIENCE) and outcome)
+    action = Stop(2, 1.0, "x")
+    future = monitor.perform(action)
+    assert monitor.tick().pending == {action}
+    gate.set()
+    assert future.result(PATIENCE) == outcome
+    wait_for(lambda: monitor.tick().stopped == {2: outcome}, "the outcome")
+    assert monitor.latest.pending == frozenset()
+
+
+def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tmp_path):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
+    worker = workers.start("import torch\nbig = torch.zeros(1 << 20)\n" + IDLE)
+    found = monitor.perform(FindTensors(worker.pid)).result(PATIENCE)
+    assert found.groups[0].size == 4 << 20
+    wait_for(lambda: worker.pid in monitor.tick().tensors, "the count")
+    refused = monitor.perform(Connect("/no/such/python")).result(PATIENCE)
+    assert refused.state == "refused"
+    assert read_enabled() == []
+    monkeypatch.setattr("mpsbar.probe.survey.find_pythons", lambda *_: [sys.executable])
+    checkup = monitor.perform(CheckUp()).result(PATIENCE)
+    assert checkup.pythons[0][0].torch.startswith("2.")
+
+
+def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
+    enabled = Connected("/v/bin/python", "enabled")
+    monkeypatch.setattr("mpsbar.client.connect.connect", lambda python: enabled)
+    assert monitor.perform(Connect("/v/bin/python")).result(PATIENCE) == enabled
+    assert read_enabled() == ["/v/bin/python"]
+
+
+def test_it_rests_while_the_computer_sleeps(monitor, computer):
+    looks = []
+    computer.read_machine = lambda: looks.append(1) or Machine()
+    monitor.start()
+    wait_for(lambda: len(looks) > 2, "looks")
+    monitor.rest()
+    time.sleep(0.2)
+    before = len(looks)
+    time.sleep(0.3)
+    assert len(looks) == before
+    monitor.wake()
+    wait_for(lambda: len(looks) > before, "a look after waking")
+
+
+def test_the_course_of_the_gpu(monitor, computer):
+    """The last looks, oldest first; unknown leaves no trace."""
+    for number, busy in enumerate([10.0, None, 20.4, 99.6]):
+        computer.machine = Machine(gpu=Gpu(utilization=busy))
+        monkey_time = 1000.0 + 2 * number
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mpsbar.monitor.time.time", lambda at=monkey_time: at)
+            seen = monitor.tick()
+    assert seen.gpu_course == (10, 20, 100)

@@ -70,11 +70,11 @@ def _list() -> int:
     if not pythons:
         print("No environment is enabled. mpsbar enable --python PATH enables one.")
     for python in pythons:
-        print(f"{python}  {_describe(python)}")
+        print(f"{python}  {describe(python)}")
     return 0
 
 
-def _describe(python: str) -> str:
+def describe(python: str) -> str:
     try:
         environment = read_environment(python)
         return _refresh(environment)

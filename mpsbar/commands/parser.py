@@ -26,8 +26,11 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "·" is no reason to fail
-    options = build_parser().parse_args(arguments)
-    verb = importlib.import_module(f"mpsbar.commands.{options.verb or 'status'}")
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.verb and (options.bar or options.interval):
+        parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
+    verb = importlib.import_module(f"mpsbar.commands.{options.verb or 'start'}")
     try:
         code = verb.run(options)
         sys.stdout.flush()
@@ -53,11 +56,19 @@ def run(arguments: Sequence[str]) -> int:
 def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="mpsbar",
-        description="Who holds my GPU memory, and can I get it back? For PyTorch and MLX.",
-        epilog="examples:\n  mpsbar run python train.py\n  mpsbar status\n  mpsbar free --all",
+        description="Who holds my GPU memory, and can I get it back? For PyTorch and MLX. Without "
+        "a verb: the menu bar on a Mac with a screen, one look (as status) anywhere else.",
+        epilog="examples:\n  mpsbar\n  mpsbar --bar gpu --interval 5\n"
+        "  mpsbar run python train.py\n  mpsbar status\n  mpsbar free --all",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
+    parser.add_argument(
+        "--bar", choices=("memory", "gpu", "dot", "icon"), help="what the menu bar shows, this time"
+    )
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_seconds, help="between two looks, this time"
+    )
     parser.set_defaults(json=False, watch=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _add_status(verbs)

@@ -1,4 +1,4 @@
-"""What the app saw of its own icon, for `mpsbar doctor`: macOS says nothing when it is not drawn."""
+"""What the app saw of its own icon, for `mpsbar doctor`: macOS itself says nothing."""
 
 from dataclasses import dataclass
 

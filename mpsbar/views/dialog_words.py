@@ -114,6 +114,11 @@ def tell_running() -> Notice:
     return Notice(_("mpsbar is running already"), text)
 
 
+def tell_complaints(complaints: Sequence[str]) -> Notice:
+    """Of the settings, as they stand."""
+    return Notice(_("Not all settings can be used"), "\n".join(complaints[:_MOST_LINES]))
+
+
 def tell_copied_diagnostics() -> Notice:
     return Notice(_("Diagnostics copied"), _("Paste them into your bug report."))
 

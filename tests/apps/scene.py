@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from mpsbar.model.machine import Gpu, Machine, Process
-from mpsbar.model.settings import Settings
+from mpsbar.model.settings import Loaded, Settings
 from mpsbar.model.snapshot import Backend, Snapshot, Worker
 
 GB, MB = 1 << 30, 1 << 20
@@ -47,13 +47,14 @@ class Notices:
 
 
 class Scene:
-    def __init__(self, mac, feed, settings=None, claim=None):
+    def __init__(self, mac, feed, loaded=None, claim=None):
         from mpsbar.apps.menubar.app import MenuBar
         from mpsbar.storage.instance import claim as claim_it
 
         self.mac, self.feed, self.notices = mac, feed, Notices()
         self.claim = claim or claim_it()
-        self.app = MenuBar(feed, settings or Settings(), self.notices, self.claim)
+        loaded = loaded or Loaded(Settings(), "settings.toml")
+        self.app = MenuBar(feed, loaded, self.notices, self.claim)
 
     def run(self, person):
         """The person, and then Quit."""

@@ -24,7 +24,14 @@ from mpsbar.model.reason import Health, Reason
 from mpsbar.storage.settings import read_settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
-TAIL = ["─", "How to Profile…", "Copy Diagnostics", "Settings  ▸", "About mpsbar", "Quit mpsbar  ⌘Q"]
+TAIL = [
+    "─",
+    "How to Profile…",
+    "Copy Diagnostics",
+    "Settings  ▸",
+    "About mpsbar",
+    "Quit mpsbar  ⌘Q",
+]
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
@@ -233,7 +240,9 @@ def test_the_biggest_tensors_are_counted_when_they_come_into_view(mac):
             assert menu.lines()[:2] == ["(counting…)", "()"]
             scene.show(snapshot(worker(), tensors={4711: found}))
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
-        assert scene.lines("train.py", "Biggest Tensors") == ["(192 MB  3 × float32 4096×4096  mps)"]
+        assert scene.lines("train.py", "Biggest Tensors") == [
+            "(192 MB  3 × float32 4096×4096  mps)"
+        ]
 
     play(mac, snapshot(worker()), person)
 

@@ -19,7 +19,7 @@ from mpsbar.desktop.screen import look_at_icon
 from mpsbar.model.alerts import Alerts
 from mpsbar.model.desk import Desk
 from mpsbar.model.icon import IconSight
-from mpsbar.model.settings import Settings
+from mpsbar.model.settings import Loaded
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
 from mpsbar.storage.icon import write_icon
@@ -38,13 +38,16 @@ _log = logging.getLogger("mpsbar")
 class MenuBar:
     """`run` does not return: quitting ends the process."""
 
-    def __init__(
-        self, monitor: Monitor, settings: Settings, notifier: Notifier, claim: Claim
-    ) -> None:
+    def __init__(self, monitor: Monitor, loaded: Loaded, notifier: Notifier, claim: Claim) -> None:
         self._monitor, self._notifier, self._claim = monitor, notifier, claim
+        self._complaints = loaded.complaints
         self._alerts = Alerts()
         self._clicks = Clicks(
-            monitor, Desk(is_app=True, settings=settings), self._alerts, self._tell, self._changed
+            monitor,
+            Desk(is_app=True, settings=loaded.settings),
+            self._alerts,
+            self._tell,
+            self._changed,
         )
         self._clock = Clock(guarded(self._tick))
         self._is_open = False
@@ -77,6 +80,8 @@ class MenuBar:
         self._clock.set(CLOSED_SECONDS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._look_at_icon))
         self._clicks.read_login()
+        if self._complaints:
+            self._tell(words.tell_complaints(self._complaints), "settings")
 
     def _on_tick(self, _snapshot: Snapshot) -> None:
         """On the ticking thread."""

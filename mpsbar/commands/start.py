@@ -1,0 +1,73 @@
+"""mpsbar alone: the menu bar on a Mac with a screen, one look anywhere else."""
+
+import argparse
+import os
+import platform
+import sys
+import threading
+from logging import Logger
+
+from mpsbar import __version__
+from mpsbar.commands import status
+from mpsbar.desktop.screen import draws_no_icon, has_gui_session
+from mpsbar.model.complaint import Complaint
+from mpsbar.views import start_words
+
+
+def run(options: argparse.Namespace) -> int:
+    why = why_no_menubar()
+    if why is None:
+        return run_menubar(options)
+    if line := start_words.why_no_menubar(why):
+        print(f"mpsbar: {line}", file=sys.stderr)
+    return status.run(options)
+
+
+def why_no_menubar() -> str | None:
+    """A code; None: there is a menu bar to be in."""
+    if sys.platform != "darwin" or os.environ.get("MPSBAR_REPLAY"):
+        return "no_mac"
+    if not has_gui_session():
+        return "no_screen"
+    return draws_no_icon()
+
+
+def run_menubar(options: argparse.Namespace) -> int:
+    """Does not return once the app runs: quitting it ends the process."""
+    from mpsbar.storage import instance
+    from mpsbar.storage.log import start_log
+    from mpsbar.storage.settings import read_settings
+
+    claim = instance.claim()
+    if claim is None:
+        instance.nudge()
+        print(f"mpsbar: {start_words.is_running(instance.read_holder())}")
+        return 0
+    log = start_log()
+    log.info("mpsbar %s, Python %s, macOS %s", __version__, sys.version, platform.mac_ver()[0])
+    flags = {key: getattr(options, key) for key in ("bar", "interval")}
+    loaded = read_settings({k: v for k, v in flags.items() if v is not None}, repair=True)
+    for complaint in loaded.complaints:
+        log.warning("%s", complaint)
+        print(f"mpsbar: {complaint}", file=sys.stderr)
+    threading.Thread(
+        target=_refresh_agents, args=(log,), name="mpsbar-refresh", daemon=True
+    ).start()
+    try:
+        from mpsbar.apps.menubar.app import MenuBar
+        from mpsbar.desktop.notify import make_notifier
+        from mpsbar.monitor import Monitor
+    except ImportError as problem:
+        raise Complaint(start_words.no_rumps(str(problem))) from problem
+    notifier = make_notifier(log.warning, "darwin")
+    MenuBar(Monitor(), loaded, notifier, claim).run()
+    return 0
+
+
+def _refresh_agents(log: Logger) -> None:
+    """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
+    from mpsbar.commands.enable import describe
+    from mpsbar.storage.enabled import read_enabled
+
+    for python in read_enabled():
+        log.info("enabled: %s: %s", python, describe(python))

@@ -1,0 +1,24 @@
+"""Why there is no menu bar here, and what to do instead. Pure."""
+
+from gettext import gettext as _
+
+
+def why_no_menubar(why: str) -> str:
+    """One line; nothing where nobody would expect a menu bar."""
+    return {
+        "framework_python": _(
+            "from macOS 26 on no menu bar icon is drawn for this Python (a framework build): use "
+            "mpsbar.app, or uv tool install --managed-python mpsbar. One look instead:"
+        ),
+    }.get(why, "")
+
+
+def is_running(pid: int | None) -> str:
+    who = "" if pid is None else _(" (process {pid})").format(pid=pid)
+    return _("it is running already{who}: look for its hexagon in the menu bar").format(who=who)
+
+
+def no_rumps(problem: str) -> str:
+    return _(
+        "the menu bar needs rumps and PyObjC ({problem}): pip install --upgrade mpsbar"
+    ).format(problem=problem)
