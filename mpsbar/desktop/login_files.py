@@ -34,16 +34,22 @@ def is_temporary(command: str) -> bool:
 def read_small(path: str) -> bytes | None:
     """None if there is none; what is no small file is as good as foreign: b""."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+        with open(path, "rb", opener=_open_file) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
         return b"" if Path(path).is_symlink() else None
     except OSError:
         return b""
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - already open
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        data = file.read(MOST_BYTES + 1)
     return data if len(data) <= MOST_BYTES else b""
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Not waiting for the writer of a pipe that stands in its place."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError("not a file")
+    return descriptor
 
 
 def install(path: str, build: Callable[[int], bytes], made_before: int | None) -> None:

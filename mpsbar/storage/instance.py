@@ -70,7 +70,7 @@ def read_holder(name: str = "menubar") -> int | None:
             text = file.read(20).strip()
     except OSError:
         return None
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdigit() and int(text) < 2**31 else None
 
 
 def nudge(name: str = "menubar") -> bool:

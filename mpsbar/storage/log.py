@@ -5,6 +5,7 @@ import os
 import stat
 import sys
 import traceback
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -57,6 +58,11 @@ class _FileHandler(RotatingFileHandler):
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """The stream is opened anew next time: what it holds back would fail again and again."""
+        stream, self.stream = self.stream, None
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.close()
         _tell_stderr(self.format(record))
 
 
@@ -73,11 +79,9 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _tell_stderr(text: str) -> None:
-    try:
+    with suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.write(text + "\n")
-    except (OSError, ValueError):
-        pass
 
 
 class _Formatter(logging.Formatter):

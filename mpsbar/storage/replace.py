@@ -17,14 +17,19 @@ class TooLarge(OSError):
 
 def read_bytes(path: Path, most: int) -> bytes:
     """The whole file; a pipe in its place does not make us wait."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - already open
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotAFile("it is not a file")
+    with open(path, "rb", opener=_open_file) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise TooLarge(f"it is larger than {most // 1024} KiB")
     return data
+
+
+def _open_file(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFile("it is not a file")
+    return descriptor
 
 
 def replace_file(path: Path, data: bytes) -> None:

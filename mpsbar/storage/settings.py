@@ -83,7 +83,7 @@ def _read_text(file: Path) -> str:
         return ""
     except UnicodeDecodeError:
         raise _Broken("it is not UTF-8 text") from None
-    except (NotAFile, TooLarge, IsADirectoryError) as problem:
+    except (NotAFile, TooLarge) as problem:
         raise _Broken(_reason(problem)) from None
 
 

@@ -37,6 +37,8 @@ class SMAppService(NSObject, framework="ServiceManagement"):
         now.login_status = now.login_after_register
         if now.login_status == NEEDS_APPROVAL:
             return False, make_error("SMAppServiceErrorDomain", 1, "Operation not permitted")
+        if now.login_status != ON:
+            return False, make_error("SMAppServiceErrorDomain", 3, "Invalid signature")
         return True, None
 
     def unregisterAndReturnError_(self, out: None) -> tuple[bool, NSError | None]:

@@ -1,0 +1,96 @@
+"""mpsbar config as a person types it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from worker_kit import PATIENCE, ROOT
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "config").mkdir()
+    return tmp_path / "config" / "settings.toml"
+
+
+@pytest.fixture
+def mpsbar(file):
+    def run(*arguments, **extra):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MPSBAR_")}
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", *arguments], env=env | {"MPSBAR_CONFIG_DIR": str(file.parent)} | extra,
+            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        )  # fmt: skip
+
+    return run
+
+
+DEFAULTS = """\
+bar = "memory"  # default
+interval = 2  # default
+alerts = true  # default
+alert_causes = ["pressure", "memory", "swap", "leak"]  # default
+cool_down = 600  # default
+"""
+
+
+def test_without_a_file(mpsbar, file):
+    assert mpsbar("config", "path").stdout == f"{file}\n"
+    assert mpsbar("config", "print").stdout == f"# {file}\n{DEFAULTS}"
+    done = mpsbar("config", "validate")
+    assert (done.returncode, done.stdout) == (0, f"{file} does not exist: the defaults are used\n")
+    assert list(file.parent.iterdir()) == []
+
+
+def test_what_is_printed_can_be_used_as_the_file(mpsbar, file):
+    file.write_text(mpsbar("config", "print", MPSBAR_BAR="gpu", MPSBAR_ALERT_CAUSES="leak").stdout)
+    done = mpsbar("config", "validate")
+    assert (done.returncode, done.stdout) == (0, f"{file}: no mistake found\n")
+    printed = mpsbar("config", "print", MPSBAR_ALERTS="0").stdout.splitlines()
+    assert printed[1:4] == [
+        'bar = "gpu"  # file',
+        "interval = 2  # file",
+        "alerts = false  # MPSBAR_ALERTS",
+    ]
+
+
+def test_every_mistake_is_one_line(mpsbar, file):
+    file.write_text('intervall = 3\nbar = "no"\n')
+    done = mpsbar("config", "validate", MPSBAR_COOL_DOWN="never")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "settings.toml: intervall is not a setting; did you mean interval?",
+        'settings.toml: bar is "no": it must be one of memory, gpu, dot, icon',
+        'MPSBAR_COOL_DOWN is "never": it must be a number of seconds from 0 to 86400',
+    ]
+    printed = mpsbar("config", "print")
+    assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")
+    assert printed.stderr.startswith("mpsbar: settings.toml: intervall is not a setting")
+
+
+def test_a_broken_file_is_told_and_left_where_it_is(mpsbar, file):
+    file.write_text("bar = ")
+    printed, done = mpsbar("config", "print"), mpsbar("config", "validate")
+    assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"{file} cannot be used (it is not TOML: ")
+    assert printed.stderr == f"mpsbar: {done.stdout}"
+    assert [path.name for path in file.parent.iterdir()] == ["settings.toml"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["config"], ["config", "set"], ["login"], ["login", "maybe"]]
+)
+def test_wrong_arguments_are_one_line(mpsbar, arguments):
+    done = mpsbar(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"(see mpsbar {arguments[0]} --help)" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["config", "login"])
+def test_help_has_examples(mpsbar, verb):
+    done = mpsbar(verb, "--help")
+    assert done.returncode == 0
+    assert "examples:\n" in done.stdout
+    assert f"mpsbar {verb} " in done.stdout.split("examples:")[1]

@@ -1,0 +1,67 @@
+"""mpsbar login as a person types it, in a home of its own."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+from worker_kit import PATIENCE, ROOT
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "darwin", reason="would change this Mac's login items"
+)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def mpsbar(home):
+    def run(*arguments, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "XDG_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", "login", *arguments], env=env | {"HOME": str(home)},
+            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, **more,
+        )  # fmt: skip
+
+    return run
+
+
+def told(done):
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_whole_round(mpsbar, home):
+    entry = home / ".config/autostart/mpsbar.desktop"
+    on, off = f"mpsbar starts at login ({entry})\n", "mpsbar does not start at login\n"
+    assert told(mpsbar("status")) == (1, off, "")
+    assert told(mpsbar("on")) == (0, on, "")
+    assert f"Exec={sys.executable} -m mpsbar status --watch 2\n" in entry.read_text()
+    assert told(mpsbar("on")) == (0, on, "")
+    assert told(mpsbar("status")) == (0, on, "")
+    assert told(mpsbar("off")) == (0, off, "")
+    assert told(mpsbar("off")) == (0, off, "")
+    assert list(home.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(mpsbar, home):
+    """The kernel's limit on file sizes stands for the disk."""
+    done = mpsbar("on", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
+    entry = home / ".config/autostart/mpsbar.desktop"
+    words = f"mpsbar does not start at login: {entry} could not be changed (File too large)\n"
+    assert told(done) == (1, "", words)
+    assert list(home.iterdir()) == []
+
+
+def test_what_cannot_be_is_one_sentence(mpsbar, home):
+    entry = home / ".config/autostart/mpsbar.desktop"
+    entry.parent.mkdir(parents=True)
+    entry.write_text("theirs")
+    words = f"mpsbar cannot change its start at login: {entry} was not written by mpsbar and was left as it is\n"
+    assert told(mpsbar("on")) == (1, "", words)
+    assert told(mpsbar("off")) == (1, "", words)
+    assert told(mpsbar("status")) == (1, words, "")
+    assert entry.read_text() == "theirs"
