@@ -14,13 +14,11 @@ from mpsbar.apps.menubar.clock import Clock
 from mpsbar.apps.menubar.delegate import listen
 from mpsbar.apps.menubar.pool import Level
 from mpsbar.desktop.notify import Notifier
-from mpsbar.desktop.screen import look_at_icon
 from mpsbar.model.alerts import Alerts
 from mpsbar.model.desk import Desk
 from mpsbar.model.settings import Settings
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
-from mpsbar.storage.icon import remember_icon
 from mpsbar.storage.instance import Claim
 from mpsbar.views import dialog_words as words
 from mpsbar.views.alert_words import say_alert
