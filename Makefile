@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
 
-.PHONY: help setup check-python test lint types bench run clean
+.PHONY: help setup check-python test lint types bench run pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -15,11 +15,12 @@ INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py Ma
 WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
-	@echo "make run    mpsbar at work, with small real workers"
-	@echo "make test   lint, types and tests"
-	@echo "make bench  the figures, as ratios from one run"
-	@echo "make setup  only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
-	@echo "make clean  remove .venv and what was built"
+	@echo "make run       mpsbar at work, with small real workers"
+	@echo "make test      lint, types and tests"
+	@echo "make bench     the figures, as ratios from one run"
+	@echo "make pictures  the README's drawings of the menu, by Chromium"
+	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
+	@echo "make clean     remove .venv and what was built"
 
 check-python:
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { echo "mpsbar: no '$(PYTHON)' was found: install Python 3.10 or newer, or name one: make PYTHON=/path/to/python3"; exit 1; }
@@ -63,6 +64,9 @@ run: setup
 
 bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
+
+pictures: setup
+	@$(PY) packaging/draw_pictures.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

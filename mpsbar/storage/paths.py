@@ -1,4 +1,4 @@
-"""Every file we ever make, in one place."""
+"""Every file we ever make, and those that come along, in one place."""
 
 import os
 from pathlib import Path
@@ -10,6 +10,14 @@ def data_folder() -> Path:
     """$MPSBAR_DATA_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_DATA_DIR")
     return Path(override) if override else platformdirs.user_data_path("mpsbar", appauthor=False)
+
+
+def resource(name: str) -> Path:
+    """A file that comes along: in a checkout, a wheel, and the app, whose package is unzipped."""
+    path = Path(__file__).parents[1] / "resources" / name
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path
 
 
 def enabled_file() -> Path:

@@ -323,10 +323,11 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
     is_open: dict[str, bool] = {}
     alerts.consider(snap(now))
     for step, pressure, leak, sees in looks:
-        now += step
         if not 0 <= step <= 60:
-            calm = now + 10
-            last = {key: (min(at, now), level) for key, (at, level) in last.items()}
+            calm = now + step + 10
+            cooling = {key: told for key, told in last.items() if now - told[0] < cool_down}
+            last = {key: (min(at, now + step), level) for key, (at, level) in cooling.items()}
+        now += step
         reasons = [because("pressure", pressure)] if pressure else []
         reasons += [because("leak", leak, 7)] if leak else []
         found = alerts.consider(snap(now, *reasons, processes=(process(),) if sees else None))

@@ -1,0 +1,55 @@
+"""Draws the README's pictures of the open menu: python packaging/draw_pictures.py [FOLDER]
+
+Here and not under tests: they are made by hand, when the menu has changed, and committed.
+"""
+
+import sys
+from pathlib import Path
+
+from chromium import draw_page, require_chromium
+from menu_page import build_page, measure_page
+
+from mpsbar.machine.replay import Computer, read_recording
+from mpsbar.model.desk import Desk
+from mpsbar.monitor import Monitor
+from mpsbar.views.menu import build_menu
+from mpsbar.views.row import Menu
+
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDING = "m1max-64gb"
+CAPTION = "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max"
+LOOKS = ("light", "dark")
+SCALE = 2
+
+
+def read_menu() -> Menu:
+    """What the app would show on that machine."""
+    monitor = Monitor(Computer(read_recording(RECORDING)))
+    try:
+        return build_menu(monitor.look_once(), Desk(is_app=True, login="on"))
+    finally:
+        monitor.close()
+
+
+def draw_pictures(program: str, menu: Menu) -> dict[str, bytes]:
+    """PNGs by file name; the first row that leads to something is open."""
+    opened = next((row.key for row in menu.rows if row.children), "")
+    return {
+        f"menu-{look}.png": draw_page(
+            program, build_page(menu, look, opened, CAPTION), measure_page(menu), SCALE
+        )
+        for look in LOOKS
+    }
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
+    program = require_chromium()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in draw_pictures(program, read_menu()).items():
+        (folder / name).write_bytes(picture)
+        print(f"drawn: {folder / name}")
+
+
+if __name__ == "__main__":
+    main()
