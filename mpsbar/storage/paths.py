@@ -46,8 +46,3 @@ def log_file() -> Path:
     """In $MPSBAR_LOG_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_LOG_DIR")
     return Path(override or platformdirs.user_log_path("mpsbar", appauthor=False)) / "mpsbar.log"
-
-
-def resource(name: str) -> Path:
-    """A file that came with mpsbar, wherever it is installed."""
-    return Path(__file__).parents[1] / "resources" / name
