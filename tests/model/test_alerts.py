@@ -11,6 +11,7 @@ from mpsbar.model.health import _ORDER, LEVELS, judge
 from mpsbar.model.history import History
 from mpsbar.model.machine import Gpu, Machine, Process
 from mpsbar.model.reason import Health, Reason
+from mpsbar.model.settings import CAUSES as SETTING_CAUSES
 from mpsbar.model.snapshot import Backend, Snapshot, Worker
 
 MB, GB = 1 << 20, 1 << 30
@@ -73,6 +74,10 @@ def test_every_code_has_a_cause_that_can_be_switched_off(code):
     assert play(Alerts(), [0], because(code))
     others = [cause for cause in ALL_CAUSES if cause != CAUSES[code]]
     assert play(Alerts(others), range(0, 60, 2), because(code)) == []
+
+
+def test_the_settings_know_the_same_causes():
+    assert set(ALL_CAUSES) == set(SETTING_CAUSES)
 
 
 def test_health_has_no_code_that_was_forgotten_here():
