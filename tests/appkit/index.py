@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 # <objc/NSObject.h> is not among the headers of the index; its messages, by hand.
-_ROOT = {
+ROOT = {
     "+alloc": "", "+new": "", "+class": "", "+superclass": "", "+instancesRespondToSelector:": ":",
     "-init": "", "-class": "", "-self": "", "-hash": "", "-isEqual:": "@", "-description": "",
     "-isKindOfClass:": "#", "-respondsToSelector:": ":", "-retain": "", "-release": "",
@@ -32,7 +32,7 @@ def find_message(class_name: str, key: str) -> Message | None:
     for methods in _method_tables(class_name):
         if (row := methods.get(key)) is not None:
             return parse_message(key, row)
-    return parse_message(key, _ROOT[key] + "||") if key in _ROOT else None
+    return parse_message(key, ROOT[key] + "||") if key in ROOT else None
 
 
 @functools.cache
