@@ -254,14 +254,15 @@ class Monitor:
         }
 
     def _perform(self, action: Asked) -> Any:
+        outcome: Outcome | Checkup | None = None
         try:
             outcome = self._carry_out(action)
         finally:
+            # The outcome first: no look may find it neither under way nor ended.
+            self._wakes.put(None if isinstance(outcome, Checkup) else outcome)
             with self._pool_lock:
                 self._pending -= {action}
             self._wakes.put(None)
-        if not isinstance(outcome, Checkup):
-            self._wakes.put(outcome)
         return outcome
 
     def _carry_out(self, action: Asked) -> Outcome | Checkup:

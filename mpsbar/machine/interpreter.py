@@ -28,6 +28,8 @@ def find_python(details: Details, library: str) -> tuple[str | None, str | None]
 
 def _candidates(details: Details, library: str) -> Iterator[str]:
     said = list(_said(details))
+    # A venv may borrow torch from elsewhere, as with --system-site-packages.
+    yield from (path for path in said if _is_venv_of(path, details.executable))
     if match := _SITE.match(library):
         prefix = match["prefix"]
         yield from (path for path in said if path.startswith(f"{prefix}/"))
@@ -43,6 +45,14 @@ def _said(details: Details) -> Iterator[str]:
     if "/" not in started_as:
         folders = details.variables.get("PATH", "").split(":")
         yield from (f"{folder}/{started_as}" for folder in folders[:50] if started_as)
+
+
+def _is_venv_of(path: str, executable: str | None) -> bool:
+    """Is it a venv's link to just the file that runs? Then it cannot be a made-up name."""
+    if not path.startswith("/") or executable is None:
+        return False
+    has_mark = (Path(path).parent.parent / "pyvenv.cfg").exists()
+    return has_mark and os.path.realpath(path) == os.path.realpath(executable)
 
 
 def _environment(python: str) -> str | None:

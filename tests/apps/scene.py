@@ -30,8 +30,9 @@ def snapshot(*workers, processes=(), **fields):
 def full(menu, start):
     """The whole title of the one row that begins so."""
     titles = [item._shown() for item in menu.levels[-1]._items if not item.isHidden()]
-    (title,) = [title for title in titles if title.startswith(start)]
-    return title
+    found = [title for title in titles if title.removeprefix("└ ").startswith(start)]
+    assert len(found) == 1, (start, titles)
+    return found[0]
 
 
 class Notices:

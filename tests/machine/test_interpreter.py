@@ -63,3 +63,20 @@ def test_the_executable_is_the_last_resort(tmp_path):
     executable = "/F/Versions/3.11/Resources/Python.app/Contents/MacOS/Python"
     found = find_python(Details(1.0, 1, ("Python", "x.py"), executable), "/x/libtorch.dylib")
     assert found == (executable, "/F/Versions/3.11")
+
+
+def test_a_venv_that_borrows_torch_is_still_what_runs(venv, tmp_path):
+    """With --system-site-packages torch lies in the base; connecting that would be another's."""
+    borrowed = str(tmp_path / "base/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so")
+    told = details(venv, f"{venv}/bin/python", "train.py")
+    assert find_python(told, borrowed)[0] == str(tmp_path / "base/bin/python3.11")  # no mark
+    (venv / "pyvenv.cfg").touch()
+    assert find_python(told, borrowed) == (f"{venv}/bin/python", str(venv))
+    # a venv that runs another file is only a name
+    other = tmp_path / "other/bin/python"
+    other.parent.mkdir(parents=True)
+    other.touch(0o755)
+    (tmp_path / "other/pyvenv.cfg").touch()
+    assert find_python(details(venv, str(other)), borrowed)[0] == str(
+        tmp_path / "base/bin/python3.11"
+    )
