@@ -1,9 +1,8 @@
 """What a notification says: an Alert as a title and a sentence. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.alerts import Alert
 from mpsbar.model.text import printable
+from mpsbar.views.language import _
 from mpsbar.views.reasons import say_reason
 from mpsbar.views.wording import shorten, size
 

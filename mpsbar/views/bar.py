@@ -1,10 +1,9 @@
 """What stands in the menu bar itself: as wide with one number as with another. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.reason import Health
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.views import reasons, wording
+from mpsbar.views.language import _
 from mpsbar.views.row import Bar
 
 # As wide as a digit, so that the text does not jump: "99.9 GB" and "100 %" are the widest.

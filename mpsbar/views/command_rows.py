@@ -1,13 +1,13 @@
 """The rows at the end of the menu: what mpsbar itself can do, and how it is set. Pure."""
 
 from collections.abc import Iterator
-from gettext import gettext as _
 
 from mpsbar.model.action import CheckUp, Choose, Quit, ShowAbout, ShowProfiling, StartAtLogin
 from mpsbar.model.desk import Desk
 from mpsbar.model.settings import CAUSES, INTERVALS, Settings
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.views import wording
+from mpsbar.views.language import _
 from mpsbar.views.row import Row
 
 

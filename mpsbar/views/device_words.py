@@ -1,8 +1,7 @@
 """What the doctor says about a Python and its torch: one sentence for each code. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.reason import Reason
+from mpsbar.views.language import _
 
 UNKNOWN = "?"
 

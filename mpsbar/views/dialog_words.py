@@ -1,12 +1,12 @@
 """What the menu bar asks and announces: titles, texts and buttons. Pure."""
 
 from collections.abc import Sequence
-from gettext import gettext as _
 from typing import NamedTuple
 
 from mpsbar.model.action import Connect, Connected, Freed, Stop, Stopped
 from mpsbar.model.text import printable
 from mpsbar.views import outcome_words, wording
+from mpsbar.views.language import _
 
 _NAME_WIDTH = 60
 _MOST_LINES = 3

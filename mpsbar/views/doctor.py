@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from gettext import gettext as _
 from typing import Any
 
 from mpsbar.model.checkup import Checkup
@@ -13,6 +12,7 @@ from mpsbar.model.reason import Reason
 from mpsbar.model.text import printable
 from mpsbar.views import wording
 from mpsbar.views.device_words import sentence
+from mpsbar.views.language import _
 from mpsbar.views.schema import build_machine
 
 _LONGEST_LINE = 200

@@ -1,13 +1,12 @@
 """The menu of one snapshot: machine, Free All, processes, commands. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.action import Free
 from mpsbar.model.desk import Desk
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.views import reasons, wording
 from mpsbar.views.bar import build_bar, is_unknown
 from mpsbar.views.command_rows import build_commands
+from mpsbar.views.language import _
 from mpsbar.views.process_rows import build_processes
 from mpsbar.views.row import Menu, Row
 

@@ -1,9 +1,8 @@
 """How what was asked ended, in words. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.action import Connected, Freed, Stopped, Tensors
 from mpsbar.views import wording
+from mpsbar.views.language import _
 
 
 def reason(outcome: Freed | Tensors) -> str:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from gettext import gettext as _
 
 from mpsbar.model.action import Connect, Copy, FindTensors, Free, Stop, WatchEnd
 from mpsbar.model.desk import Desk
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Family, Snapshot, Worker
 from mpsbar.views import outcome_words, wording
+from mpsbar.views.language import _
 from mpsbar.views.row import WIDTHS, Row
 from mpsbar.views.tensor_rows import ROOM, build_tensors
 

@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Mapping
-from gettext import gettext as _
 from typing import get_args
 
 from mpsbar.model.naming import Kind
 from mpsbar.model.reason import Advice, Health, Reason, Value
 from mpsbar.model.text import printable
 from mpsbar.views.connect import how_to_connect
+from mpsbar.views.language import _
 from mpsbar.views.wording import UNKNOWN, duration, shorten, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}

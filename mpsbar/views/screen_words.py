@@ -1,6 +1,6 @@
 """Why there is, or may be, no icon in the menu bar, and what to do. Pure."""
 
-from gettext import gettext as _
+from mpsbar.views.language import _
 
 
 def say_no_icon(reason: str) -> str:

@@ -1,10 +1,9 @@
 """The words of the settings and of starting at login. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.settings import KEYS, Loaded
 from mpsbar.model.text import printable
 from mpsbar.model.toml import render_value
+from mpsbar.views.language import _
 
 
 def render_settings(loaded: Loaded) -> str:

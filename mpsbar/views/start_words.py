@@ -1,6 +1,6 @@
 """Why there is no menu bar here, and what to do instead. Pure."""
 
-from gettext import gettext as _
+from mpsbar.views.language import _
 
 
 def why_no_menubar(why: str) -> str:

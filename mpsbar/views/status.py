@@ -1,12 +1,11 @@
 """`mpsbar status`: the snapshot as a table for people. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.advice import advise
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Family, Snapshot, Worker
 from mpsbar.views import colour, reasons, wording
 from mpsbar.views.colour import Paint
+from mpsbar.views.language import _
 
 _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK", "FOOTPRINT", "RSS", "GPU"}
 _NAME_WIDTH = 40

@@ -1,10 +1,9 @@
 """The biggest tensors of one worker, as rows. Pure."""
 
-from gettext import gettext as _
-
 from mpsbar.model.action import FindTensors, TensorGroup, Tensors
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.views import outcome_words, wording
+from mpsbar.views.language import _
 from mpsbar.views.row import Row
 
 _MOST = 8

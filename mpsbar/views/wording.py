@@ -1,12 +1,12 @@
 """Every word a person reads, made here from data and passed through one `_()`. Pure."""
 
 from collections.abc import Sequence
-from gettext import gettext as _
 
 from mpsbar.model.machine import Gpu, Machine, Process
 from mpsbar.model.naming import kind_of
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.views.connect import how_to_connect
+from mpsbar.views.language import _
 
 UNKNOWN = "?"
 _BARS = "▁▂▃▄▅▆▇█"

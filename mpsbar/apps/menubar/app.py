@@ -3,6 +3,7 @@
 import logging
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 
 import rumps
 from AppKit import NSApplication, NSApplicationActivationPolicyAccessory
@@ -97,8 +98,8 @@ class MenuBar:
         if snapshot is not self._seen:
             self._seen = snapshot
             self._consider(snapshot)
-        now = (snapshot, self._clicks.desk)
-        if self._drawn is not None and now[0] is self._drawn[0] and now[1] is self._drawn[1]:
+        before, now = self._drawn, (snapshot, self._clicks.desk)
+        if before is not None and now[1] is before[1] and _is_same(before[0], snapshot):
             return
         self._drawn = now
         self._button.draw(build_bar(snapshot, self._clicks.desk.settings.bar))
@@ -163,3 +164,8 @@ class MenuBar:
         self._clicks.background.close()
         self._monitor.close()
         self._claim.close()
+
+
+def _is_same(before: Snapshot, now: Snapshot) -> bool:
+    """But for the time: what has not changed is the very same object, and quickly compared."""
+    return before is now or replace(before, time=now.time) == now
