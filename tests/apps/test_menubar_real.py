@@ -12,6 +12,8 @@ from worker_kit import ATTACH, NO_MPS, PATIENCE
 from mpsbar.model.settings import Loaded, Settings
 from mpsbar.monitor import Monitor
 
+# On a Mac the ticking thread ends with the process; here it may find AppKit gone.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 STRICT = {"SOFTMPS": "1", "SOFTMPS_STRICT": "1"}  # aborts when a release overlaps an op
 MPS = """
