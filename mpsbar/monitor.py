@@ -32,12 +32,15 @@ from mpsbar.model.action import (
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.health import judge
 from mpsbar.model.history import History
+from mpsbar.model.lives import Lives
 from mpsbar.model.machine import Machine, Problem, Process
 from mpsbar.model.reason import Health, Reason
 from mpsbar.model.snapshot import Snapshot, Worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from mpsbar.storage.recorder import Recorder
 
 # Enough for a click on each of a few workers; Free All queues behind itself.
 _ACTIONS_AT_ONCE = 4
@@ -60,7 +63,12 @@ _T = TypeVar("_T")
 class Monitor:
     """`start` it, then `latest`, `perform` and `watched` from any thread; or `tick` it yourself."""
 
-    def __init__(self, computer: Computer | None = None, interval: float = INTERVAL) -> None:
+    def __init__(
+        self,
+        computer: Computer | None = None,
+        interval: float = INTERVAL,
+        recorder: "Recorder | None" = None,
+    ) -> None:
         # Before the first look nothing is known, least of all that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
@@ -69,6 +77,9 @@ class Monitor:
         recorded: list[Any] | None = getattr(computer, "workers", None)
         self._workers = Workers() if recorded is None else RecordedWorkers(recorded)
         self._history = History()
+        self._lives = Lives()
+        self._recorder = recorder
+        self._to_record: list[Freed] = []
         self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
         self._pending: frozenset[Asked] = frozenset()
         self._has_gpu_times = False
@@ -188,6 +199,8 @@ class Monitor:
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed | Tensors | Stopped):
             self._outcomes[type(wake), wake.pid] = (time.monotonic(), wake)
+        if isinstance(wake, Freed) and self._recorder is not None:
+            self._to_record.append(wake)
 
     def _build(self) -> Snapshot:
         while not self._wakes.empty():
@@ -213,7 +226,7 @@ class Monitor:
             tensors=self._recent(Tensors),
             stopped=self._recent(Stopped, _STOP_SECONDS),
         )
-        return self._judge(snapshot)
+        return self._follow(self._judge(snapshot))
 
     def _join(
         self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
@@ -242,6 +255,23 @@ class Monitor:
         self._health = health
         course = [point.value for point in self._history.machine.utilization]
         return replace(snapshot, health=health, gpu_course=tuple(course[-_COURSE:]))
+
+    def _follow(self, snapshot: Snapshot) -> Snapshot:
+        """Who has ended; and all of it is kept, if it can be."""
+        ended, _ = _survive(lambda: self._lives.look(snapshot))
+        if self._recorder is not None:
+            recorder, freed = self._recorder, self._to_record
+            present = self._lives.present.values()
+            self._to_record = []
+            before, failed = _survive(
+                lambda: recorder.record(snapshot, present, ended or [], freed)
+            )
+            self._lives.remember(before or (), snapshot.time)
+            if failed:
+                snapshot = replace(
+                    snapshot, problems=(*snapshot.problems, Problem("history", failed))
+                )
+        return replace(snapshot, gone=self._lives.gone)
 
     def _recent(self, kind: type[_T], seconds: float = _TOLD_SECONDS) -> dict[int, _T]:
         since = time.monotonic() - seconds
@@ -297,6 +327,8 @@ class Monitor:
     def _end(self) -> None:
         self._workers.close()
         self._scanner.close()
+        if self._recorder is not None:
+            _survive(self._recorder.close)
 
 
 def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:

@@ -27,6 +27,11 @@ def run(options: argparse.Namespace) -> int:
     return _exit_code(checkup, named)
 
 
+def check_up_all(snapshot: Snapshot) -> Checkup:
+    """Every Python that is worth a look, with progress on a terminal."""
+    return _check_up(snapshot, find_pythons(snapshot, read_enabled()))
+
+
 def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     try:
         return check_up(snapshot, pythons, _show_progress)

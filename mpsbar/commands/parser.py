@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(verbs)
     _add_enable(verbs)
     _add_doctor(verbs)
+    _add_report(verbs)
     _add_demo(verbs)
     _add_login(verbs)
     _add_config(verbs)
@@ -178,6 +179,23 @@ def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of text")
     doctor.add_argument("--python", metavar="PATH", help="look at this one only")
+
+
+def _add_report(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    report = verbs.add_parser(
+        "report",
+        help="everything on one HTML page",
+        description="Writes one HTML page that needs nothing else: memory over time as far as it "
+        "was recorded, connected and unconnected processes, runs that ended, the last dtype "
+        "probe, what to do next, and diagnostics to paste into a bug report. Prints where it is. "
+        "Exit code 0: written, 1: not written or not opened, 2: wrong arguments.",
+        epilog="examples:\n  mpsbar report --open\n  mpsbar report -o memory.html",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    report.add_argument(
+        "-o", "--output", metavar="FILE", help="default: report.html among mpsbar's own files"
+    )
+    report.add_argument("--open", action="store_true", help="open it in the browser")
 
 
 def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:

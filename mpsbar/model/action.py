@@ -84,6 +84,11 @@ class ShowProfiling:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenReport:
+    """Everything on one page, in the browser."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowAbout:
     pass
 
@@ -94,7 +99,9 @@ class Quit:
 
 
 Asked = Free | FindTensors | Stop | Connect | CheckUp
-Action = Asked | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | ShowAbout | Quit
+Action = (
+    Asked | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | OpenReport | ShowAbout | Quit
+)
 
 
 # --- how it ended

@@ -95,6 +95,20 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """A process that has ended, and what was last known of it."""
+
+    pid: int
+    started: float | None
+    name: str
+    ended: float  # when it was first missed; if nobody looked then, when it was last seen
+    was_seen: bool = True  # False: it ended while nobody looked
+    peak: int | None = None  # bytes
+    held: int | None = None  # at the last look
+    how: str = "unknown"  # stopped: we asked it to; pressure: memory was short
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """A process and those it started, which have torch or MLX too."""
 
@@ -116,6 +130,7 @@ class Snapshot:
     freed: dict[int, Freed] = field(default_factory=dict)  # how a pid's last Free ended
     tensors: dict[int, Tensors] = field(default_factory=dict)  # and its last count
     stopped: dict[int, Stopped] = field(default_factory=dict)  # and who was asked to end
+    gone: tuple[Gone, ...] = ()  # who ended in the last day, newest first
 
     @property
     def unconnected(self) -> tuple[Process, ...]:

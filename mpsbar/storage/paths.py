@@ -30,6 +30,16 @@ def lock_file(name: str) -> Path:
     return data_folder() / f"{name}.lock"
 
 
+def history_file() -> Path:
+    """What the one recorder wrote; SQLite keeps two more beside it while it is open."""
+    return data_folder() / "history.sqlite"
+
+
+def report_file() -> Path:
+    """The page that the menu's Open Report shows."""
+    return data_folder() / "report.html"
+
+
 def icon_file() -> Path:
     """What the menu bar app last saw of its own icon."""
     return data_folder() / "icon.json"

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from mpsbar.model.action import CheckUp, Choose, Quit, ShowAbout, ShowProfiling, StartAtLogin
+from mpsbar.model.action import (
+    CheckUp,
+    Choose,
+    OpenReport,
+    Quit,
+    ShowAbout,
+    ShowProfiling,
+    StartAtLogin,
+)
 from mpsbar.model.desk import Desk
 from mpsbar.model.settings import CAUSES, INTERVALS, Settings
 from mpsbar.model.snapshot import Snapshot
@@ -14,7 +22,9 @@ from mpsbar.views.row import Row
 def build_commands(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
     collecting = CheckUp() in snapshot.pending
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
+    report = _("Making the Report…") if desk.is_reporting else _("Open Report")
     return (
+        Row("report", report, actions=() if desk.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
         Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
         Row("settings", _("Settings"), children=tuple(_settings(desk))),

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from mpsbar.model.action import Connect, Copy, FindTensors, Free, Stop, WatchEnd
+from mpsbar.model.action import Connect, Copy, FindTensors, Free, OpenReport, Stop, WatchEnd
 from mpsbar.model.desk import Desk
 from mpsbar.model.machine import Process
-from mpsbar.model.snapshot import Family, Snapshot, Worker
+from mpsbar.model.snapshot import Family, Gone, Snapshot, Worker
 from mpsbar.views import outcome_words, wording
 from mpsbar.views.language import _
 from mpsbar.views.row import WIDTHS, Row
@@ -14,6 +14,8 @@ from mpsbar.views.tensor_rows import ROOM, build_tensors
 
 # What fits on the smallest screen; a menu that scrolls hides its own end.
 MOST = 20
+# Of those that have ended; the report has them all.
+MOST_GONE = 3
 
 
 def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
@@ -21,9 +23,19 @@ def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
     doubles = Counter(one.name for family in families for one in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, desk)]
     if len(rows) <= MOST:
-        return tuple(rows)
+        left = min(MOST_GONE, MOST - len(rows))
+        return (*rows, *(_gone(one, snapshot.time) for one in snapshot.gone[:left]))
     more = _("and {n} more…").format(n=len(rows) - MOST + 1)
-    return (*rows[: MOST - 1], Row("more", more, tooltip=_("mpsbar status shows them all")))
+    actions = (OpenReport(),) if desk.is_app else ()
+    tip = _("The report and mpsbar status show them all")
+    return (*rows[: MOST - 1], Row("more", more, actions=actions, tooltip=tip))
+
+
+def _gone(one: Gone, now: float) -> Row:
+    """Who is no more has nothing to click."""
+    name, note = wording.shorten(one.name, WIDTHS[0]), wording.gone(one, now)
+    key = f"gone-{one.pid}-{int(one.started or one.ended)}"
+    return Row(key, f"{name}, {note}", (name, "", "", note))
 
 
 def _shown(family: Family) -> list[Worker | Process]:

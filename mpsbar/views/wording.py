@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mpsbar.model.machine import Gpu, Machine, Process
 from mpsbar.model.naming import kind_of
-from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.model.snapshot import Gone, Snapshot, Worker
 from mpsbar.views.connect import how_to_connect
 from mpsbar.views.language import _
 
@@ -37,6 +37,32 @@ def duration(seconds: float | None) -> str:
     if seconds < 7170:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h"
+
+
+def ago(then: float, now: float) -> str:
+    """3 min ago; a clock that was set back makes it just now."""
+    seconds = max(0.0, now - then)
+    if seconds < 10:
+        return _("just now")
+    return _("{time} ago").format(time=duration(seconds))
+
+
+def gone(one: Gone, now: float) -> str:
+    """ended 3 min ago, peak 11.2 GB, exit code not known."""
+    words = _("ended {ago}") if one.was_seen else _("last seen {ago}, ended while nobody looked")
+    parts = [words.format(ago=ago(one.ended, now))]
+    if one.peak is not None:
+        parts.append(_("peak {size}").format(size=size(one.peak)))
+    return ", ".join([*parts, way(one.how)])
+
+
+def way(how: str | None) -> str:
+    """How it ended, as far as it can be known from outside."""
+    return {
+        "stopped": _("stopped by mpsbar"),
+        "pressure": _("exit code not known, memory pressure was critical"),
+        "unseen": _("ended while nobody looked"),
+    }.get(how or "", _("exit code not known"))
 
 
 def shorten(name: str, width: int) -> str:

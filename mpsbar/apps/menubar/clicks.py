@@ -2,18 +2,21 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import rumps
+from PyObjCTools import AppHelper
 
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
 from mpsbar.apps.menubar.background import Background
 from mpsbar.desktop import clipboard, login
-from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application
+from mpsbar.apps.report import write_report
+from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application, open_file
 from mpsbar.model.action import (
     Action,
     CheckUp,
@@ -23,6 +26,7 @@ from mpsbar.model.action import (
     Copy,
     Free,
     Freed,
+    OpenReport,
     Quit,
     ShowAbout,
     ShowProfiling,
@@ -73,6 +77,7 @@ class Clicks:
             Choose: self._choose,
             StartAtLogin: self._start_at_login,
             ShowProfiling: lambda _: self._show_profiling(),
+            OpenReport: lambda _: self._make_report(),
             ShowAbout: lambda _: _show(words.about(__version__)),
             Quit: lambda _: rumps.quit_application(),
         }
@@ -148,6 +153,28 @@ class Clicks:
         latest = self._monitor.latest
         self._copy(render_diagnostics(__version__, latest, checkup, str(Path.home())))
         self._tell(words.tell_copied_diagnostics(), "diagnostics")
+
+    def _make_report(self) -> None:
+        """Looking at each Python's torch takes seconds: the row tells of it."""
+        if self.desk.is_reporting:
+            return
+        self._set(replace(self.desk, is_reporting=True))
+        future = self._monitor.perform(CheckUp())
+        self.background.run("Open Report", partial(self._write_report, future), self._show_report)
+
+    def _write_report(self, checkup: "Future[Checkup]") -> Path:
+        """Off the main thread."""
+        try:
+            return write_report(self._monitor.latest, checkup.result())
+        finally:
+            AppHelper.callAfter(self._end_report)
+
+    def _end_report(self) -> None:
+        self._set(replace(self.desk, is_reporting=False))
+
+    def _show_report(self, file: Path) -> None:
+        if not open_file(file, "darwin"):
+            raise Complaint(f"no program opened {file}")
 
     def _copy(self, text: str) -> None:
         if not clipboard.copy(text, "darwin"):

@@ -1,0 +1,124 @@
+"""The file of the history: opened, made or brought up to date; a damaged one is moved aside."""
+
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+# Each step brings a file of the version before it up to its own. Steps are never changed, only added.
+STEPS: tuple[str, ...] = (
+    """
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, started REAL, name TEXT NOT NULL, device TEXT,
+        head INTEGER, connected INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        ended INTEGER, how TEXT, peak INTEGER, footprint_peak INTEGER,
+        allocated INTEGER, cached INTEGER, held INTEGER, footprint INTEGER);
+    CREATE TABLE samples (
+        time INTEGER, run INTEGER, allocated INTEGER, cached INTEGER, held INTEGER,
+        footprint INTEGER, PRIMARY KEY (time, run)) WITHOUT ROWID;
+    CREATE TABLE minutes (
+        time INTEGER, run INTEGER, allocated INTEGER, cached INTEGER, held INTEGER,
+        footprint INTEGER, PRIMARY KEY (time, run)) WITHOUT ROWID;
+    CREATE TABLE machine (
+        time INTEGER PRIMARY KEY, used INTEGER, swap INTEGER, gpu INTEGER, busy INTEGER,
+        total INTEGER, budget INTEGER);
+    CREATE TABLE machine_minutes (
+        time INTEGER PRIMARY KEY, used INTEGER, swap INTEGER, gpu INTEGER, busy INTEGER,
+        total INTEGER, budget INTEGER);
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
+        level TEXT, pid INTEGER, name TEXT, size INTEGER, phase TEXT, details TEXT);
+    """,
+)
+# A tick must not wait for whoever else has the file.
+_BUSY_SECONDS = 0.05
+_PAGE = 4096
+# What is not yet in the main file, at most; the cap leaves room for it.
+WAL_BYTES = 1 << 20
+_MOST_DAMAGED = 1
+
+
+class Newer(Exception):
+    """Written by a newer mpsbar: not ours to change."""
+
+
+def open_database(file: Path, cap: int) -> sqlite3.Connection:
+    """Ready to be written. sqlite3.Error or OSError: it cannot be."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(
+        file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _prepare(connection, cap)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_damage(error: Exception) -> bool:
+    """Not a database, or not a whole one; a full disk or a lock is neither."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def move_aside(file: Path) -> Path:
+    """With what belongs to it; of earlier ones none is kept, they would add up."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    kept = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
+    older = sorted(file.parent.glob(f"{file.stem}.damaged-*"))
+    for old in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
+        with suppress(OSError):
+            old.unlink()
+    for ending in ("-wal", "-shm"):
+        with suppress(OSError):
+            file.with_name(file.name + ending).replace(kept.with_name(kept.name + ending))
+    file.replace(kept)
+    return kept
+
+
+def read_size(file: Path) -> int:
+    """Bytes on disk, with what is not yet in the main file."""
+    total = 0
+    for ending in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            total += file.with_name(file.name + ending).stat().st_size
+    return total
+
+
+def _prepare(connection: sqlite3.Connection, cap: int) -> None:
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only counts in a file still empty
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES // _PAGE // 4}")
+    connection.execute(f"PRAGMA max_page_count = {max(64, (cap - 3 * WAL_BYTES) // _PAGE)}")
+    with closing(connection.execute("PRAGMA quick_check(1)")) as told:
+        answer = told.fetchone()
+    if answer is None or answer[0] != "ok":
+        raise sqlite3.DatabaseError("the file is damaged")
+    _migrate(connection)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """All steps that are missing, or none of them."""
+    version = read_version(connection)
+    if version > len(STEPS):
+        raise Newer(f"its format is {version}, of a newer mpsbar")
+    if version == len(STEPS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in STEPS[version:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def read_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
