@@ -29,9 +29,9 @@ def find_python(details: Details, library: str) -> tuple[str | None, str | None]
 def _candidates(details: Details, library: str) -> Iterator[str]:
     said = list(_said(details))
     if match := _SITE.match(library):
-        prefix = match["prefix"]
+        prefix, typed = match["prefix"], said[0].rpartition("/")[2]
         yield from (path for path in said if path.startswith(f"{prefix}/"))
-        yield from (f"{prefix}/bin/{name}" for name in (match["name"], "python3", "python"))
+        yield from (f"{prefix}/bin/{name}" for name in (typed, match["name"], "python3", "python"))
     yield from said
 
 
