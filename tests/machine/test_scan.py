@@ -106,6 +106,28 @@ def test_a_process_of_the_same_size_has_loaded_nothing(watch, computer):
     assert set(watch.look(LONGEST_WAIT + 1)) == {1, 2}
 
 
+def test_a_found_one_of_the_same_size_is_weighed_not_examined(watch, computer):
+    """Hundreds of mappings are read again when the size changes, and every so often."""
+    computer.sizes = {2: 100}
+    watch.look()
+    watch.look(FOUND_WAIT)  # the size is taken with the second answer
+    asked = 0
+    for number in range(9):
+        computer.footprints[2] = Footprint(number, 1000 + number)
+        found = watch.look(FOUND_WAIT)[2]
+        assert (found.footprint, found.footprint_peak) == (number, 1000 + number)
+        asked += computer.asked.count(2)
+    assert asked == 0
+    watch.look(FOUND_WAIT)
+    assert 2 in computer.asked
+    computer.libraries[2] = TORCH | {"mlx": "/v/libmlx.dylib"}
+    assert watch.look(FOUND_WAIT)[2].frameworks == ("torch",)
+    computer.sizes[2] = 101
+    assert watch.look(FOUND_WAIT)[2].frameworks == ("torch", "mlx")
+    computer.sizes[2], computer.libraries[2] = 7, {}  # exec
+    assert watch.look(FOUND_WAIT) == {}
+
+
 def test_when_nobody_has_come_the_list_stays(watch, computer):
     assert set(watch.look()) == {2}
     computer.pids = None
