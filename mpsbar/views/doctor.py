@@ -124,7 +124,7 @@ def _render_summary(checkup: Checkup) -> str:
         return _("1 problem found.") if number == 1 else _("{n} problems found.").format(n=number)
     if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
         return _("No torch was found. mpsbar doctor --python PATH looks at a Python you name.")
-    return _("No problem found.")
+    return _("No other problem found.") if checkup.problems else _("No problem found.")
 
 
 def _shorten_home(text: str, home: str | None) -> str:

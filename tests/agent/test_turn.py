@@ -270,7 +270,8 @@ park(heartbeat)
 
 
 def test_a_thread_in_a_sleep_called_from_user_code_counts_as_computing(workers):
-    worker = workers.start_mps(START + SLEEPER + "while True: pass")
+    worker = workers.start_mps(START + SLEEPER + "print('parked')\nwhile True: pass")
+    worker.wait_line("parked")  # it can be asked before there is a second thread
     answer = worker.ask("free", seconds=0.5)
     assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_computing")
     assert answer["reason"]["where"].startswith("Thread-1 (heartbeat), worker0.py:")
@@ -283,8 +284,10 @@ def test_an_op_of_another_thread_is_not_overlapped_and_main_waiting_is_no_excuse
 def compute():
     while True: torch.ops.softmps.busy_(live, 0.01)
 park(compute)
+print("parked")
 queue.Queue().get()
 """)  # fmt: skip
+    worker.wait_line("parked")
     answer = worker.ask("free", seconds=1)
     assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_computing")
 

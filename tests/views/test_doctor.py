@@ -110,6 +110,9 @@ def test_little_is_known_and_said_so():
     )
     fine = build_checkup(Snapshot(0.0), (Device("/p", "ok", chosen="cpu", computed=8.0),))
     assert render_doctor(fine).endswith("\n\nNo problem found.")
+    blind = Snapshot(0.0, problems=(Problem("gpu", "broken"),))
+    fine = build_checkup(blind, (Device("/p", "ok", chosen="cpu", computed=8.0),))
+    assert render_doctor(fine).endswith("\n\nNo other problem found.")
     assert render_progress(1, 3) == "looking at 3 Pythons: 1 done"
     assert render_progress(0, 1) == "looking at 1 Python: 0 done"
 
