@@ -80,7 +80,9 @@ def test_the_whole_text():
 
 def test_the_whole_json():
     told = json.loads(json.dumps(build_doctor(SCENE), allow_nan=False))
-    assert list(told) == ["schema", "machine", "pythons", "processes", "problems", "left_out"]
+    assert list(told) == [
+        "schema", "machine", "pythons", "processes", "problems", "left_out", "icon",
+    ]  # fmt: skip
     assert (told["schema"], told["machine"]["chip"]) == (1, "Apple M2 Pro")
     first, new, crashed, gone, without = told["pythons"]
     assert first["python"] == "/Users/ada/v/bin/python"  # programs need the real path
