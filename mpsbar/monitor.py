@@ -340,7 +340,11 @@ def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:
 
 
 def _join(worker: Worker, process: Process | None) -> Worker:
-    """Only the outside knows a rank."""
-    is_rank = process is not None and process.name.startswith(f"{worker.name} rank ")
-    name = process.name if process is not None and is_rank else worker.name
-    return replace(worker, process=process, name=name)
+    """Only the outside knows a rank, and who it is that has not answered yet."""
+    if process is None:
+        return replace(worker, process=None)
+    if not worker.command:
+        name, command, parent = process.name, process.command, process.parent
+        return replace(worker, process=process, name=name, command=command, parent=parent)
+    is_rank = process.name.startswith(f"{worker.name} rank ")
+    return replace(worker, process=process, name=process.name if is_rank else worker.name)

@@ -5,7 +5,12 @@ from collections.abc import Iterator
 
 import appkit
 import pytest
+from hypothesis import HealthCheck, settings
 from worker_kit import Workers
+
+# Hypothesis times what it runs; on two busy cores that says nothing about the code.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """The one thread that looks: never twice at once, never stopped by a reader, woken by what happens."""
 
 import gc
+import os
+import signal
 import sys
 import threading
 import time
@@ -59,6 +61,19 @@ def test_only_the_outside_knows_a_rank(monitor, computer, workers):
     computer.read_details = ranked
     (row,) = monitor.tick().workers
     assert row.name == "worker0.py rank 1 of 4"
+
+
+def test_who_has_not_answered_is_known_from_the_outside(monitor, computer, workers):
+    worker = workers.start(IDLE)
+    computer.pids[worker.pid] = "x"
+    computer.libraries[worker.pid] = TORCH
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        (row,) = monitor.tick().workers
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    assert (row.name, row.parent, row.age) == (f"train{worker.pid}.py", 1, None)
+    assert row.command == ("python", f"train{worker.pid}.py")
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))

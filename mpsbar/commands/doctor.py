@@ -5,13 +5,16 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from mpsbar.desktop.screen import draws_no_icon
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
 from mpsbar.probe.survey import check_up, find_pythons
 from mpsbar.storage.enabled import read_enabled
+from mpsbar.storage.icon import read_icon
 from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
 
@@ -34,9 +37,11 @@ def check_up_all(snapshot: Snapshot) -> Checkup:
 
 def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     try:
-        return check_up(snapshot, pythons, _show_progress)
+        checkup = check_up(snapshot, pythons, _show_progress)
     finally:
         _show_progress(None, len(pythons))
+    no_icon = draws_no_icon() if sys.platform == "darwin" else None
+    return replace(checkup, icon=read_icon(), no_icon=no_icon)
 
 
 def _find_named(python: str) -> str:

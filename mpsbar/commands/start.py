@@ -12,14 +12,15 @@ from mpsbar.commands import status
 from mpsbar.desktop.screen import draws_no_icon, has_gui_session
 from mpsbar.model.complaint import Complaint
 from mpsbar.views import start_words
+from mpsbar.views.screen_words import say_no_icon
 
 
 def run(options: argparse.Namespace) -> int:
     why = why_no_menubar()
     if why is None:
         return run_menubar(options)
-    if line := start_words.why_no_menubar(why):
-        print(f"mpsbar: {line}", file=sys.stderr)
+    if why not in ("no_mac", "no_screen"):  # there nobody expects one
+        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
     return status.run(options)
 
 

@@ -1,6 +1,6 @@
 """What one process has loaded and who it is: on the reading thread, since any of it may hang."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpsbar.machine.interpreter import find_python
 from mpsbar.machine.platform import MAX_VALUE, Computer
@@ -8,26 +8,36 @@ from mpsbar.model.machine import Process
 from mpsbar.model.naming import name_process
 from mpsbar.model.text import printable
 
-# A process of the same size as before has loaded nothing; every so often that is not believed.
+# A process of the same size as before has loaded nothing since, nor become another program by
+# exec; every so often that is not believed.
 _BELIEVED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
-    """It has neither torch nor MLX; as large as it was when that was found out again."""
+class Answer:
+    """What was found; as large as the process was when that was found out again."""
 
+    process: Process | None  # None: it has neither torch nor MLX
     size: int | None = None
     times: int = 1  # that it was found out or believed since
 
 
-def examine(computer: Computer, pid: int, before: Nothing | None) -> Process | Nothing:
+def examine(computer: Computer, pid: int, before: Answer | None) -> Answer:
     # Not at the first time: the first look at hundreds of processes should be quick.
     size = None if before is None else computer.read_size(pid)
     is_same = before is not None and size is not None and size == before.size
     if before is not None and is_same and before.times < _BELIEVED:
-        return Nothing(size, before.times + 1)
+        return Answer(_weigh(computer, before.process), size, before.times + 1)
     libraries = computer.read_libraries(pid)
-    return describe(computer, pid, libraries) if libraries else Nothing(size)
+    return Answer(describe(computer, pid, libraries) if libraries else None, size)
+
+
+def _weigh(computer: Computer, process: Process | None) -> Process | None:
+    """The same with its present footprint and the true peak."""
+    if process is None:
+        return None
+    footprint = computer.read_footprint(process.pid)
+    return replace(process, footprint=footprint.now, footprint_peak=footprint.peak)
 
 
 def describe(computer: Computer, pid: int, libraries: dict[str, str]) -> Process:

@@ -31,9 +31,9 @@ def _candidates(details: Details, library: str) -> Iterator[str]:
     # A venv may borrow torch from elsewhere, as with --system-site-packages.
     yield from (path for path in said if _is_venv_of(path, details.executable))
     if match := _SITE.match(library):
-        prefix = match["prefix"]
+        prefix, typed = match["prefix"], said[0].rpartition("/")[2]
         yield from (path for path in said if path.startswith(f"{prefix}/"))
-        yield from (f"{prefix}/bin/{name}" for name in (match["name"], "python3", "python"))
+        yield from (f"{prefix}/bin/{name}" for name in (typed, match["name"], "python3", "python"))
     yield from said
 
 

@@ -28,6 +28,7 @@ _HINTS = (b"/libtorch", b"/libc10", b"/libmlx")
 # address perms offset dev inode path; only code counts: a linker reads libtorch too.
 _EXECUTABLE = re.compile(rb"\S+ ..x. \S+ \S+ \d+ +(/.*)")
 _MEMORY = re.compile(rb"(?m)^(MemTotal|MemAvailable|SwapTotal|SwapFree):\s+(\d+) kB$")
+_MEMORY_LINES = 4
 _CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
 _PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
 # Percent of the last 10 s in which something (some) or everything (full) waited for memory.
@@ -38,7 +39,6 @@ _FULL_CRITICAL = 10.0
 
 class Computer:
     footprint_kind: FootprintKind = "rss"
-    problems: tuple[Problem, ...] = ()
 
     def __init__(self, root: str = "/") -> None:
         self._root = Path(root)
@@ -50,6 +50,8 @@ class Computer:
         self._pressure: Pressure | None = None
         self._kept: dict[str, IO[bytes]] = {}  # read at every look
         self._supplies: list[str] | None = None
+        self._failures: dict[str, str] = {}  # why a kept file could not be read
+        self.problems: tuple[Problem, ...] = ()
 
     def read_machine(self) -> Machine:
         if self._fixed is None:
@@ -58,6 +60,10 @@ class Computer:
         self._pressure = parse_pressure(self._read_kept("pressure/memory"), self._pressure)
         meminfo = parse_kilobytes(self._read_kept("meminfo"), _MEMORY)
         total, free = meminfo.get(b"SwapTotal"), meminfo.get(b"SwapFree")
+        self.problems = (
+            *([] if len(meminfo) == _MEMORY_LINES else [self._explain("meminfo")]),
+            *([] if self._pressure is not None else [self._explain("pressure/memory")]),
+        )
         return Machine(
             os=fixed.os, os_version=fixed.os_version, model=fixed.model, chip=fixed.chip,
             cores=fixed.cores, is_virtual=fixed.is_virtual,
@@ -126,9 +132,16 @@ class Computer:
         try:
             if name not in self._kept:
                 self._kept[name] = open(f"{self._proc}/{name}", "rb", buffering=0)  # noqa: SIM115, PTH123
-            return os.pread(self._kept[name].fileno(), _CHUNK, 0)
-        except OSError:
+            text = os.pread(self._kept[name].fileno(), _CHUNK, 0)
+        except OSError as error:
+            self._failures[name] = error.strerror or str(error)
             return b""
+        self._failures.pop(name, None)
+        return text
+
+    def _explain(self, name: str) -> Problem:
+        why = self._failures.get(name, "not understood")
+        return Problem("machine", f"/proc/{name}: {why}")
 
     def _read_short(self, pid: int, name: str) -> bytes:
         """A file of one page."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from mpsbar.machine.examine import Nothing, examine
+from mpsbar.machine.examine import Answer, examine
 from mpsbar.machine.gpu_share import GpuShares
 from mpsbar.machine.patience import CEILING, Readers, Stuck
 from mpsbar.machine.platform import Computer, Footprint, GpuClient
@@ -48,7 +48,7 @@ class _Known:
 
     wait: float
     due: float = 0.0
-    nothing: Nothing | None = None
+    answer: Answer | None = None
     process: Process | None = None
     has_gpu: bool = False
 
@@ -138,7 +138,7 @@ class Scanner:
         for pid in holders & self._known.keys():
             known = self._known[pid]
             if not known.has_gpu:
-                known.has_gpu, known.nothing = True, None
+                known.has_gpu, known.answer = True, None
                 self._schedule(pid, self._clock())
 
     def _pick_due(self, with_footprints: bool = True) -> _Jobs:
@@ -157,7 +157,7 @@ class Scanner:
                 (pid, partial(read, pid, with_peak=False)) for pid in self._found if pid not in due
             ]
         return jobs + [
-            (pid, partial(examine, self._computer, pid, self._known[pid].nothing)) for pid in due
+            (pid, partial(examine, self._computer, pid, self._known[pid].answer)) for pid in due
         ]
 
     def _learn_all(self, jobs: _Jobs, told: dict[Any, Any]) -> list[Problem | None]:
@@ -177,12 +177,13 @@ class Scanner:
         if isinstance(answer, Footprint):
             known.process = _charge(known.process, answer)
             return None
-        if isinstance(answer, Process):
-            known.process, known.nothing, known.wait = answer, None, FIRST_WAIT
+        known.answer = answer if isinstance(answer, Answer) else None
+        if known.answer is not None and known.answer.process is not None:
+            known.process, known.wait = known.answer.process, FIRST_WAIT
             self._found[pid] = known
             self._schedule(pid, now + FOUND_WAIT)
             return None
-        if isinstance(answer, (Nothing, *_GONE)):
+        if isinstance(answer, (Answer, *_GONE)):
             self._learn_nothing(pid, known, answer, now)
             return None
         # Stuck, or a failure that may pass: it is still there, but nothing is known of it now.
@@ -192,7 +193,6 @@ class Scanner:
 
     def _learn_nothing(self, pid: int, known: _Known, answer: Any, now: float) -> None:
         known.process = None
-        known.nothing = answer if isinstance(answer, Nothing) else None
         self._found.pop(pid, None)
         self._schedule(
             pid, now + (LONGEST_WAIT if isinstance(answer, PermissionError) else known.wait)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mpsbar.model.device import Device, judge_device
+from mpsbar.model.icon import IconSight
 from mpsbar.model.machine import Machine, Problem, Process
 from mpsbar.model.reason import Reason
 from mpsbar.model.snapshot import Snapshot
@@ -16,6 +17,8 @@ class Checkup:
     processes: tuple[tuple[Process, tuple[Reason, ...]], ...] = ()  # with settings worth a word
     problems: tuple[Problem, ...] = ()  # what could not be read of the machine
     left_out: tuple[str, ...] = ()  # Pythons that were too many to be looked at
+    icon: IconSight | None = None  # what the menu bar app last saw of its icon
+    no_icon: str | None = None  # why this Python would draw none, as a code
 
     @property
     def worries(self) -> tuple[Reason, ...]:

@@ -1,11 +1,13 @@
 """One look at everything, as immutable values. None means "could not be read" and is never 0."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from mpsbar.model.action import Asked, Freed, Stopped, Tensors
 from mpsbar.model.machine import Machine, Problem, Process
+from mpsbar.model.naming import CHILD
 from mpsbar.model.reason import Health
 
 IN_USE = "in use"
@@ -116,6 +118,26 @@ class Family:
     workers: tuple[Worker, ...] = ()
     others: tuple[Process, ...] = ()  # not connected
 
+    @property
+    def distinct(self) -> tuple[Process, ...]:
+        """Of the others those a person tells apart: ranks, other programs; a single copy, too."""
+        names = {one.pid: _names(one) for one in (self.head, *self.workers, *self.others)}
+        siblings = Counter((one.parent, one.name) for one in self.others)
+        distinct = tuple(
+            one
+            for one in self.others
+            if one.name != CHILD
+            and one.name not in names.get(one.parent or 0, ())
+            and siblings[one.parent, one.name] == 1
+        )
+        return self.others if len(self.others) - len(distinct) == 1 else distinct
+
+    @property
+    def alike(self) -> tuple[Process, ...]:
+        """The rest: copies of their parent or of each other, as a pool's or a DataLoader's are."""
+        distinct = {one.pid for one in self.distinct}
+        return tuple(one for one in self.others if one.pid not in distinct)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -161,6 +183,12 @@ class Snapshot:
     @property
     def cached(self) -> int | None:
         return _sum(worker.cached for worker in self.workers)
+
+
+def _names(one: Worker | Process) -> set[str]:
+    """A notebook's name is known to its agent only; its children are named from the outside."""
+    process = one.process if isinstance(one, Worker) else None
+    return {one.name} | ({process.name} if process is not None else set())
 
 
 def _family(pid: int, members: list[Worker | Process]) -> Family:

@@ -38,7 +38,7 @@ def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tu
     """What is to be said about them, in the order of torch's own list."""
     return (
         *_judge_fallback(settings),
-        *_judge_watermarks(settings),
+        *(tuple(_judge_watermarks(settings)) or _note_watermarks(settings)),
         *_judge_switches(settings),
         *_judge_unknown(settings, torch_version),
     )
@@ -72,6 +72,14 @@ def _judge_watermarks(settings: Mapping[str, str]) -> Iterator[Reason]:
     if high == 0:
         yield Reason("watermark_unlimited", "warning")
     yield from _judge_low(settings, high or _UPPER_BOUND)
+
+
+def _note_watermarks(settings: Mapping[str, str]) -> tuple[Reason, ...]:
+    """They are right; what can still be wrong is when they are set."""
+    names = " ".join(
+        f"{name}={printable(settings[name], 80)}" for name in (HIGH, LOW) if name in settings
+    )
+    return (Reason("watermarks_set", "ok", {"settings": names}),) if names else ()
 
 
 def _judge_low(settings: Mapping[str, str], high: float) -> Iterator[Reason]:

@@ -88,6 +88,9 @@ def words() -> dict[str, str]:
         "fallback_unclear": _(
             "{name}={value} is read differently by torch's releases: write 1 or 0"
         ),
+        "watermarks_set": _(
+            "{settings}: read when MPS is used first, os.environ after that is too late"
+        ),
         "watermark_no_number": _("{name}={value} is not a number; torch reads {read}"),
         "watermark_out_of_range": _(
             "{name}={value} is not between 0 and 2: first use of MPS fails"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from mpsbar.model.checkup import Checkup
@@ -14,6 +15,7 @@ from mpsbar.views import wording
 from mpsbar.views.device_words import sentence
 from mpsbar.views.language import _
 from mpsbar.views.schema import build_machine
+from mpsbar.views.screen_words import say_doubt, say_no_icon
 
 _LONGEST_LINE = 200
 _LONGEST_PATH = 4096
@@ -28,6 +30,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
         )
         for problem in checkup.problems
     ]
+    lines += _render_icon(checkup)
     with_torch = [pair for pair in checkup.pythons if pair[0].ended != "no_torch"]
     for device, reasons in with_torch:
         lines += ["", *_render_python(device), *_render_reasons(reasons)]
@@ -54,7 +57,18 @@ def build_doctor(checkup: Checkup) -> dict[str, Any]:
         ],
         "problems": [asdict(problem) for problem in checkup.problems],
         "left_out": list(checkup.left_out),
+        "icon": None if checkup.icon is None else asdict(checkup.icon),
     }
+
+
+def _render_icon(checkup: Checkup) -> list[str]:
+    """Nothing where there never was one."""
+    lines = [] if checkup.no_icon is None else [say_no_icon(checkup.no_icon)]
+    if checkup.icon is not None:
+        when = datetime.fromtimestamp(checkup.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
+        seen = say_doubt(checkup.icon.doubt) or _("The menu bar icon is where it should be")
+        lines.append(_("{seen} (last looked {when})").format(seen=seen, when=when))
+    return lines
 
 
 def render_progress(done: int, total: int) -> str:
@@ -124,7 +138,7 @@ def _render_summary(checkup: Checkup) -> str:
         return _("1 problem found.") if number == 1 else _("{n} problems found.").format(n=number)
     if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
         return _("No torch was found. mpsbar doctor --python PATH looks at a Python you name.")
-    return _("No problem found.")
+    return _("No other problem found.") if checkup.problems else _("No problem found.")
 
 
 def _shorten_home(text: str, home: str | None) -> str:

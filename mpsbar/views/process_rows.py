@@ -39,8 +39,8 @@ def _gone(one: Gone, now: float) -> Row:
 
 
 def _shown(family: Family) -> list[Worker | Process]:
-    """Who has a row of their own; two or more unconnected children share one."""
-    return [family.head, *family.workers, *(family.others if len(family.others) == 1 else ())]
+    """Who has a row of their own; unconnected children that are copies share one."""
+    return [family.head, *family.workers, *family.distinct]
 
 
 def _family(family: Family, doubles: Counter[str], snapshot: Snapshot, desk: Desk) -> list[Row]:
@@ -54,7 +54,7 @@ def _family(family: Family, doubles: Counter[str], snapshot: Snapshot, desk: Des
             rows.append(_worker(one, name, snapshot, desk))
         else:
             rows.append(_process(one, name, snapshot, desk))
-    if len(family.others) > 1:
+    if family.alike:
         rows.append(_others(family))
     return rows
 
@@ -150,6 +150,6 @@ def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
 
 
 def _others(family: Family) -> Row:
-    name = "└ " + wording.children(len(family.others))
-    size = wording.charged_together(family.others)
+    name = "└ " + wording.children(len(family.alike))
+    size = wording.charged_together(family.alike)
     return _row(f"others-{family.head.pid}", name, "", size, [_("not connected")])

@@ -8,7 +8,7 @@ def say_no_icon(reason: str) -> str:
     if reason == "framework_python":
         return _(
             "macOS 26 and newer draw no menu bar icon for this kind of Python (Homebrew,"
-            " python.org): use mpsbar.app, or install with uv: uv tool install mpsbar"
+            " python.org): use mpsbar.app, or uv tool install --managed-python mpsbar"
         )
     return _("No icon can be drawn in the menu bar here ({reason})").format(reason=reason)
 

@@ -1,16 +1,6 @@
-"""Why there is no menu bar here, and what to do instead. Pure."""
+"""What starting the menu bar app may have to say. Pure."""
 
 from mpsbar.views.language import _
-
-
-def why_no_menubar(why: str) -> str:
-    """One line; nothing where nobody would expect a menu bar."""
-    return {
-        "framework_python": _(
-            "from macOS 26 on no menu bar icon is drawn for this Python (a framework build): use "
-            "mpsbar.app, or uv tool install --managed-python mpsbar. One look instead:"
-        ),
-    }.get(why, "")
 
 
 def is_running(pid: int | None) -> str:

@@ -11,6 +11,8 @@ _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK", "FOOTPRINT", "RSS", "GPU
 _NAME_WIDTH = 40
 # Of what could be advised, what people read under a table.
 _MOST_ADVICE = 2
+# In one line; the table has them all.
+_MOST_PIDS = 5
 
 
 def render_status(snapshot: Snapshot, is_coloured: bool = False) -> str:
@@ -40,7 +42,7 @@ def render_table(snapshot: Snapshot, paint: Paint = colour.plain) -> str:
     table = [head, *rows]
     shown = [index for index, name in enumerate(head) if name != "GPU" or _is_known(rows, index)]
     table = [tuple(cells[index] for index in shown) for cells in table]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(wording.width, column)) for column in zip(*table, strict=True)]
     lines = [_line(cells, widths, table[0]) for cells in table]
     return "\n".join([paint(lines[0], "head"), *lines[1:]])
 
@@ -52,11 +54,10 @@ def _is_known(rows: list[tuple[str, ...]], column: int) -> bool:
 def _family_rows(family: Family) -> list[tuple[str, ...]]:
     rows = [_cells(family.head, "")]
     rows += [_cells(worker, "└ ") for worker in family.workers]
-    if len(family.others) == 1:
-        rows.append(_cells(family.others[0], "└ "))
-    elif family.others:
-        name = "└ " + wording.children(len(family.others))
-        charged = wording.charged_together(family.others)
+    rows += [_cells(process, "└ ") for process in family.distinct]
+    if family.alike:
+        name = "└ " + wording.children(len(family.alike))
+        charged = wording.charged_together(family.alike)
         rows.append(("", name, "", "", "", "", "", charged, "", _("not connected")))
     return rows
 
@@ -87,10 +88,10 @@ def _outside(process: Process | None) -> tuple[str, str]:
 
 
 def _line(cells: tuple[str, ...], widths: list[int], head: tuple[str, ...]) -> str:
-    padded = [
-        cell.rjust(width) if name in _RIGHT else cell.ljust(width)
-        for cell, width, name in zip(cells, widths, head, strict=True)
-    ]
+    padded = []
+    for cell, width, name in zip(cells, widths, head, strict=True):
+        room = " " * (width - wording.width(cell))
+        padded.append(room + cell if name in _RIGHT else cell + room)
     return "  ".join(padded).rstrip()
 
 
@@ -101,9 +102,15 @@ def _connect_lines(snapshot: Snapshot) -> list[str]:
         if isinstance(family.head, Process):
             ways.setdefault(wording.way_to_connect(family.head), []).append(str(family.head.pid))
     return [
-        _("To see what {pids} holds: {way}").format(pids=", ".join(pids[:5]), way=way)
+        _("To see what {pids} holds: {way}").format(pids=_listed(pids), way=way)
         for way, pids in ways.items()
     ]
+
+
+def _listed(pids: list[str]) -> str:
+    shown = ", ".join(pids[:_MOST_PIDS])
+    more = len(pids) - _MOST_PIDS
+    return _("{pids} (and {n} more)").format(pids=shown, n=more) if more > 0 else shown
 
 
 def _advice_lines(snapshot: Snapshot) -> list[str]:

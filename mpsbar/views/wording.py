@@ -73,6 +73,16 @@ def shorten(name: str, width: int) -> str:
     return name[:left] + "…" + name[len(name) - (width - 1 - left) :]
 
 
+def width(text: str) -> int:
+    """Columns of a terminal: two for each sign of Chinese, none for an accent of its own."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width  # most looks do without
+
+    signs = [sign for sign in text if category(sign) not in ("Mn", "Me", "Cf")]
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in signs)
+
+
 def cached(worker: Worker) -> str:
     if worker.cached is None:
         return ""
@@ -207,7 +217,7 @@ def charged_together(processes: tuple[Process, ...]) -> str:
 def way_to_connect(process: Process) -> str:
     """What to do to see more of an unconnected process."""
     if process.python is None:
-        return _("add `import mpsbar; mpsbar.attach()` to its code")
+        return _("add `import mpsbar; mpsbar.attach()` to its code, if that is Python")
     return how_to_connect(process.python, kind_of(process.name))
 
 

@@ -12,10 +12,13 @@ import pytest
 from fake_torch import make_torch, working
 from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
 
-from mpsbar.commands import doctor
 from mpsbar.model.device import Device
+from mpsbar.model.icon import IconSight
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.probe import survey
+from mpsbar.storage.enabled import read_enabled
+from mpsbar.storage.icon import write_icon
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 # The whole of doctor looks at several Pythons, each of which imports torch on a busy machine.
@@ -145,8 +148,9 @@ def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
             Process(5, 0.0, "e", frameworks=("mlx",), python="/mlx/python"),
         ),
     )
-    assert doctor.find_pythons(snapshot) == [one, two, sys.executable]
-    assert doctor.find_pythons(Snapshot(0.0, processes=None)) == [two, sys.executable]
+    assert survey.find_pythons(snapshot, read_enabled()) == [one, two, sys.executable]
+    blind = Snapshot(0.0, processes=None)
+    assert survey.find_pythons(blind, read_enabled()) == [two, sys.executable]
 
 
 def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
@@ -156,7 +160,7 @@ def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
     told = json.loads(mpsbar("--json").stdout)
     looked = [python["python"] for python in told["pythons"]]
     # Others may run torch on this machine, and theirs come first.
-    assert len(looked) <= doctor.MOST_PYTHONS
+    assert len(looked) <= survey.MOST_PYTHONS
     assert len(told["left_out"]) >= 2
     assert set(nobody) <= {*looked, *told["left_out"]}
 
@@ -188,9 +192,9 @@ def test_ctrl_c_does_not_wait_for_what_hangs(monkeypatch):
         stopped.append(stop.wait(PATIENCE))
         return Device(python, "stopped")
 
-    monkeypatch.setattr(doctor, "look_at", hang)
+    monkeypatch.setattr(survey, "look_at", hang)
     with pytest.raises(KeyboardInterrupt):
-        doctor._look_at_all(["/some/python"])
+        survey.look_at_all(["/some/python"])
     # It may come while the pool is still starting the thread, which nobody waits for then.
     assert wait_for(lambda: stopped, "end of the look") == [True]
 
@@ -205,3 +209,18 @@ def test_the_monitor_itself_imports_no_torch(env, venv):
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=ROOT
     )
     assert done.stdout.endswith("\nFalse\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("doubt", "sentence"),
+    [
+        (None, "The menu bar icon is where it should be (last looked 20"),
+        ("behind_notch", "The menu bar icon is behind the notch: quit other apps with icons (last"),
+    ],
+)
+def test_it_tells_what_the_app_saw_of_its_icon(mpsbar, venv, workers, monkeypatch, doubt, sentence):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
+    write_icon(IconSight(1_790_000_000.0, doubt, "details"))
+    python = venv("v", working())
+    assert sentence in mpsbar("--python", python).stdout
+    assert json.loads(mpsbar("--json", "--python", python).stdout)["icon"]["doubt"] == doubt

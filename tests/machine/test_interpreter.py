@@ -33,9 +33,10 @@ def library(venv):
         (("{venv}/bin/python", "train.py"), {}, "python"),
         (("python", "train.py"), {"PATH": "/nowhere:{venv}/bin"}, "python"),
         (("python3", "train.py"), {"PATH": "{venv}/bin"}, "python3"),
-        # what it says of itself is nothing: where torch was loaded from tells
-        (("python", "train.py"), {"PATH": "/usr/bin"}, "python3.11"),
-        (("../venv/bin/python", "train.py"), {}, "python3.11"),
+        # what it says of itself leads nowhere: where torch was loaded from tells
+        (("python", "train.py"), {"PATH": "/usr/bin"}, "python"),
+        (("../venv/bin/python", "train.py"), {}, "python"),
+        (("python3.12", "train.py"), {}, "python3.11"),
         (("gunicorn: worker [app]",), {}, "python3.11"),
         ((), {}, "python3.11"),
         (("/framework/Python", "x.py"), {"__PYVENV_LAUNCHER__": "{venv}/bin/python3"}, "python3"),

@@ -73,6 +73,19 @@ def test_what_is_no_recording_is_said_so(tmp_path, content, words):
         replay.read_recording(str(path))
 
 
+def test_a_recording_that_is_not_there_names_those_that_are():
+    with pytest.raises(Complaint, match="no recording nowhere; there are m1-8gb, m1max-64gb"):
+        replay.read_recording("nowhere")
+
+
+def test_on_a_mac_the_mac_is_asked(monkeypatch):
+    """Here there is none: its library cannot be loaded."""
+    monkeypatch.delenv("MPSBAR_REPLAY", raising=False)
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(OSError, match=r"libSystem\.B\.dylib"):
+        this_computer()
+
+
 def test_chosen_by_name_or_file(monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
     assert this_computer().read_machine().chip == "Apple M1"

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from machine.scripted import Scripted
+from worker_kit import wait_for
 
 from mpsbar.machine.platform import Details, Footprint, GpuClient
 from mpsbar.machine.scan import FIRST_WAIT, FOUND_WAIT, LONGEST_WAIT, Scanner
@@ -103,6 +104,28 @@ def test_a_process_of_the_same_size_has_loaded_nothing(watch, computer):
     assert 1 in computer.asked
     computer.sizes[1], computer.libraries[1] = 101, TORCH
     assert set(watch.look(LONGEST_WAIT + 1)) == {1, 2}
+
+
+def test_a_found_one_of_the_same_size_is_weighed_not_examined(watch, computer):
+    """Hundreds of mappings are read again when the size changes, and every so often."""
+    computer.sizes = {2: 100}
+    watch.look()
+    watch.look(FOUND_WAIT)  # the size is taken with the second answer
+    asked = 0
+    for number in range(9):
+        computer.footprints[2] = Footprint(number, 1000 + number)
+        found = watch.look(FOUND_WAIT)[2]
+        assert (found.footprint, found.footprint_peak) == (number, 1000 + number)
+        asked += computer.asked.count(2)
+    assert asked == 0
+    watch.look(FOUND_WAIT)
+    assert 2 in computer.asked
+    computer.libraries[2] = TORCH | {"mlx": "/v/libmlx.dylib"}
+    assert watch.look(FOUND_WAIT)[2].frameworks == ("torch",)
+    computer.sizes[2] = 101
+    assert watch.look(FOUND_WAIT)[2].frameworks == ("torch", "mlx")
+    computer.sizes[2], computer.libraries[2] = 7, {}  # exec
+    assert watch.look(FOUND_WAIT) == {}
 
 
 def test_when_nobody_has_come_the_list_stays(watch, computer):
@@ -211,6 +234,25 @@ def test_eight_stuck_processes_do_not_blind_the_rest():
     assert told & {"machine", "processes", "gpu"} == set()
     gate.set()
     watch.scanner.close()
+
+
+def test_the_ceiling_of_a_look_is_hard_and_what_was_late_is_told_and_asked_again(computer):
+    """Each answers, only slowly: none is stuck, and still the look ends."""
+    computer.pids = dict.fromkeys(range(1, 1001), "x")
+    computer.libraries = dict.fromkeys(range(1, 1001), TORCH)
+    gate, real = threading.Event(), computer.read_libraries
+    computer.read_libraries = lambda pid: (gate.wait(0.02), real(pid))[1]
+    scanner = Scanner(computer)
+    look = scanner.look(0.5)
+    found = len(look.processes)
+    assert 0 < found < 1000
+    (problem,) = look.problems
+    late = int(problem.text.split()[0])
+    assert problem == Problem("processes", f"{late} could not be looked at in time")
+    assert found + late == 1000
+    gate.set()
+    wait_for(lambda: len(scanner.look(60).processes) == 1000, "the late ones")
+    scanner.close()
 
 
 def test_a_share_is_over_the_time_between_the_readings_themselves(computer):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar.model.advice import MOST, advise
@@ -292,7 +292,6 @@ REASONS = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None)  # two busy cores
 @given(
     st.builds(
         Snapshot, st.just(0.0), st.lists(WORKERS, max_size=3).map(tuple), MACHINES,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar.model.health import LEVELS, judge
@@ -569,7 +569,6 @@ SNAPSHOTS = st.builds(
 FULLER = {None: 0, "normal": 0, "warning": 1, "critical": 2}
 
 
-@settings(deadline=None)  # two busy cores
 @given(st.lists(SNAPSHOTS, min_size=1, max_size=12))
 def test_any_machine_gets_a_verdict_that_agrees_with_itself(snapshots):
     for verdict in watch(snapshots):
@@ -581,7 +580,6 @@ def test_any_machine_gets_a_verdict_that_agrees_with_itself(snapshots):
     assert watch(snapshots) == watch(snapshots)
 
 
-@settings(deadline=None)  # two busy cores
 @given(st.lists(SNAPSHOTS, min_size=1, max_size=6), LEVEL, LEVEL)
 def test_more_pressure_never_makes_it_better(snapshots, one, other):
     low, high = sorted((one, other), key=lambda pressure: FULLER[pressure])

@@ -3,7 +3,7 @@
 import pytest
 
 from mpsbar.model.machine import Process
-from mpsbar.model.snapshot import Backend, Snapshot, Worker
+from mpsbar.model.snapshot import Backend, Family, Snapshot, Worker
 
 
 def backend(name="mps", **counters):
@@ -101,3 +101,34 @@ def test_who_is_connected_is_not_listed_twice():
     snapshot = Snapshot(0.0, (Worker(7, "x", "live", 0.0),), processes=(process,))
     assert snapshot.unconnected == ()
     assert Snapshot(0.0, processes=None).unconnected == ()
+
+
+def named(pid, name, parent):
+    return Process(pid, 1.0, name, ("torch",), parent=parent)
+
+
+@pytest.mark.parametrize(
+    ("others", "distinct"),
+    [
+        ([(2, "train.py", 1), (3, "train.py", 1)], []),  # forked: copies of their parent
+        ([(2, "train.py", 1)], [2]),  # one alone needs no sum
+        ([(2, "child process", 1), (3, "child process", 1)], []),
+        ([(2, "x rank 0 of 2", 1), (3, "x rank 1 of 2", 1)], [2, 3]),
+        ([(2, "x rank 0 of 1", 1), (3, "x rank 0 of 1", 2), (4, "x rank 0 of 1", 2)], [2]),
+        ([(2, "x rank 0 of 2", 1), (3, "x rank 1 of 2", 1), (4, "x rank 0 of 2", 2)], [2, 3, 4]),
+        ([(2, "gunicorn: worker", 1), (3, "gunicorn: worker", 1)], []),  # of each other
+        ([(2, "a.py", 1), (3, "a.py", 99), (4, "b.py", 1), (5, "child process", 1)], [2, 3, 4, 5]),
+    ],
+)
+def test_who_of_the_children_a_person_tells_apart(others, distinct):
+    family = Family(named(1, "train.py", 0), (), tuple(named(*other) for other in others))
+    assert [one.pid for one in family.distinct] == distinct
+    together = [*family.distinct, *family.alike]
+    assert sorted(one.pid for one in together) == [pid for pid, _, _ in others]
+
+
+def test_a_notebooks_children_are_copies_though_only_its_agent_knows_the_notebook():
+    outside = named(1, "notebook kernel", 0)
+    kernel = Worker(1, "notebook kernel: a.ipynb", "live", 0.0, process=outside)
+    loaders = tuple(named(pid, "notebook kernel", 1) for pid in (2, 3))
+    assert Family(kernel, (), loaders).alike == loaders

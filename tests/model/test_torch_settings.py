@@ -15,26 +15,28 @@ from mpsbar.model.torch_settings import (
     PREFER_METAL,
     judge_settings,
 )
+from mpsbar.views.device_words import sentence
 
 
 def codes(settings, version="2.13.0"):
     return [(reason.code, reason.level) for reason in judge_settings(settings, version)]
 
 
+NOTED = [("watermarks_set", "ok")]
 WATERMARKS = [
     ({}, []),
-    ({HIGH: "1.7"}, []),
-    ({HIGH: "1.4"}, []),
-    ({HIGH: "2"}, []),
-    ({HIGH: " 1.5 "}, []),
+    ({HIGH: "1.7"}, NOTED),
+    ({HIGH: "1.4"}, NOTED),
+    ({HIGH: "2"}, NOTED),
+    ({HIGH: " 1.5 "}, NOTED),
     ({HIGH: "1.39"}, [("watermark_high_alone", "critical")]),
     ({HIGH: "0.8"}, [("watermark_high_alone", "critical")]),
-    ({HIGH: "0.8", LOW: "0.7"}, []),
-    ({HIGH: "0.8", LOW: "0.8"}, []),
-    ({HIGH: "0.8", LOW: "0"}, []),
+    ({HIGH: "0.8", LOW: "0.7"}, NOTED),
+    ({HIGH: "0.8", LOW: "0.8"}, NOTED),
+    ({HIGH: "0.8", LOW: "0"}, NOTED),
     ({HIGH: "0.8", LOW: "0.9"}, [("watermark_low_above_high", "critical")]),
-    ({LOW: "1.0"}, []),
-    ({LOW: "1.7"}, []),
+    ({LOW: "1.0"}, NOTED),
+    ({LOW: "1.7"}, NOTED),
     ({LOW: "1.8"}, [("watermark_low_above_high", "critical")]),
     ({LOW: "-1"}, [("watermark_out_of_range", "critical")]),
     ({LOW: "nan"}, [("watermark_out_of_range", "critical")]),
@@ -56,6 +58,14 @@ WATERMARKS = [
 @pytest.mark.parametrize(("settings", "expected"), WATERMARKS)
 def test_watermarks(settings, expected):
     assert codes(settings) == expected
+
+
+def test_watermarks_that_are_right_are_told_with_the_time_they_count_from():
+    (reason,) = judge_settings({HIGH: "0.8", LOW: "0.7"}, "2.13.0")
+    assert sentence(reason) == (
+        "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.8 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.7: read when MPS is"
+        " used first, os.environ after that is too late"
+    )
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from allocator_model import Buffer, GiB, MiB, Model, OutOfMemory
 from device_child import Child
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MEMORY = 2 * GiB
@@ -82,8 +82,7 @@ def replay(steps: list[Step]) -> list[list[int] | str]:
     return answer
 
 
-# Each example is one round trip to the same child, whose load varies: no deadline.
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(steps=STEPS)
 def test_statistics_equal_the_model(small_device: Child, steps: list[Step]) -> None:
     answer = small_device.ask(f"STEPS = {json.dumps(steps)}\n{REPLAY}")

@@ -80,7 +80,9 @@ def test_the_whole_text():
 
 def test_the_whole_json():
     told = json.loads(json.dumps(build_doctor(SCENE), allow_nan=False))
-    assert list(told) == ["schema", "machine", "pythons", "processes", "problems", "left_out"]
+    assert list(told) == [
+        "schema", "machine", "pythons", "processes", "problems", "left_out", "icon",
+    ]  # fmt: skip
     assert (told["schema"], told["machine"]["chip"]) == (1, "Apple M2 Pro")
     first, new, crashed, gone, without = told["pythons"]
     assert first["python"] == "/Users/ada/v/bin/python"  # programs need the real path
@@ -110,6 +112,9 @@ def test_little_is_known_and_said_so():
     )
     fine = build_checkup(Snapshot(0.0), (Device("/p", "ok", chosen="cpu", computed=8.0),))
     assert render_doctor(fine).endswith("\n\nNo problem found.")
+    blind = Snapshot(0.0, problems=(Problem("gpu", "broken"),))
+    fine = build_checkup(blind, (Device("/p", "ok", chosen="cpu", computed=8.0),))
+    assert render_doctor(fine).endswith("\n\nNo other problem found.")
     assert render_progress(1, 3) == "looking at 3 Pythons: 1 done"
     assert render_progress(0, 1) == "looking at 1 Python: 0 done"
 

@@ -11,7 +11,7 @@ from mpsbar.views.screen_words import say_doubt, say_no_icon
 def test_the_line_for_a_python_without_an_icon():
     assert say_no_icon("framework_python") == (
         "macOS 26 and newer draw no menu bar icon for this kind of Python (Homebrew, python.org):"
-        " use mpsbar.app, or install with uv: uv tool install mpsbar"
+        " use mpsbar.app, or uv tool install --managed-python mpsbar"
     )
     assert say_no_icon("new") == "No icon can be drawn in the menu bar here (new)"
 

@@ -191,6 +191,36 @@ def test_on_linux_the_column_says_that_it_is_rss():
     ]
 
 
+def test_names_of_any_script_stay_in_their_column():
+    """Signs of two columns, an accent that is a sign of its own (as macOS writes names), a joiner."""
+    names = ("训练模型.py", "cafe\u0301.py", "x\u200b.py", "ascii.py")
+    found = tuple(process(n, name, MB) for n, name in enumerate(names, 1))
+    rows = render_status(Snapshot(0.0, processes=found)).split("\n\n")[1].splitlines()[1:]
+    assert [wording.width(row.partition("?")[0]) for row in rows] == [18] * 4
+    assert [wording.width(name) for name in names] == [11, 7, 4, 8]
+
+
+def test_ranks_have_rows_of_their_own_and_loaders_are_counted():
+    launcher = process(1, "torchrun train.py", MB, python="/v/bin/python")
+    ranks = tuple(process(n, f"train.py rank {n - 2} of 2", MB, parent=1) for n in (2, 3))
+    loaders = tuple(process(n, "train.py rank 0 of 2", MB, parent=2) for n in (4, 5))
+    shown = render_status(Snapshot(0.0, processes=(launcher, *ranks, *loaders)))
+    rows = shown.split("\n\n")[1].splitlines()[1:]
+    assert [row[3:27].strip() for row in rows] == [
+        "torchrun train.py", "└ train.py rank 0 of 2", "└ train.py rank 1 of 2",
+        "└ 2 child processes",
+    ]  # fmt: skip
+    assert "To see what 1 holds" in shown
+
+
+def test_many_to_connect_are_counted_not_dropped():
+    found = tuple(process(n, f"{n}.py", MB, python="/v/bin/python") for n in range(1, 8))
+    assert "To see what 1, 2, 3, 4, 5 (and 2 more) holds: " in render_status(
+        Snapshot(0.0, processes=found)
+    )
+    assert "To see what 1, 2, 3, 4, 5 holds: " in render_status(Snapshot(0.0, processes=found[:5]))
+
+
 def test_unknown_is_told_as_unknown():
     blind = Snapshot(
         0.0, processes=None, problems=(Problem("processes", "OSError: x"),),

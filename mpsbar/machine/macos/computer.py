@@ -30,12 +30,13 @@ class Computer:
         self._gpu = GpuReader(libraries, clock)
         self._budget = Seldom(read_budget, metal.INTERVAL, clock)
         self._fixed: Machine | None = None
+        self._unknown: tuple[Problem, ...] = ()
 
     def read_machine(self) -> Machine:
         system = self._system
-        if self._fixed is None:
+        if self._fixed is None or self._fixed.memory_total is None:
             self._fixed = sysctl.read_fixed(system)
-        return replace(
+        machine = replace(
             self._fixed,
             memory_available=sysctl.read_memory_available(system),
             swap_used=sysctl.read_swap_used(system),
@@ -47,10 +48,21 @@ class Computer:
                 wired_limit=sysctl.read_wired_limit(system),
             ),
         )
+        self._unknown = tuple(
+            Problem(field, sysctl.explain(system, names))
+            for field, names in sysctl.NAMES.items()
+            if getattr(machine, field) is None
+        )
+        return machine
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        return self._gpu.problems
+        budget = self._budget.failure
+        return (
+            *self._unknown,
+            *self._gpu.problems,
+            *([] if budget is None else [Problem("memory_budget", budget)]),
+        )
 
     def list_processes(self) -> dict[int, Hashable] | None:
         """The token is the start, to the microsecond."""

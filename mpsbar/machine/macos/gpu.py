@@ -34,8 +34,9 @@ class GpuReader:
             with self._open() as registry:
                 properties = registry.read_accelerator()
         except OSError as error:
-            self.problems = (Problem("gpu", f"IOKit: {error}; read through ioreg, more seldom"),)
             properties = graphics.choose(self._ioreg.get() or ())
+            instead = self._ioreg.failure or "read through ioreg, more seldom"
+            self.problems = (Problem("gpu", f"IOKit: {error}; {instead}"),)
         return Gpu() if properties is None else graphics.parse_gpu(properties)
 
     def read_clients(self) -> dict[int, GpuClient] | None:

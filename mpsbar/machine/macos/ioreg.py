@@ -28,13 +28,18 @@ def read_accelerators(ioreg: str, seconds: float) -> list[Properties]:
         env={"LC_ALL": "C"},
     )
     assert child.stdout is not None
+    deadline = time.monotonic() + seconds
     try:
-        output = _read_all(child.stdout, time.monotonic() + seconds)
+        output = _read_all(child.stdout, deadline)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(max(0.0, deadline - time.monotonic()))
     finally:
         child.kill()
         child.stdout.close()
         with suppress(subprocess.TimeoutExpired):
             child.wait(seconds)
+    if not output and (child.returncode or 0) > 0:
+        raise OSError(f"ioreg: exit code {child.returncode}")
     return parse_accelerators(output)
 
 

@@ -6,17 +6,18 @@ import importlib
 INTERVAL = 180.0
 
 
-def read_budget() -> int | None:
-    """Bytes; None without PyObjC's Metal or without a device, as in some virtual Macs.
+def read_budget() -> int:
+    """Bytes. Raises whatever the bridge into foreign code does, and OSError for no number.
 
     From here on this process has a GPU client of its own.
     """
-    try:
-        objc = importlib.import_module("objc")
-        metal = importlib.import_module("Metal")
-        with objc.autorelease_pool():
-            device = metal.MTLCreateSystemDefaultDevice()
-            budget = None if device is None else device.recommendedMaxWorkingSetSize()
-    except Exception:  # noqa: BLE001 - a bridge into foreign code: whatever it is, we have no number
-        return None
-    return int(budget) if isinstance(budget, int) and budget > 0 else None
+    objc = importlib.import_module("objc")
+    metal = importlib.import_module("Metal")
+    with objc.autorelease_pool():
+        device = metal.MTLCreateSystemDefaultDevice()
+        if device is None:
+            raise OSError("Metal has no device here")  # as in some virtual Macs
+        budget = device.recommendedMaxWorkingSetSize()
+    if not isinstance(budget, int) or budget <= 0:
+        raise OSError(f"Metal says {str(budget)[:40]}")
+    return budget

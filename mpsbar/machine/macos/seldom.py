@@ -19,13 +19,14 @@ class Seldom(Generic[T]):
     def __init__(
         self, read: Callable[[], T | None], interval: float, clock: Callable[[], float]
     ) -> None:
-        """A `read` that raises gives None."""
+        """A `read` that raises gives None, and `failure` says why."""
         self._read = read
         self._interval = interval
         self._clock = clock
         self._due: float | None = None
         self._reading: threading.Thread | None = None
         self._value: T | None = None
+        self.failure: str | None = None  # of the last reading
 
     def get(self) -> T | None:
         """The newest value; None while there is none yet."""
@@ -44,6 +45,7 @@ class Seldom(Generic[T]):
 
     def _refresh(self) -> None:
         try:
-            self._value = self._read()
-        except Exception:  # noqa: BLE001 - no number is an answer; its absence is shown
-            self._value = None
+            value, failure = self._read(), None
+        except Exception as error:  # noqa: BLE001 - no number is an answer; its absence is shown
+            value, failure = None, f"{type(error).__name__}: {error}"
+        self._value, self.failure = value, failure

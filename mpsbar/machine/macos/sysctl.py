@@ -1,6 +1,7 @@
 """What the kernel says by name about this computer. The sysctl command would say 9216,00M."""
 
 import ctypes
+import os
 import re
 import struct
 import sys
@@ -8,6 +9,18 @@ import sys
 from mpsbar.machine.macos.native import system_error
 from mpsbar.model.machine import Machine, Pressure
 
+# What every Mac has, by the field it fills: without one of these something is wrong.
+NAMES: dict[str, tuple[str, ...]] = {
+    "memory_total": ("hw.memsize",),
+    "memory_available": (
+        "vm.page_free_count",
+        "vm.page_pageable_external_count",
+        "vm.page_purgeable_count",
+        "vm.pagesize",
+    ),
+    "swap_used": ("vm.swapusage",),
+    "pressure": ("kern.memorystatus_vm_pressure_level",),
+}
 _LONGEST = 256
 # struct xsw_usage: total, avail, used, then the page size and whether it is encrypted.
 SWAP = struct.Struct("=16xQ8x")
@@ -25,6 +38,16 @@ def read_value(system: ctypes.CDLL, name: str) -> bytes:
     if system.sysctlbyname(name.encode(), buffer, ctypes.byref(size), None, 0):
         raise system_error(name)
     return buffer.raw[: size.value]
+
+
+def explain(system: ctypes.CDLL, names: tuple[str, ...]) -> str:
+    """Why something that takes all of these could not be told."""
+    for name in names:
+        try:
+            read_value(system, name)
+        except OSError as error:
+            return f"{name}: {os.strerror(error.errno or 0)}"
+    return f"{', '.join(names)}: not understood"
 
 
 def read_number(system: ctypes.CDLL, name: str) -> int | None:
@@ -54,7 +77,7 @@ def read_fixed(system: ctypes.CDLL) -> Machine:
         chip=read_text(system, "machdep.cpu.brand_string"),
         cores=read_number(system, "hw.logicalcpu"),
         core_kinds=_read_core_kinds(system),
-        memory_total=read_number(system, "hw.memsize"),
+        memory_total=read_number(system, *NAMES["memory_total"]),
         is_virtual=parse_virtual(read_number(system, "kern.hv_vmm_present"), model),
     )
 
@@ -66,22 +89,22 @@ def read_memory_available(system: ctypes.CDLL) -> int | None:
     "File-backed pages" and "Pages purgeable". A few hundred pages in per-core queues are missing
     from the external count. vm.pagesize: hw.pagesize is the caller's, 4096 under Rosetta.
     """
-    names = ("vm.page_free_count", "vm.page_pageable_external_count", "vm.page_purgeable_count")
+    *names, page = NAMES["memory_available"]
     pages = [read_number(system, name) for name in names]
-    size = read_number(system, "vm.pagesize")
+    size = read_number(system, page)
     known = [count for count in pages if count is not None]
     return sum(known) * size if size is not None and len(known) == len(pages) else None
 
 
 def read_swap_used(system: ctypes.CDLL) -> int | None:
     try:
-        return parse_swap_used(read_value(system, "vm.swapusage"))
+        return parse_swap_used(read_value(system, *NAMES["swap_used"]))
     except OSError:
         return None
 
 
 def read_pressure(system: ctypes.CDLL) -> Pressure | None:
-    level = read_number(system, "kern.memorystatus_vm_pressure_level")
+    level = read_number(system, *NAMES["pressure"])
     return None if level is None else _PRESSURES.get(level)
 
 

@@ -125,6 +125,15 @@ class FakeMac:
             value = value.encode() + b"\0"
         self.c.fake_sysctl(name.encode(), value, len(value))
 
+    def set_memory(self) -> None:
+        """What every Mac says of its memory."""
+        self.set_sysctl("hw.memsize", 8 << 30, size=8)
+        for name in ("page_free_count", "page_pageable_external_count", "page_purgeable_count"):
+            self.set_sysctl(f"vm.{name}", 1000)
+        self.set_sysctl("vm.pagesize", 16384)
+        self.set_sysctl("kern.memorystatus_vm_pressure_level", 1)
+        self.c.fake_swap(1 << 30, 1 << 29, 1 << 29)
+
     def add_entry(
         self, properties: Mapping[str, Any], parent: int = NOWHERE, service: str = ""
     ) -> int:

@@ -47,6 +47,7 @@ def _patience(monkeypatch):
 @pytest.fixture
 def without_iokit(mac, clock):
     def make(path):
+        mac.set_memory()
         libraries = replace(mac.libraries, iokit="/nowhere/IOKit", ioreg=path)
         return Computer(libraries, lambda: None, clock)
 
@@ -77,6 +78,7 @@ def test_the_command_stands_in_for_a_missing_iokit(without_iokit, make_ioreg, ru
     (problem,) = computer.problems
     assert problem.reader == "gpu"
     assert problem.text.startswith("IOKit: /nowhere/IOKit")
+    assert problem.text.endswith("; read through ioreg, more seldom")
     expected = ["-a", "-l", "-r", "-d", "2", "-w", "0", "-c", "IOAccelerator"]
     assert runs() == [f"{expected} C"]
 
@@ -99,6 +101,8 @@ def test_it_runs_no_more_often_when_it_fails(without_iokit, make_ioreg, runs):
         assert computer.read_machine().gpu == Gpu()
         assert computer.read_gpu_clients() is None
     assert len(runs()) == 1
+    (problem,) = computer.problems
+    assert problem.text.endswith("; OSError: ioreg: exit code 1")
 
 
 def test_clients_are_not_known_by_the_command(without_iokit, make_ioreg):
@@ -109,6 +113,7 @@ def test_clients_are_not_known_by_the_command(without_iokit, make_ioreg):
 
 
 def test_it_is_asked_while_iokit_fails_and_no_longer(mac, make_computer, make_ioreg, clock, runs):
+    mac.set_memory()
     computer = make_computer(libraries=replace(mac.libraries, ioreg=make_ioreg(f"print({TREE!r})")))
     for error in (1, 5):  # nothing to match with; a search that is refused
         mac.c.fake_registry_errors(error, 0, 0, 0)

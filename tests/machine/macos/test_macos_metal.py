@@ -25,8 +25,10 @@ class Bridge:
     @contextmanager
     def _pool(self):
         self.pools += 1
-        yield
-        self.pools -= 1
+        try:
+            yield
+        finally:
+            self.pools -= 1
 
     def _create(self):
         assert self.pools == 1
@@ -49,21 +51,50 @@ def test_the_budget_of_a_64_gb_m5_pro(bridge):
     assert bridge.pools == 0
 
 
-@pytest.mark.parametrize("size", [0, -1, None, "much", RuntimeError("objc")])
-def test_a_budget_that_is_none(bridge, size):
+@pytest.fixture
+def told(bridge, mac, make_computer):
+    """The budget as a look shows it, and what there is to say about it."""
+
+    def tell():
+        mac.set_memory()
+        computer = make_computer(read_budget=metal.read_budget)
+        budget = computer.read_machine().gpu.memory_budget
+        return budget, [f"{problem.reader}: {problem.text}" for problem in computer.problems]
+
+    return tell
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        (0, "OSError: Metal says 0"),
+        (-1, "OSError: Metal says -1"),
+        (None, "OSError: Metal says None"),
+        ("much", "OSError: Metal says much"),
+        (RuntimeError("objc"), "RuntimeError: objc"),
+    ],
+)
+def test_a_budget_that_is_none(bridge, told, size, why):
     bridge.size = size
-    assert metal.read_budget() is None
+    assert told() == (None, [f"memory_budget: {why}"])
+    assert bridge.pools == 0
 
 
-def test_without_a_device(bridge):
+def test_without_a_device(bridge, told):
     bridge.has_device = False
-    assert metal.read_budget() is None
+    assert told() == (None, ["memory_budget: OSError: Metal has no device here"])
 
 
 @pytest.mark.parametrize("missing", ["objc", "Metal"])
-def test_without_pyobjc(bridge, monkeypatch, missing):
+def test_without_pyobjc(told, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    assert metal.read_budget() is None
+    budget, (problem,) = told()
+    assert budget is None
+    assert missing in problem
+
+
+def test_with_a_budget_there_is_nothing_to_say(told):
+    assert told() == (55662788608, [])
 
 
 def test_it_is_read_again_after_minutes(bridge, mac, make_computer, clock):

@@ -10,6 +10,7 @@ PATIENT = 60.0
 
 
 def test_a_torch_process_with_its_share_of_the_gpu(mac, computer, clock):
+    mac.set_memory()
     checks.check_details(mac, lambda: computer)
     mac.add_region(4242, 0x2_0000_0000, 0x4000, checks.TORCH)
     mac.add_process(4243)  # without torch

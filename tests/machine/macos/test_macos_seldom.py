@@ -38,7 +38,7 @@ def let_in(value, answer):
 def test_it_is_unknown_until_it_is_there_and_stands_until_the_next(slow, clock):
     assert slow.get() is None
     let_in(slow, 1)
-    assert slow.get() == 1
+    assert (slow.get(), slow.failure) == (1, None)
     clock.now += 29
     assert slow.get() == 1
     assert slow._reading is None  # not due
@@ -60,7 +60,11 @@ def test_one_that_hangs_is_not_started_twice(slow, clock):
 def test_a_failure_is_unknown(slow, clock):
     slow.get()
     let_in(slow, RuntimeError("broken"))
-    assert slow.get() is None
+    assert (slow.get(), slow.failure) == (None, "RuntimeError: broken")
+    clock.now += 31
+    slow.get()
+    let_in(slow, 5)
+    assert (slow.get(), slow.failure) == (5, None)
 
 
 def test_a_slow_budget_costs_no_other_value(mac, make_computer, monkeypatch):
@@ -77,6 +81,7 @@ def test_a_slow_budget_costs_no_other_value(mac, make_computer, monkeypatch):
 
 
 def test_a_reading_that_hangs_in_iokit_keeps_the_next_one_out(mac, computer):
+    mac.set_memory()
     assert computer._gpu._in_use.acquire(blocking=False)
     computer.read_machine()
     assert "an earlier reading has not ended" in computer.problems[0].text

@@ -44,9 +44,28 @@ def test_nothing_known_is_unknown(mac, computer):
     assert computer.read_machine() == Machine()
 
 
+def test_what_is_unknown_is_told_with_its_reason(mac, computer):
+    computer.read_machine()
+    assert {p.reader: p.text for p in computer.problems} == {
+        "memory_total": "hw.memsize: No such file or directory",
+        "memory_available": "vm.page_free_count: No such file or directory",
+        "swap_used": "vm.swapusage: No such file or directory",
+        "pressure": "kern.memorystatus_vm_pressure_level: No such file or directory",
+    }
+    mac.set_memory()
+    mac.set_sysctl("kern.memorystatus_vm_pressure_level", 3)
+    mac.set_sysctl("vm.page_purgeable_count", b"x")
+    computer.read_machine()
+    assert {p.reader: p.text for p in computer.problems} == {
+        "memory_available": "vm.page_free_count, vm.page_pageable_external_count,"
+        " vm.page_purgeable_count, vm.pagesize: not understood",
+        "pressure": "kern.memorystatus_vm_pressure_level: not understood",
+    }
+
+
 def test_what_never_changes_is_read_once(mac, computer):
+    mac.set_memory()
     mac.set_sysctl("hw.model", "Mac16,8")
-    mac.set_sysctl("kern.memorystatus_vm_pressure_level", 1)
     computer.read_machine()
     mac.set_sysctl("hw.model", "Mac99,9")
     mac.set_sysctl("kern.memorystatus_vm_pressure_level", 4)
