@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from mpsbar import __version__
+from mpsbar.apps.versions import read_versions
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.past import Span
 from mpsbar.model.report import Report
@@ -28,7 +29,7 @@ def write_report(snapshot: Snapshot, checkup: Checkup | None, file: Path | None 
 
 def make_report(snapshot: Snapshot, checkup: Checkup | None) -> str:
     home = str(Path.home())
-    diagnostics = render_diagnostics(__version__, snapshot, checkup, home)
+    diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home)
     spans = _read_spans(time.time())
     report = Report(__version__, snapshot, checkup, spans, home, diagnostics)
     style, script = (

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from mpsbar.apps.versions import read_versions
 from mpsbar.desktop.screen import draws_no_icon
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.snapshot import Snapshot
@@ -15,6 +16,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.probe.survey import check_up, find_pythons
 from mpsbar.storage.enabled import read_enabled
 from mpsbar.storage.icon import read_icon
+from mpsbar.views.diagnostics import render_diagnostics
 from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
 
@@ -26,7 +28,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(build_doctor(checkup)))
     else:
-        print(render_doctor(checkup, str(Path.home())))
+        home = str(Path.home())
+        whole = render_diagnostics(read_versions(), snapshot, checkup, home)
+        print(render_doctor(checkup, home) if named else whole.rstrip("\n"))
     return _exit_code(checkup, named)
 
 

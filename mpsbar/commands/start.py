@@ -11,7 +11,9 @@ from mpsbar import __version__
 from mpsbar.commands import status
 from mpsbar.desktop.screen import draws_no_icon, has_gui_session
 from mpsbar.model.complaint import Complaint
+from mpsbar.model.reason import Reason
 from mpsbar.views import start_words
+from mpsbar.views.history_words import say_history
 from mpsbar.views.screen_words import say_no_icon
 
 
@@ -58,10 +60,17 @@ def run_menubar(options: argparse.Namespace) -> int:
         from mpsbar.apps.menubar.app import MenuBar
         from mpsbar.desktop.notify import make_notifier
         from mpsbar.monitor import Monitor
+        from mpsbar.storage.recorder import Recorder
     except ImportError as problem:
         raise Complaint(start_words.no_rumps(str(problem))) from problem
     notifier = make_notifier(log.warning, "darwin")
-    MenuBar(Monitor(), loaded, notifier, claim).run()
+
+    def say(reason: Reason) -> None:
+        text = say_history(reason)
+        log.warning("%s", text)
+        notifier.notify("mpsbar", text, reason.code)
+
+    MenuBar(Monitor(recorder=Recorder(say)), loaded, notifier, claim).run()
     return 0
 
 

@@ -6,8 +6,11 @@ import os
 import sys
 import time
 
+from mpsbar.model.reason import Reason
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
+from mpsbar.storage.recorder import Recorder
+from mpsbar.views.history_words import say_history
 from mpsbar.views.schema import build_status
 from mpsbar.views.status import render_status
 
@@ -16,7 +19,8 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(options: argparse.Namespace) -> int:
-    monitor = Monitor()
+    # One look leaves nothing behind; who stays also keeps what was seen, where no menu bar does.
+    monitor = Monitor() if options.watch is None else Monitor(recorder=Recorder(_complain))
     try:
         if options.watch is None:
             _show(monitor.look_once(), options.json)
@@ -25,6 +29,10 @@ def run(options: argparse.Namespace) -> int:
     finally:
         monitor.close()
     return 0
+
+
+def _complain(reason: Reason) -> None:
+    print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 
 def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:

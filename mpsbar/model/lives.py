@@ -31,6 +31,9 @@ class Held(NamedTuple):
     footprint: int | None = None
 
 
+_NOTHING = Held()
+
+
 @dataclass(slots=True)
 class Life:
     pid: int
@@ -41,8 +44,8 @@ class Life:
     devices: tuple[str, ...] = ()
     is_connected: bool = False  # or was, at some time
     is_head: bool = True  # no other life started it
-    values: Held = Held()
-    known: Held = Held()  # the last of each that was known
+    values: Held = _NOTHING
+    known: Held = _NOTHING  # the last of each that was known
     peak: int | None = None  # of what it held
     footprint_peak: int | None = None
     missed: int = 0

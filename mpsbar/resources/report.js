@@ -23,7 +23,7 @@
       [".reader", ".drawing", ".cursor", "input", ".values"].map((name) => chart.querySelector(name));
     if (!data.times.length) continue;
     const span = data.until - data.since;
-    const show = (at, follow) => {
+    const tell = (at) => {
       const when = data.start + data.times[at];
       const day = span > 72000 ? { weekday: "short", day: "numeric", month: "short" } : {};
       const clock = { hour: "2-digit", minute: "2-digit", ...(span > 72000 ? {} : { second: "2-digit" }) };
@@ -31,6 +31,10 @@
       const words = data.lines.map((line) => `${line.name} ${size(line.values[at])}`);
       values.textContent = [time, ...words].join(" · ");
       slider.setAttribute("aria-valuetext", values.textContent);
+      return when;
+    };
+    const show = (at, follow) => {
+      const when = tell(at);
       const place = `${Math.min(100, Math.max(0, (when - data.since) / span * 100))}%`;
       cursor.setAttribute("x1", place);
       cursor.setAttribute("x2", place);
@@ -45,7 +49,7 @@
       show(nearest(data.times, wanted), true);
     });
     reader.hidden = false;
-    show(data.times.length - 1, true);
+    tell(data.times.length - 1);
   }
 
   const told = document.querySelector(".told");

@@ -1,4 +1,4 @@
-"""What waits to be written: rows of the machine, of each run, of what happened. No more than fits."""
+"""What waits to be written: rows of the machine, of each run, of what happened. Bounded."""
 
 import json
 from collections import deque

@@ -6,7 +6,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-# Each step brings a file of the version before it up to its own. Steps are never changed, only added.
+# Each step brings a file up by one version. Steps are never changed, only added.
 STEPS: tuple[str, ...] = (
     """
     CREATE TABLE runs (

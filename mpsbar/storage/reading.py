@@ -132,7 +132,7 @@ def _read_happenings(
 ) -> tuple[Happening, ...]:
     rows = connection.execute(
         "SELECT time, kind, code, pid, name, level, size, phase, details FROM events"
-        " WHERE time BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
+        " WHERE time BETWEEN ? AND ? ORDER BY time DESC, id DESC LIMIT ?",
         (*window, _MOST_EVENTS),
     ).fetchall()
     return tuple(

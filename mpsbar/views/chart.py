@@ -19,7 +19,7 @@ _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 20
 # Who is recorded has a row a minute at least: a longer silence is a time at which nobody looked.
 _GAP_SECONDS = 150.0
 # A budget far above all else would press the lines to the ground.
-_FAR = 4
+_FAR = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ def render_diagnostics(version: str, snapshot: Snapshot, checkup: Checkup | None
     """Names of processes, but neither their arguments nor their paths; `home` as ~."""
     snapshot = without_private(snapshot)
     parts = [f"mpsbar {version}"]
-    if checkup is not None:
-        parts.append(render_doctor(checkup, home))
     parts.append(_render_memory(snapshot))
     if snapshot.families:
         parts.append(render_table(snapshot))
     if snapshot.gone:
         parts.append("\n".join(_render_gone(snapshot)))
+    if checkup is not None:  # last: its last line says whether there is a problem
+        parts.append(render_doctor(checkup, home))
     return shorten_home("\n\n".join(parts), home) + "\n"
 
 

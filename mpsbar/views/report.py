@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 from mpsbar.model.advice import advise
 from mpsbar.model.report import Report
 from mpsbar.views import reasons, wording
+from mpsbar.views.diagnostics import shorten_home
 from mpsbar.views.html import Markup, tag, text, void
 from mpsbar.views.language import _
 from mpsbar.views.report_now import build_unconnected, build_workers
@@ -87,7 +88,7 @@ def _advice(report: Report) -> Markup | None:
     snapshot = report.snapshot
     names = snapshot.names
     steps = [
-        reasons.say_advice(step, names.get(step.pid or 0))
+        shorten_home(reasons.say_advice(step, names.get(step.pid or 0)), report.home)
         for step in advise(snapshot, snapshot.health)
     ]
     if not steps:

@@ -19,7 +19,7 @@ def build_table(title: str, heads: Sequence[str], rows: Sequence[Cells]) -> Mark
         tag("caption", title, class_="unseen"),
         tag("thead", head, role="rowgroup"),
         tag("tbody", *body, role="rowgroup"),
-        class_="cards",
+        class_="cards pair" if len(heads) == 2 else "cards",
         role="table",
     )
 

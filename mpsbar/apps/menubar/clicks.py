@@ -14,8 +14,9 @@ from PyObjCTools import AppHelper
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
 from mpsbar.apps.menubar.background import Background
-from mpsbar.desktop import clipboard, login
 from mpsbar.apps.report import write_report
+from mpsbar.apps.versions import read_versions
+from mpsbar.desktop import clipboard, login
 from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application, open_file
 from mpsbar.model.action import (
     Action,
@@ -151,7 +152,7 @@ class Clicks:
 
     def _copy_diagnostics(self, checkup: Checkup) -> None:
         latest = self._monitor.latest
-        self._copy(render_diagnostics(__version__, latest, checkup, str(Path.home())))
+        self._copy(render_diagnostics(read_versions(), latest, checkup, str(Path.home())))
         self._tell(words.tell_copied_diagnostics(), "diagnostics")
 
     def _make_report(self) -> None:
