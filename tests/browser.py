@@ -30,14 +30,11 @@ def open_browser():
     to_browser, from_us = os.pipe()
     to_us, from_browser = os.pipe()
 
-    def place():  # Chromium reads 3 and writes 4
-        high = [os.dup2(to_browser, 30), os.dup2(from_browser, 31)]
-        os.dup2(high[0], 3)
-        os.dup2(high[1], 4)
-
-    command = [find_chromium(), f"--user-data-dir={folder}", *_FLAGS]
+    # Chromium reads 3 and writes 4.
+    place = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
+    command = ["bash", "-c", place, find_chromium(), f"--user-data-dir={folder}", *_FLAGS]
     process = subprocess.Popen(
-        command, preexec_fn=place, close_fds=False, stderr=subprocess.DEVNULL,
+        command, pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(to_browser)

@@ -55,16 +55,17 @@ def _fill_run(connection, number, now, seconds, chance):
     first = now - seconds + chance.random() * seconds * 0.5 * (number > 2)
     last = now if number % 3 else now - chance.random() * 1000
     scale = chance.random() * 6 * GB + 200 * MB
-    peak = 0
+    rows = {"minutes": [], "samples": []}
     for table, time in _times(now, first, last):
         allocated = int(
             scale * (1 + 0.3 * math.sin(time / 3e6 + number)) + chance.random() * 20 * MB
         )
         cached = int(scale * 0.4 * abs(math.sin(time / 1.1e6)))
         held, footprint = allocated + cached, int(allocated * 1.4 + GB)
-        peak = max(peak, held)
-        values = (time, number, allocated, cached, held, footprint)
-        connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", values)
+        rows[table].append((time, number, allocated, cached, held, footprint))
+    for table, values in rows.items():
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", values)
+    peak = max(row[4] for values in rows.values() for row in values)
     ended = None if last == now else int(last * 1000)
     connection.execute(
         "INSERT INTO runs VALUES (?, ?, ?, ?, 'mps', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

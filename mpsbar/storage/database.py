@@ -58,9 +58,24 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
     return connection
 
 
+def find_room(cap: int) -> int:
+    """Bytes for the main file: beside it there is what waits to be taken into it."""
+    return max(256 * _PAGE, cap - 3 * WAL_BYTES)
+
+
 def is_damage(error: Exception) -> bool:
     """Not a database, or not a whole one; a full disk or a lock is neither."""
     return type(error) is sqlite3.DatabaseError
+
+
+def is_busy(error: Exception) -> bool:
+    """Someone else writes; SQLite's own sentence, which names no file."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def is_full(error: Exception) -> bool:
+    """The disk, or the room that we gave it."""
+    return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
 
 
 def move_aside(file: Path) -> Path:
@@ -88,24 +103,31 @@ def read_size(file: Path) -> int:
 
 
 def _prepare(connection: sqlite3.Connection, cap: int) -> None:
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only counts in a file still empty
+    _check(connection)
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of no effect later on
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES // _PAGE // 4}")
-    connection.execute(f"PRAGMA max_page_count = {max(64, (cap - 3 * WAL_BYTES) // _PAGE)}")
+    connection.execute(f"PRAGMA max_page_count = {find_room(cap) // _PAGE}")
+    _migrate(connection)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Before anything is changed in it."""
+    version = read_version(connection)
+    if version > len(STEPS):
+        raise Newer(f"its format is {version}, of a newer mpsbar")
     with closing(connection.execute("PRAGMA quick_check(1)")) as told:
         answer = told.fetchone()
     if answer is None or answer[0] != "ok":
         raise sqlite3.DatabaseError("the file is damaged")
-    _migrate(connection)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """All steps that are missing, or none of them."""
     version = read_version(connection)
-    if version > len(STEPS):
-        raise Newer(f"its format is {version}, of a newer mpsbar")
     if version == len(STEPS):
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -16,13 +16,23 @@ from mpsbar.model.reason import Reason
 from mpsbar.model.snapshot import Gone, Snapshot
 from mpsbar.storage import instance, paths, retention
 from mpsbar.storage.batch import Batch
-from mpsbar.storage.database import Newer, is_damage, move_aside, open_database, read_size
+from mpsbar.storage.database import (
+    Newer,
+    is_busy,
+    is_damage,
+    is_full,
+    move_aside,
+    open_database,
+    read_size,
+)
 from mpsbar.storage.runs import Runs, find_gone
 
 CAP = 50_000_000
 FLUSH_SECONDS = 10.0
 _TIDY_SECONDS = 300.0
 _RETRY_SECONDS = 60.0
+# A disk that is full now and then is not worth a word each time.
+_SAID_SECONDS = 86400.0
 # A clock that was set anew may be wrong: nothing is dropped by age until it has run on for so long.
 _TRUST_SECONDS = 3600.0
 _JUMP_SECONDS = 60.0
@@ -50,7 +60,8 @@ class Recorder:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._claim: instance.Claim | None = None
-        self._said: set[str] = set()
+        self._said: dict[str, float] = {}  # until when it is not said again
+        self._has_read = False  # what another one recorded
         self._alerts = Alerts()
         self._batch = Batch()
         self._runs = Runs()
@@ -111,7 +122,7 @@ class Recorder:
         except (sqlite3.Error, OSError) as error:
             if is_damage(error):
                 self._start_anew()
-            elif "locked" in str(error):
+            elif is_busy(error):
                 self._disconnect()  # tried again soon; what waits is kept
             else:
                 self._fail("history_not_written", error, now)
@@ -123,9 +134,9 @@ class Recorder:
         return self._claim is not None
 
     def _read_of_the_other(self, wall: float) -> tuple[Gone, ...]:
-        if "other" in self._said:
+        if self._has_read:
             return ()
-        self._said.add("other")
+        self._has_read = True
         return find_gone(self._file, wall)
 
     def _write(self, snapshot: Snapshot, now: float) -> tuple[Gone, ...]:
@@ -137,13 +148,21 @@ class Recorder:
             retention.hold_cap(self._connection, self._cap)
             if read_size(self._file) > self._cap:
                 raise OSError("it has reached its size, and someone keeps it open")
-        self._runs.write(self._connection, self._batch)
-        self._said.discard("history_not_written")
+        self._write_batch(self._connection)
         if now >= self._tidy_due or begins:
             self._tidy(snapshot.time, now)
         if begins and snapshot.processes is not None:
             return self._runs.end_unseen(self._connection, snapshot.time)
         return ()
+
+    def _write_batch(self, connection: sqlite3.Connection) -> None:
+        try:
+            self._runs.write(connection, self._batch)
+        except sqlite3.OperationalError as error:
+            if not is_full(error):
+                raise
+            retention.hold_cap(connection, self._cap)
+            self._runs.write(connection, self._batch)  # if it was our own limit, there is room now
 
     def _tidy(self, wall: float, now: float) -> None:
         assert self._connection is not None
@@ -180,6 +199,6 @@ class Recorder:
     def _fail(self, code: str, error: Exception, now: float) -> None:
         self._disconnect()
         self._due = now + _RETRY_SECONDS
-        if code not in self._said:
-            self._said.add(code)
+        if now >= self._said.get(code, 0.0):
+            self._said[code] = now + _SAID_SECONDS
             self._say(Reason(code, "warning", {"file": str(self._file), "error": str(error)}))

@@ -2,6 +2,8 @@
 
 import sqlite3
 
+from mpsbar.storage.database import find_room
+
 HOUR = 3600_000  # milliseconds, as all times in the file
 WEEK = 7 * 24 * HOUR
 _MINUTE = 60_000
@@ -10,7 +12,7 @@ _MOST_RUNS = 5_000
 # At once, so that no transaction is larger than what may wait beside the main file.
 _CHUNK = 4_000
 _PAGES = 200
-_FULL, _ROOMY = 0.85, 0.7  # of the cap
+_FULL, _ROOMY = 0.9, 0.75  # of the room it has
 _VALUES = {
     "samples": ("minutes", ("allocated", "cached", "held", "footprint")),
     "machine": ("machine_minutes", ("used", "swap", "gpu", "busy", "total", "budget")),
@@ -57,11 +59,13 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
 
 def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
     """The oldest go first, until there is room again; the file itself shrinks with them."""
-    if _read_used(connection) > cap * _FULL:
-        while _read_used(connection) > cap * _ROOMY and _drop_oldest(connection):
+    room = find_room(cap)
+    if _read_used(connection) > room * _FULL:
+        while _read_used(connection) > room * _ROOMY and _drop_oldest(connection):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     for _ in range(_read(connection, "freelist_count") // _PAGES + 1):
-        connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+        # As a script: execute() would take the first step only, which gives back one page.
+        connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 

@@ -26,6 +26,7 @@ from mpsbar.storage.settings import read_settings
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
 TAIL = [
     "─",
+    "Open Report",
     "How to Profile…",
     "Copy Diagnostics",
     "Settings  ▸",
@@ -222,7 +223,7 @@ def test_more_workers_than_rows(mac):
 
     def person(scene):
         lines = scene.lines()
-        assert lines[4 + 19] == "(and 11 more…)"
+        assert lines[4 + 19] == "and 11 more…"
         assert lines[4 + 20] == "─"
 
     play(mac, snapshot(*many), person)
