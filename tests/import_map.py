@@ -25,7 +25,9 @@ ROOMS: dict[str, set[str]] = {
 
 # Foreign modules with a home: nobody else may import them.
 HOMES: dict[str, tuple[str, ...]] = {
-    "torch": ("probe/child.py", "probe/device.py", "commands/demo_workers/"),
+    "torch": (
+        "probe/child.py", "probe/operations.py", "probe/checks.py", "probe/device.py", "commands/demo_workers/",
+    ),
     "mlx": ("commands/demo_workers/",),
     "rumps": ("apps/menubar",),
     "objc": ("apps/menubar", "desktop/", "machine/macos"),

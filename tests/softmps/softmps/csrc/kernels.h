@@ -31,7 +31,10 @@ const c10::DispatchKeySet kKeys(c10::DispatchKey::MPS);
 
 inline at::Tensor host(const at::Tensor& t) {  // a CPU alias of the same memory, no copy
   if (!t.is_mps()) return t;
-  return at::from_blob(t.data_ptr(), t.sizes(), t.strides(), t.options().device(c10::kCPU));
+  auto alias = at::from_blob(t.data_ptr(), t.sizes(), t.strides(), t.options().device(c10::kCPU));
+  alias._set_conj(t.is_conj());
+  alias._set_neg(t.is_neg());
+  return alias;
 }
 
 inline void note_graph(const char* op, at::TensorList tensors) {
