@@ -1,4 +1,4 @@
-"""What the dtype probe measured: one cell for each operation and dtype, one check for each bug. Pure.
+"""What the dtype probe measured: a cell for each operation and dtype, a check for each bug. Pure.
 
 None: was not told. The words `state` has are the throwaway's own.
 """
@@ -95,7 +95,8 @@ class Progress:
 def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
     """add/float16 is a cell, a name alone a check."""
     operation, slash, dtype = name.partition("/")
-    text, state = parse_text(answer.get("text")), answer.get("state")
+    text = parse_text(answer.get("text"))
+    state: Any = answer.get("state")
     if not slash:
         return Check(name, state if state in get_args(CheckState) else "unknown", text)
     return Cell(
@@ -115,15 +116,16 @@ def parse_record(record: Any) -> Probe:
         raise ValueError("not a result of mpsbar probe")
     if record.get("schema") != SCHEMA:
         raise ValueError(f"written by another version of mpsbar (schema {record.get('schema')!r})")
-    ended = record.get("ended")
+    ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
         raise ValueError("damaged: it does not say how the probe ended")
+    values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
+    values |= {name: parse_number(record.get(name)) for name in ("time", "seconds")}
+    values |= {name: _count(record.get(name)) for name in ("memory", "ceiling")}
     return Probe(
         python=parse_text(record.get("python"), 4096) or "?",
         ended=ended,
-        **{name: parse_text(record.get(name), 4096) for name in _TEXTS},
-        **{name: parse_number(record.get(name)) for name in ("time", "seconds")},
-        **{name: _count(record.get(name)) for name in ("memory", "ceiling")},
+        **values,
         capability=_names(record.get("capability")),
         cells=tuple(c for c in _parse_cells(record.get("cells")) if isinstance(c, Cell)),
         checks=tuple(c for c in _parse_cells(record.get("checks")) if isinstance(c, Check)),

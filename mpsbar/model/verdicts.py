@@ -1,4 +1,4 @@
-"""Supported, limited or unsupported: what the cells of each dtype come to, and what surprises. Pure."""
+"""Supported, limited or unsupported: what the cells of a dtype come to, what surprises. Pure."""
 
 import statistics
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from mpsbar.model.reason import Reason, Value
 Standing = Literal["supported", "limited", "unsupported", "unknown"]
 _ORDER: tuple[Standing, ...] = ("unsupported", "limited", "supported")
 _ONLY_STORED = ("create", "copy")
+_HEAVY = ("matmul", "linear", "conv2d", "attention")
 _BAD = ("inaccurate", "crashed", "hung")
 # Ways to go wrong, the worst first: the cells' state and the code of the reason.
 _WAYS = {
@@ -74,13 +75,14 @@ def count_failures(probe: Probe) -> dict[str, int]:
 
 
 def find_safe(probe: Probe) -> dict[str, bool]:
-    """Whether a script may use it: it computes, and nothing it computed was wrong."""
-    return {
-        verdict.dtype: verdict.standing != "unsupported"
-        and not any(cell.state in _BAD for cell in probe.of(verdict.dtype))
-        for verdict in judge_dtypes(probe)
-        if verdict.standing != "unknown"
-    }
+    """Whether a script may use it: the simplest works, and nothing that it computed was wrong."""
+    safe = {}
+    for verdict in judge_dtypes(probe):
+        states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
+        if verdict.standing != "unknown":
+            is_bad = any(state in _BAD for state in states.values())
+            safe[verdict.dtype] = states.get("add") in ("works", "fallback") and not is_bad
+    return safe
 
 
 def expect(
@@ -192,14 +194,15 @@ def _slow(probe: Probe, dtype: str) -> Reason | None:
 
 
 def _speed(probe: Probe, dtype: str) -> float | None:
-    """The median over the operations that both can do."""
+    """The median over the operations that both can do, the heavy ones if there are any."""
     base = {cell.operation: cell.seconds for cell in probe.of("float32")}
-    ratios = [
-        first / cell.seconds
+    ratios = {
+        cell.operation: first / cell.seconds
         for cell in probe.of(dtype)
         if cell.seconds and (first := base.get(cell.operation))
-    ]
-    return statistics.median(ratios) if ratios else None
+    }
+    heavy = [ratio for operation, ratio in ratios.items() if operation in _HEAVY]
+    return statistics.median(heavy or ratios.values()) if ratios else None
 
 
 def _silent(check: Check) -> Reason:

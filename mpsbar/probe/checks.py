@@ -52,7 +52,7 @@ def _check_rprop(torch: Any, device: str) -> str | None:
 
 def _check_random(torch: Any, device: str) -> str | None:
     """Drawn into a transposed tensor: some torch leave it as it was."""
-    draws = {
+    draws: dict[str, Callable[[Any], Any]] = {
         "uniform_": lambda t: t.uniform_(1, 2), "normal_": lambda t: t.normal_(5, 0.1),
         "bernoulli_": lambda t: t.bernoulli_(1.0), "random_": lambda t: t.random_(1, 9),
     }  # fmt: skip

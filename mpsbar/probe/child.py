@@ -108,10 +108,10 @@ class _Cases:
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
             return _refusal(error, "unsupported")
         right = _as_list(build(place(self.torch, "cpu", dtype, wide=True))())
-        error = max(map(self.operations.measure_error, got, right))
-        if not error <= self.operations.TOLERANCE.get(dtype, 0.0):
-            return {"state": "inaccurate", "error": _number(error)}
-        return {"state": "works", "error": _number(error), "seconds": self._time(run)}
+        off = max(map(self.operations.measure_error, got, right))
+        if not off <= self.operations.TOLERANCE.get(dtype, 0.0):
+            return {"state": "inaccurate", "error": _number(off)}
+        return {"state": "works", "error": _number(off), "seconds": self._time(run)}
 
     def _check(self, check: Callable[[Any, str], str | None]) -> dict[str, Any]:
         """A text: what is silently wrong. An operation that is refused is not silent."""
