@@ -51,6 +51,7 @@ class Probe:
     version: str | None = None  # of Python
     torch: str | None = None
     system: str | None = None  # 15.1; on Linux the kernel's
+    os: str | None = None  # macOS, Linux
     device: str | None = None
     device_name: str | None = None
     torch_file: str | None = None
@@ -133,7 +134,7 @@ def parse_record(record: Any) -> Probe:
 
 
 _TEXTS = (
-    "prefix", "version", "torch", "system", "device", "device_name", "torch_file", "fallback",
+    "prefix", "version", "torch", "system", "os", "device", "device_name", "torch_file", "fallback",
     "error",
 )  # fmt: skip
 

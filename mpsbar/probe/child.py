@@ -195,6 +195,7 @@ def _read_python() -> dict[str, Any]:
         "version": ".".join(map(str, sys.version_info[:3])),
         # The same words as agent/places.py has: the file is found again by them.
         "system": platform.mac_ver()[0] or platform.release(),
+        "os": "macOS" if platform.mac_ver()[0] else platform.system(),
         "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),
     }
 

@@ -198,6 +198,7 @@ def _build_probe(
         version=parse_text(told.get("version")),
         torch=parse_text(loaded.get("version")),
         system=parse_text(told.get("system")),
+        os=parse_text(told.get("os")),
         device=parse_text(device.get("device") or device.get("missing")),
         device_name=parse_text(device.get("name")),
         torch_file=parse_text(session.stages.get("torch", {}).get("file"), 4096),

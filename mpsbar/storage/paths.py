@@ -5,6 +5,8 @@ from pathlib import Path
 
 import platformdirs
 
+from mpsbar.agent import places
+
 
 def data_folder() -> Path:
     """$MPSBAR_DATA_DIR, for tests, else the platform's place."""
@@ -15,3 +17,9 @@ def data_folder() -> Path:
 def enabled_file() -> Path:
     """The Pythons that `mpsbar enable` was asked for."""
     return data_folder() / "enabled.json"
+
+
+def probe_folder() -> Path | None:
+    """What the dtype probe measured: where the agent looks too. None: this user has no home."""
+    folder = places.results_folder()
+    return None if folder is None else Path(folder)
