@@ -20,6 +20,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.probe.runner import Runner
 from mpsbar.storage.enabled import read_enabled
 from mpsbar.storage.results import read_result, write_result
+from mpsbar.views.doctor import shorten_home
 from mpsbar.views.probe import build_probe, draw_progress, say_moment
 from mpsbar.views.probe_table import Look, render_probe
 from mpsbar.views.probe_words import say_end
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(build_probe(probe, changes)))
     else:
-        print(render_probe(probe, _look(), kept, changes))
+        print(shorten_home(render_probe(probe, _look(), kept, changes), str(Path.home())))
     if probe.ended == "cancelled":
         return _INTERRUPTED
     return 0 if is_kept and probe.ended == "ok" and not find_surprises(probe) else 1

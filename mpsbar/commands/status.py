@@ -8,6 +8,7 @@ import time
 
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
+from mpsbar.storage.results import find_result
 from mpsbar.views.schema import build_status
 from mpsbar.views.status import render_status
 
@@ -56,10 +57,11 @@ def _look_later(monitor: Monitor, seconds: float) -> Snapshot:
 
 
 def _show(snapshot: Snapshot, as_json: bool) -> None:
+    probe = find_result(snapshot)
     if as_json:
-        print(json.dumps(build_status(snapshot)))
+        print(json.dumps(build_status(snapshot, probe)))
     else:
-        print(render_status(snapshot, is_coloured()))
+        print(render_status(snapshot, is_coloured(), probe))
 
 
 def is_coloured() -> bool:

@@ -1,6 +1,5 @@
 """Supported, limited or unsupported: what the cells of a dtype come to, what surprises. Pure."""
 
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +23,8 @@ GUIDES: dict[str, Standing] = {
     "float32": "supported", "float16": "limited", "bfloat16": "unsupported",
     "int32": "limited", "int64": "limited",
 }  # fmt: skip
+# What MPS got later than the dtype itself.
+_LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
 # A GPU on which one call takes so much longer than in float32 does it in another way.
 _SLOW_TIMES, _SLOW_SECONDS = 8.0, 0.001
 
@@ -65,10 +66,12 @@ def find_surprises(probe: Probe) -> tuple[Reason, ...]:
 
 
 def count_failures(probe: Probe) -> dict[str, int]:
-    """In how many operations each dtype unexpectedly failed or was wrong."""
+    """In how many operations each unexpectedly failed that float32 could stand in for."""
     counts: dict[str, int] = {}
     for verdict in judge_dtypes(probe):
-        if any(reason.code != "dtype_slow" for reason in verdict.surprises):
+        if "float" in verdict.dtype and any(
+            reason.code != "dtype_slow" for reason in verdict.surprises
+        ):
             failed = [c for c in probe.of(verdict.dtype) if c.state in _WAYS]
             counts[verdict.dtype] = len(failed)
     return counts
@@ -119,13 +122,20 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
     expected = expect(dtype, probe.device, probe.torch, probe.system)
     standing = _stand(cells)
     slow = _slow(probe, dtype) if probe.device != "cpu" else None
-    surprises = [*_surprises(dtype, cells, standing, expected), *([slow] if slow else [])]
+    new = [cell for cell in cells if not _is_known_gap(cell, probe)]
+    surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
     return Verdict(
         dtype, standing, _why(dtype, cells, standing), expected,
         guides=GUIDES.get(dtype) if probe.device == "mps" else None,
         torch_says=None if probe.capability is None else dtype in probe.capability,
         speed=_speed(probe, dtype), surprises=tuple(surprises),
     )  # fmt: skip
+
+
+def _is_known_gap(cell: Cell, probe: Probe) -> bool:
+    since, release = _LATER.get((cell.operation, cell.dtype)), versions.parse_release(probe.torch)
+    is_older = since is not None and release is not None and release < since
+    return is_older and probe.device == "mps" and cell.state == "unsupported"
 
 
 def _stand(cells: list[Cell]) -> Standing:
@@ -202,7 +212,8 @@ def _speed(probe: Probe, dtype: str) -> float | None:
         if cell.seconds and (first := base.get(cell.operation))
     }
     heavy = [ratio for operation, ratio in ratios.items() if operation in _HEAVY]
-    return statistics.median(heavy or ratios.values()) if ratios else None
+    ordered = sorted(heavy or ratios.values())
+    return ordered[len(ordered) // 2] if ordered else None
 
 
 def _silent(check: Check) -> Reason:

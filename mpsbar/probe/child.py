@@ -97,7 +97,7 @@ class _Cases:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answer = self._compare(build, dtype)
-        return _mind_warnings(answer, [str(warning.message) for warning in caught])
+        return _mind_warnings(answer, [_shorten(str(warning.message)) for warning in caught])
 
     def _compare(self, build: Callable[[Any], Any], dtype: str) -> dict[str, Any]:
         """In `dtype` on the device, against the same numbers in the widest kind on the CPU."""
@@ -144,11 +144,16 @@ def _refusal(error: Exception, state: str) -> dict[str, Any]:
 def _mind_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
     fallen = [text for text in texts if _FALLBACK.search(text)]
     if fallen and answer["state"] == "works":
-        return dict(answer, state="fallback", text=fallen[0][:_LONGEST_TEXT])
+        return dict(answer, state="fallback", text=fallen[0])
     disabled = [text for text in texts if "isabling autocast" in text]
     if disabled and answer["state"] == "unsupported":
-        return dict(answer, text=disabled[0][:_LONGEST_TEXT])
+        return dict(answer, text=disabled[0])
     return answer
+
+
+def _shorten(text: str) -> str:
+    """Without the place in torch's source."""
+    return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
 
 
 def _take_stdout() -> int:
@@ -265,6 +270,8 @@ class _Memory:
         return None if taken is None or self.before is None else max(0, taken - self.before)
 
     def is_over(self) -> bool:
+        if (self.used() or 0) > self.ceiling and self.device != "cpu":
+            getattr(self.torch, self.device).empty_cache()  # also the graphs of what is done
         return (self.used() or 0) > self.ceiling
 
     def _limit(self) -> None:
@@ -281,10 +288,11 @@ class _Memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def _taken(self) -> int | None:
-        """At its peak, on the host; Metal's memory is not in there, and is added."""
+        """The device's own; on the CPU our peak. (The libraries of a GPU come and go unasked.)"""
         try:
-            driver = self.torch.mps.driver_allocated_memory() if self.device == "mps" else 0
-            return _read_peak() + int(driver)
+            if self.device == "mps":
+                return int(self.torch.mps.driver_allocated_memory())
+            return int(self.torch.cuda.memory_reserved()) if self.device == "cuda" else _read_peak()
         except Exception:  # noqa: BLE001 - cannot be told here
             return None
 

@@ -17,9 +17,11 @@ CEILING = 256 << 20
 # A cold torch from a slow disk on a busy machine; a first kernel that is compiled on one.
 START_SECONDS = 120.0
 CELL_SECONDS = 30.0
-# Each costs another import of torch. A dtype that went down so often is known well enough.
-_MOST_RESTARTS = 12
-_MOST_OF_DTYPE = 3
+# Each costs another import of torch. A dtype, or an operation, that went down so often is known
+# well enough.
+_MOST_RESTARTS = 16
+_MOST_ALIKE = 3
+_MOST_CELLS = 2000
 # Of which a process does not die by its own fault: the cell is tried once more.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -34,7 +36,7 @@ class _Session:
     cells: list[str] = field(default_factory=list)  # all there are, in order
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)
-    fallen: Counter[str] = field(default_factory=Counter)  # by dtype, or by the check's name
+    fallen: Counter[str] = field(default_factory=Counter)  # by dtype and by operation
     memory: int | None = None
     tail: bytes = b""
     is_over: bool = False  # the throwaway said so itself
@@ -52,21 +54,22 @@ class _Session:
         elif isinstance(stage, str) and stage not in self.stages:
             self.stages[stage] = told
             cells = told.get("cells") if stage == "device" else None
-            self.cells = [str(c) for c in cells] if isinstance(cells, list) else self.cells
+            if isinstance(cells, list):
+                self.cells = [str(cell)[:100] for cell in cells[:_MOST_CELLS]]
 
     @property
     def next_cell(self) -> str | None:
         return next((cell for cell in self.cells if cell not in self.answers), None)
 
     def blame(self, cell: str, state: str, text: str | None = None) -> None:
-        """That cell; and the rest of a dtype that went down too often is left out."""
+        """That cell; what is alike and went down too often is left out from now on."""
         self.answers[cell] = {"state": state, "text": text}
-        group = cell.rpartition("/")[2]
-        self.fallen[group] += 1
-        if self.fallen[group] >= _MOST_OF_DTYPE:
-            for other in self.cells:
-                if other.endswith(f"/{group}"):
-                    self.answers.setdefault(other, {"state": "unknown", "text": None})
+        operation, _, dtype = cell.partition("/")
+        self.fallen.update({f"{operation}/", f"/{dtype}"} if dtype else {})
+        tired = tuple(group for group, times in self.fallen.items() if times >= _MOST_ALIKE)
+        for other in self.cells:
+            if other.startswith(tired) or other.endswith(tired):
+                self.answers.setdefault(other, {"state": "unknown"})
 
 
 class Runner:

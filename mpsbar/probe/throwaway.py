@@ -7,7 +7,9 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,23 +93,32 @@ def started(python: str, plan: dict[str, Any]) -> Iterator[Throwaway]:
     with importlib.resources.as_file(_SOURCES / "child.py") as script:
         process = subprocess.Popen(
             [python, "-B", str(script)],
-            env={**os.environ, "MPSBAR_DISABLE": "1"},  # or it would be seen as a worker
+            env=build_environment(os.environ),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd="/", start_new_session=True, bufsize=0,
         )  # fmt: skip
         one = Throwaway(process)
         try:
-            _hand_over(process, plan)
+            # A thread: one that never reads would hold us at a full pipe.
+            threading.Thread(target=_hand_over, args=(process, plan), daemon=True).start()
             yield one
         finally:
             one.end()
 
 
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without what would lead another Python to our own modules, or make it a worker."""
+    left_out = {"__PYVENV_LAUNCHER__"}
+    if getattr(sys, "frozen", None):  # the app's Python, which its start-up points at the bundle
+        left_out |= {"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE"}
+    kept = {name: value for name, value in environ.items() if name not in left_out}
+    return kept | {"MPSBAR_DISABLE": "1"}
+
+
 def _hand_over(process: "subprocess.Popen[bytes]", plan: dict[str, Any]) -> None:
-    """In one line: short enough for any pipe to take at once, whether or not it is read."""
     assert process.stdin is not None
     texts = {
         name: (_SOURCES / f"{name}.py").read_text("utf-8") for name in ("operations", "checks")
     }
-    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+    with contextlib.suppress(OSError), process.stdin as pipe:
         pipe.write(json.dumps({**texts, **plan}).encode() + b"\n")

@@ -1,5 +1,6 @@
 """The dtype probe for people: the table, with signs on a terminal and words in a pipe. Pure."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ _SIGNS = {
 }  # fmt: skip
 _STANDING_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
 _MOST_CHANGES = 40
-_WHY_IN_WORDS = 100
+_WHY_IN_WORDS, _WHY_LINES = 100, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def render_probe(
     parts = [
         "\n".join([_subject(probe, look), *_headlines(probe, look)]),
         "\n".join(_table(probe, verdicts, look)),
-        "\n".join(_legend(probe) if look.with_signs else _cells_in_words(probe)),
+        "\n".join(_legend(probe, verdicts, look)),
+        "" if look.with_signs else "\n".join(_cells_in_words(probe)),
         "\n".join(_footer(probe, look, kept)),
     ]
     if changes is not None:
@@ -108,7 +110,7 @@ def _headline(reason: Reason, look: Look) -> str:
 
 
 def _table(probe: Probe, verdicts: Sequence[Verdict], look: Look) -> list[str]:
-    head = [_("DTYPE"), _("HERE"), _("GUIDES"), _("TORCH"), _("OPERATIONS"), _("SPEED"), _("WHY")]
+    head = [_("DTYPE"), _("HERE"), _("GUIDES"), _("TORCH"), _("OPERATIONS"), _("SPEED"), ""]
     rows = [_row(probe, verdict, look) for verdict in verdicts]
     shown = [i for i in range(len(head)) if any(row[i] not in ("", DASH) for row in rows)]
     table = [[row[i] for i in shown] for row in [head, *rows]]
@@ -169,8 +171,12 @@ def _with_why(line: str, painted: str, why: str, look: Look) -> list[str]:
         return [f"{painted}  {wording.shorten(why, _WHY_IN_WORDS)}"]
     if len(line) + 2 + len(why) <= look.width:
         return [f"{painted}  {why}"]
-    cut = why if len(why) <= look.width - 4 else why[: look.width - 5] + "…"
-    return [painted.rstrip(), look.paint(f"    {cut}", "dim")]
+    wrapped = _wrap(why, look, _WHY_LINES)
+    return [painted.rstrip(), *(look.paint(f"    {part}", "dim") for part in wrapped)]
+
+
+def _wrap(text: str, look: Look, most: int) -> list[str]:
+    return textwrap.wrap(text, max(40, look.width - 4), max_lines=most, placeholder=" …")
 
 
 def _differing(word: str, differs: bool) -> str:
@@ -181,10 +187,17 @@ def _yes_or_no(value: bool | None) -> str:
     return DASH if value is None else _("yes") if value else _("no")
 
 
-def _legend(probe: Probe) -> list[str]:
+def _legend(probe: Probe, verdicts: Sequence[Verdict], look: Look) -> list[str]:
+    """Of the signs that occur, and the order of the operations."""
     found = {cell.state for cell in probe.cells}
     told = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
-    return ["   ".join(told), _("operations: {names}").format(names=" ".join(probe.operations))]
+    lines = _wrap("   ".join(told), look, 2) if look.with_signs else []
+    notes = [_("speed: against float32, of small tensors")]
+    if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
+        notes.append(_("≠ not so here"))
+    names = _("operations: {names}").format(names=" ".join(probe.operations))
+    lines += [" · ".join(notes), *(_wrap(names, look, 4) if look.with_signs else [])]
+    return [look.paint(line, "dim") for line in lines]
 
 
 def _cells_in_words(probe: Probe) -> list[str]:

@@ -64,7 +64,8 @@ def say_why(verdict: Verdict) -> str:
         for r in slow
     ]
     text = "; ".join(part for part in parts if part)
-    error = verdict.reason.values.get("error")
+    is_told = verdict.reason.code == "dtype_falls_back"  # torch has no other words for it
+    error = None if is_told else verdict.reason.values.get("error")
     return f"{text}: {error}" if error and text else str(error or text)
 
 

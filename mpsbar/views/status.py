@@ -3,10 +3,13 @@
 from gettext import gettext as _
 
 from mpsbar.model.advice import advise
+from mpsbar.model.dtypes import Probe
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Family, Snapshot, Worker
+from mpsbar.model.verdicts import count_failures, find_surprises
 from mpsbar.views import colour, reasons, wording
 from mpsbar.views.colour import Paint
+from mpsbar.views.probe import say_headline
 
 _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK", "FOOTPRINT", "RSS", "GPU"}
 _NAME_WIDTH = 40
@@ -14,20 +17,23 @@ _NAME_WIDTH = 40
 _MOST_ADVICE = 2
 
 
-def render_status(snapshot: Snapshot, is_coloured: bool = False) -> str:
+def render_status(snapshot: Snapshot, is_coloured: bool = False, probe: Probe | None = None) -> str:
+    """`probe`: the last that still holds for what runs here; only its surprises are told."""
     paint = colour.paint if is_coloured else colour.plain
-    parts = [_render_head(snapshot, paint)]
+    parts = [_render_head(snapshot, probe, paint)]
     if families := snapshot.families:
         parts.append(_render_table(snapshot, families, paint))
-    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot))]
+    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot, probe))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _render_head(snapshot: Snapshot, paint: Paint) -> str:
+def _render_head(snapshot: Snapshot, probe: Probe | None, paint: Paint) -> str:
     health = snapshot.health
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     lines.append(paint(reasons.say_health(health, snapshot.names), health.level))
     lines.append(wording.found(snapshot))
+    if probe is not None and find_surprises(probe):
+        lines.append(paint(_("dtypes: {told}").format(told=say_headline(probe)), "warning"))
     if snapshot.problems:
         lines.append(paint(wording.problems(len(snapshot.problems)), "dim"))
     return "\n".join(line for line in lines if line)
@@ -107,8 +113,10 @@ def _connect_lines(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _advice_lines(snapshot: Snapshot) -> list[str]:
-    told = [advice for advice in advise(snapshot, snapshot.health) if advice.code != "connect"]
+def _advice_lines(snapshot: Snapshot, probe: Probe | None) -> list[str]:
+    failed = None if probe is None else count_failures(probe)
+    every = advise(snapshot, snapshot.health, failed)
+    told = [advice for advice in every if advice.code != "connect"]
     names = snapshot.names
     return [
         f"→ {reasons.say_advice(advice, names.get(advice.pid or 0))}"
