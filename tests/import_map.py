@@ -26,7 +26,11 @@ ROOMS: dict[str, set[str]] = {
 # Foreign modules with a home: nobody else may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "torch": (
-        "probe/child.py", "probe/operations.py", "probe/checks.py", "probe/device.py", "commands/demo_workers/",
+        "probe/child.py",
+        "probe/operations.py",
+        "probe/checks.py",
+        "probe/device.py",
+        "commands/demo_workers/",
     ),
     "mlx": ("commands/demo_workers/",),
     "rumps": ("apps/menubar",),
