@@ -11,6 +11,12 @@ NO_FLOAT64 = (
 )
 NO_FLOAT8 = "TypeError: Trying to convert {} to the MPS backend but it does not have support for that dtype."
 
+# torch 2.12 to 2.14 of itself on MPS.
+CAPABILITY = (
+    "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "complex32", "complex64", "bool",
+)  # fmt: skip
+
 
 def make_probe(device="mps", torch="2.13.0", system="15.1", changed=None, wrong=None, **values):
     """A Mac as it should be; `changed`: cells by name that are not, `wrong`: checks by name."""
@@ -29,7 +35,7 @@ def make_probe(device="mps", torch="2.13.0", system="15.1", changed=None, wrong=
     probe = Probe(
         python="/venv/bin/python", ended="ok", prefix="/venv", version="3.11.7", torch=torch, system=system,
         os="macOS", device=device, device_name="Apple M1" if device == "mps" else None, cells=cells,
-        checks=found, capability=("float32", "float16", "bfloat16", "int64", "bool") if device == "mps" else None,
+        checks=found, capability=CAPABILITY if device == "mps" else None,
         time=1.7e9, seconds=2.5, memory=60 << 20, ceiling=256 << 20,
     )  # fmt: skip
     return replace(probe, **values)

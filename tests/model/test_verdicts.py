@@ -41,9 +41,9 @@ def test_guides_and_torch_are_compared_with_what_was_measured():
     assert [(v.dtype, v.guides) for v in judge_dtypes(probe) if v.differs_from_guides] == [
         ("float16", "limited"), ("bfloat16", "unsupported"), ("int32", "limited"),
     ]  # fmt: skip
-    assert [v.dtype for v in judge_dtypes(probe) if v.differs_from_torch] == [
-        "complex64", "int32", "int16", "int8", "uint8", "uint16", "bool",
-    ]  # fmt: skip
+    assert [v.dtype for v in judge_dtypes(probe) if v.differs_from_torch] == ["bool"]
+    assert verdict(make_probe(capability=("float64",)), "float64").differs_from_torch
+    assert verdict(make_probe(capability=("float64",)), "float32").differs_from_torch
     assert all(v.guides is None for v in judge_dtypes(make_probe("cpu")))
     assert not any(v.differs_from_torch for v in judge_dtypes(make_probe("cpu")))
 
