@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, poll, start, tick, training
+from bench import attach, free, poll, probe, start, tick, training
 
 BENCHMARKS = {
     "training": training,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "free": free,
     "poll": poll,
     "tick": tick,
+    "probe": probe,
 }
 
 
