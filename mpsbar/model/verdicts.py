@@ -128,7 +128,8 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
         dtype, standing, _why(dtype, cells, standing), expected,
         guides=GUIDES.get(dtype) if probe.device == "mps" else None,
         torch_says=None if probe.capability is None else dtype in probe.capability,
-        speed=None if standing == "unsupported" else _speed(probe, dtype), surprises=tuple(surprises),
+        speed=None if standing == "unsupported" else _speed(probe, dtype),
+        surprises=tuple(surprises),
     )  # fmt: skip
 
 

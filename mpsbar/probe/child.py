@@ -14,9 +14,9 @@ import os
 import sys
 
 # This folder is first on the path of a script, and its file names must not hide anybody's modules.
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - before any import
+_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
 if __name__ == "__main__":
-    sys.path[:] = [p for p in sys.path if os.path.abspath(p or os.curdir) != _HERE]  # noqa: PTH100
+    sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
 
 import contextlib
 import importlib.util
@@ -66,12 +66,12 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
         return
     cases = _Cases(torch, start["device"], operations, checks)
     memory = _Memory(torch, start["device"], plan["ceiling"])
-    known = set(plan["skip"])
+    known, starter = set(plan["skip"]), os.getppid()
     for cell in cells:
         if cell not in known:
             answer = _guarded(lambda name=cell: cases.run(name))  # type: ignore[misc]
             _say(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
-            if memory.is_over() or os.getppid() == 1:
+            if memory.is_over() or os.getppid() != starter:
                 return
 
 

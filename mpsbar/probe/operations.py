@@ -110,7 +110,7 @@ def _layer_norm(p: Place) -> Any:
 
 
 def _attention(p: Place) -> Any:
-    q, k, v = p.make(1, 2, 16, 32), p.make(1, 2, 16, 32), p.make(1, 2, 16, 32)
+    q, k, v = p.make(1, 4, 128, 64), p.make(1, 4, 128, 64), p.make(1, 4, 128, 64)
     return lambda: p.functional.scaled_dot_product_attention(q, k, v)
 
 

@@ -18,6 +18,7 @@ from mpsbar.probe.child import MARK
 _LONGEST_LINE = 1 << 18
 _LONGEST_TAIL = 1 << 12
 _TICK = 0.2  # how soon a death is noticed whose pipe somebody else keeps open, and a cancel
+_END_SECONDS = 10.0
 _SOURCES = importlib.resources.files("mpsbar.probe")
 
 Told = dict[str, Any]
@@ -51,7 +52,10 @@ class Throwaway:
         """With all it started; its exit code."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
             os.killpg(self.process.pid, signal.SIGKILL)
-        code = self.process.wait()
+        try:
+            code = self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
+            code = -signal.SIGKILL
         self._watch.close()
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
