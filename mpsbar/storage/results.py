@@ -85,7 +85,11 @@ def _read_current() -> Iterator[Probe]:
     files: list[Path] = []
     with contextlib.suppress(OSError):
         places.check(str(folder))
-        files = sorted(folder.glob("*.json"), key=lambda file: -file.stat().st_mtime)
+        # The name tells the system too: of another one need not even be opened.
+        fitting = [
+            file for file in folder.glob("*.json") if any(s in file.name for s in _systems())
+        ]
+        files = sorted(fitting, key=lambda file: -file.stat().st_mtime)
     for file in files[:_MOST]:
         with contextlib.suppress(Complaint):
             probe = read_result(file)
@@ -94,9 +98,13 @@ def _read_current() -> Iterator[Probe]:
 
 
 def _is_current(probe: Probe) -> bool:
-    if probe.system not in (places.system_version(), _TOLD_BY_OLD_PYTHONS):
+    if probe.system not in _systems():
         return False
     return Path(probe.python).exists() and _installed(probe) in (None, probe.torch)
+
+
+def _systems() -> tuple[str, str]:
+    return places.system_version(), _TOLD_BY_OLD_PYTHONS
 
 
 def _installed(probe: Probe) -> str | None:

@@ -5,12 +5,19 @@ from dataclasses import asdict, dataclass
 from gettext import gettext as _
 from typing import Any
 
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.dtypes import Probe, Progress, build_record
 from mpsbar.model.moment import BUSY_PERCENT
 from mpsbar.model.probe_changes import Change
 from mpsbar.model.reason import Reason
 from mpsbar.model.silent_bugs import BUGS
-from mpsbar.model.verdicts import Verdict, find_safe, find_surprises, judge_dtypes
+from mpsbar.model.verdicts import (
+    Verdict,
+    count_failures,
+    find_safe,
+    find_surprises,
+    judge_dtypes,
+)
 from mpsbar.views import wording
 from mpsbar.views.probe_words import say_surprise, say_where, say_why, standings, title_of
 
@@ -97,8 +104,14 @@ def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[s
         for check in probe.checks
         for bug in (BUGS.get(check.name),)
     ]  # fmt: skip
+    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
+    cells = [
+        {**asdict(cell), "speed": _ratio(base.get(cell.operation), cell.seconds)}
+        for cell in probe.cells
+    ]
     return {
         **build_record(probe),
+        "cells": cells,
         "checks": checks,
         "safe": find_safe(probe),
         **_build_summary(probe),
@@ -106,13 +119,21 @@ def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[s
     }
 
 
-def build_dtypes(probe: Probe | None) -> dict[str, Any] | None:
-    """For `status --json`: the last probe without its cells."""
+def build_dtypes(probe: Probe | None) -> DtypeHealth:
+    """The last probe without its cells: for status, and whoever gives advice."""
     if probe is None:
-        return None
+        return NOT_PROBED
     names = ("python", "version", "torch", "os", "system", "device", "device_name", "time", "ended")
     told = {name: getattr(probe, name) for name in names}
-    return {**told, "safe": find_safe(probe), **_build_summary(probe)}
+    return DtypeHealth(
+        summary={**told, "safe": find_safe(probe), **_build_summary(probe)},
+        surprise=say_headline(probe) if find_surprises(probe) else "",
+        failed=count_failures(probe),
+    )
+
+
+def _ratio(base: float | None, seconds: float | None) -> float | None:
+    return base / seconds if base and seconds else None
 
 
 def _build_summary(probe: Probe) -> dict[str, Any]:

@@ -4,17 +4,13 @@ from dataclasses import asdict
 from typing import Any
 
 from mpsbar.model.advice import advise
-from mpsbar.model.dtypes import Probe
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.machine import Machine, Process
 from mpsbar.model.snapshot import Snapshot, Worker
-from mpsbar.model.verdicts import count_failures
 from mpsbar.views import reasons
-from mpsbar.views.probe import build_dtypes
 
 
-def build_status(snapshot: Snapshot, probe: Probe | None = None) -> dict[str, Any]:
-    """`probe`: the last that still holds for what runs here."""
-    failed = None if probe is None else count_failures(probe)
+def build_status(snapshot: Snapshot, dtypes: DtypeHealth = NOT_PROBED) -> dict[str, Any]:
     connected = {worker.pid for worker in snapshot.workers}
     found = snapshot.processes
     return {
@@ -24,8 +20,8 @@ def build_status(snapshot: Snapshot, probe: Probe | None = None) -> dict[str, An
         "workers": [_worker(worker) for worker in snapshot.workers],
         "processes": None if found is None else [_process(p, p.pid in connected) for p in found],
         "health": _health(snapshot),
-        "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health, failed)],
-        "dtypes": build_dtypes(probe),
+        "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health, dtypes.failed)],
+        "dtypes": dtypes.summary,
         "problems": [asdict(problem) for problem in snapshot.problems],
     }
 

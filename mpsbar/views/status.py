@@ -3,13 +3,11 @@
 from gettext import gettext as _
 
 from mpsbar.model.advice import advise
-from mpsbar.model.dtypes import Probe
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Family, Snapshot, Worker
-from mpsbar.model.verdicts import count_failures, find_surprises
 from mpsbar.views import colour, reasons, wording
 from mpsbar.views.colour import Paint
-from mpsbar.views.probe import say_headline
 
 _RIGHT = {"PID", "HELD", "ALLOCATED", "CACHED", "PEAK", "FOOTPRINT", "RSS", "GPU"}
 _NAME_WIDTH = 40
@@ -17,23 +15,25 @@ _NAME_WIDTH = 40
 _MOST_ADVICE = 2
 
 
-def render_status(snapshot: Snapshot, is_coloured: bool = False, probe: Probe | None = None) -> str:
-    """`probe`: the last that still holds for what runs here; only its surprises are told."""
+def render_status(
+    snapshot: Snapshot, is_coloured: bool = False, dtypes: DtypeHealth = NOT_PROBED
+) -> str:
+    """Of the dtypes only what surprises is told."""
     paint = colour.paint if is_coloured else colour.plain
-    parts = [_render_head(snapshot, probe, paint)]
+    parts = [_render_head(snapshot, dtypes, paint)]
     if families := snapshot.families:
         parts.append(_render_table(snapshot, families, paint))
-    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot, probe))]
+    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot, dtypes))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _render_head(snapshot: Snapshot, probe: Probe | None, paint: Paint) -> str:
+def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     health = snapshot.health
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     lines.append(paint(reasons.say_health(health, snapshot.names), health.level))
     lines.append(wording.found(snapshot))
-    if probe is not None and find_surprises(probe):
-        lines.append(paint(_("dtypes: {told}").format(told=say_headline(probe)), "warning"))
+    if dtypes.surprise:
+        lines.append(paint(_("dtypes: {told}").format(told=dtypes.surprise), "warning"))
     if snapshot.problems:
         lines.append(paint(wording.problems(len(snapshot.problems)), "dim"))
     return "\n".join(line for line in lines if line)
@@ -113,9 +113,8 @@ def _connect_lines(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _advice_lines(snapshot: Snapshot, probe: Probe | None) -> list[str]:
-    failed = None if probe is None else count_failures(probe)
-    every = advise(snapshot, snapshot.health, failed)
+def _advice_lines(snapshot: Snapshot, dtypes: DtypeHealth) -> list[str]:
+    every = advise(snapshot, snapshot.health, dtypes.failed)
     told = [advice for advice in every if advice.code != "connect"]
     names = snapshot.names
     return [

@@ -166,14 +166,20 @@ def test_json_is_the_whole_and_can_be_compared_with_later():
         "after": "wrong",
     }
     assert build_probe(BAD)["changes"] is None
+    speeds = {(cell["operation"], cell["dtype"]): cell["speed"] for cell in record["cells"]}
+    assert speeds["add", "float16"] == 2
+    assert speeds["matmul", "float16"] is None  # wrong numbers are not timed
 
 
 def test_status_has_the_summary():
-    told = json.loads(json.dumps(build_dtypes(BAD)))
+    health = build_dtypes(BAD)
+    assert health.surprise == say_headline(BAD)
+    assert health.failed == {"float16": 2, "bfloat16": 1}
+    told = json.loads(json.dumps(health.summary))
     assert told["surprises"][1]["text"] == "float16 wrong in 2 operations"
     assert told["safe"]["float16"] is False
     assert "cells" not in told
-    assert build_dtypes(None) is None
+    assert (build_dtypes(None).summary, build_dtypes(make_probe()).surprise) == (None, "")
 
 
 @pytest.mark.parametrize(
