@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from mpsbar.machine.pythons import find_pythons
 from mpsbar.model.checkup import Checkup, build_checkup
 from mpsbar.model.device import Device
 from mpsbar.model.snapshot import Snapshot
@@ -26,7 +26,7 @@ _AT_ONCE = 2
 def run(options: argparse.Namespace) -> int:
     snapshot = _read_snapshot()
     named = options.python is not None
-    pythons = [find_named(options.python)] if named else find_pythons(snapshot, read_enabled())
+    pythons = [_find_named(options.python)] if named else find_pythons(snapshot)
     devices = _look_at_all(pythons[:MOST_PYTHONS])
     checkup = build_checkup(snapshot, devices, tuple(pythons[MOST_PYTHONS:]))
     if options.json:
@@ -36,7 +36,33 @@ def run(options: argparse.Namespace) -> int:
     return _exit_code(checkup, named)
 
 
-def find_named(python: str) -> str:
+def find_pythons(snapshot: Snapshot) -> list[str]:
+    """One path for each environment, those in use first."""
+    found: dict[str, str] = {}
+    for python in _candidates(snapshot):
+        if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
+            found.setdefault(_environment(python), python)
+    return list(found.values())
+
+
+def _candidates(snapshot: Snapshot) -> Iterator[str | None]:
+    yield from (w.executable for w in snapshot.workers if w.frameworks.get("torch"))
+    yield from (p.python for p in snapshot.processes or () if "torch" in p.frameworks)
+    yield from read_enabled()
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if prefix := os.environ.get(variable):
+            yield str(Path(prefix, "bin", "python"))
+    yield shutil.which("python3")
+    yield sys.executable
+
+
+def _environment(python: str) -> str:
+    """A venv is its folder, whose python is a link to somewhere else; else the file itself."""
+    folder = Path(python).parent.parent
+    return str(folder if (folder / "pyvenv.cfg").exists() else Path(python).resolve())
+
+
+def _find_named(python: str) -> str:
     python = os.path.expanduser(python)  # noqa: PTH111 - which takes text
     found = shutil.which(python) or python
     return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the venv

@@ -7,9 +7,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpsbar.commands.doctor import find_named
+from mpsbar.commands.doctor import _find_named as find_named
 from mpsbar.commands.status import is_coloured
-from mpsbar.machine.pythons import find_pythons
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.dtypes import Probe, Progress
 from mpsbar.model.moment import judge_moment
@@ -18,6 +17,7 @@ from mpsbar.model.snapshot import Snapshot
 from mpsbar.model.verdicts import find_surprises
 from mpsbar.monitor import Monitor
 from mpsbar.probe.runner import Runner
+from mpsbar.probe.survey import find_pythons
 from mpsbar.storage.enabled import read_enabled
 from mpsbar.storage.results import read_result, write_result
 from mpsbar.views.doctor import shorten_home

@@ -145,8 +145,8 @@ def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
             Process(5, 0.0, "e", frameworks=("mlx",), python="/mlx/python"),
         ),
     )
-    assert doctor.find_pythons(snapshot, []) == [one, two, sys.executable]
-    assert doctor.find_pythons(Snapshot(0.0, processes=None), []) == [two, sys.executable]
+    assert doctor.find_pythons(snapshot) == [one, two, sys.executable]
+    assert doctor.find_pythons(Snapshot(0.0, processes=None)) == [two, sys.executable]
 
 
 def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
