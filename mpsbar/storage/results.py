@@ -13,6 +13,7 @@ from mpsbar.model.dtypes import Probe, build_record, parse_record
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.model.verdicts import find_safe
 from mpsbar.storage import paths
+from mpsbar.storage.replace import read_bytes, replace_file
 
 _LARGEST = 1 << 20
 _MOST = 16
@@ -28,22 +29,14 @@ def write_result(probe: Probe) -> Path | None:
         return None
     places.prepare(str(file.parent))
     record = {**build_record(probe), "safe": find_safe(probe)}
-    temporary = file.with_suffix(f".{os.getpid()}")
-    try:
-        temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-        temporary.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    replace_file(file, json.dumps(record, indent=1).encode())
     return file
 
 
 def read_result(file: Path) -> Probe:
     """A Complaint says what is wrong with the file."""
     try:
-        with file.open(encoding="utf-8") as opened:
-            return parse_record(json.loads(opened.read(_LARGEST)))
+        return parse_record(json.loads(read_bytes(file, _LARGEST)))
     except OSError as error:
         raise Complaint(f"{file} could not be read: {error.strerror or error}") from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:

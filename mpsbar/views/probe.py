@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from gettext import gettext as _
 from typing import Any
 
 from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
@@ -19,6 +18,7 @@ from mpsbar.model.verdicts import (
     judge_dtypes,
 )
 from mpsbar.views import wording
+from mpsbar.views.language import _
 from mpsbar.views.probe_words import say_surprise, say_where, say_why, standings, title_of
 
 DASH = "–"

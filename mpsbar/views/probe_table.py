@@ -4,7 +4,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from gettext import gettext as _
 
 from mpsbar.model.dtypes import Cell, Probe
 from mpsbar.model.probe_changes import Change
@@ -12,6 +11,7 @@ from mpsbar.model.reason import Reason
 from mpsbar.model.verdicts import Verdict, find_surprises, judge_dtypes
 from mpsbar.views import colour, wording
 from mpsbar.views.colour import Paint
+from mpsbar.views.language import _
 from mpsbar.views.probe import DASH, say_speed
 from mpsbar.views.probe_words import known_for, say_surprise, say_why, standings, states, title_of
 

@@ -1,12 +1,10 @@
 """What is said of the dtype probe: states, verdicts, surprises, known bugs. Pure."""
 
-from gettext import gettext as _
-from gettext import ngettext
-
 from mpsbar.model.dtypes import Probe
 from mpsbar.model.reason import Reason
 from mpsbar.model.silent_bugs import BUGS, Bug
 from mpsbar.model.verdicts import Verdict
+from mpsbar.views.language import _
 from mpsbar.views.wording import UNKNOWN
 
 _MOST_NAMED = 4  # operations, in a row
@@ -47,7 +45,7 @@ def say_surprise(reason: Reason) -> str:
         "dtype_unsupported": _("{dtype} unsupported"),
     }[reason.code]
     count = number if isinstance(number, int) else 0
-    operations = ngettext("{n} operation", "{n} operations", count).format(n=count)
+    operations = _("1 operation") if count == 1 else _("{n} operations").format(n=count)
     return words.format(dtype=values.get("dtype"), operations=operations, times=_times(reason))
 
 

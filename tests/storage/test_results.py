@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from probe_samples import make_probe
@@ -96,8 +95,17 @@ def test_a_file_that_is_no_result(tmp_path, content, text):
 def test_no_such_file(tmp_path):
     with pytest.raises(Complaint, match="could not be read: No such file"):
         read_result(tmp_path / "none")
-    with pytest.raises(Complaint, match="could not be read: Is a directory"):
+    with pytest.raises(Complaint, match="could not be read: it is not a file"):
         read_result(tmp_path)
+
+
+def test_one_that_is_too_large_or_a_pipe(tmp_path):
+    (tmp_path / "large").write_text(" " * (1 << 20) + "{}")
+    with pytest.raises(Complaint, match="larger than 1024 KiB"):
+        read_result(tmp_path / "large")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Complaint, match="it is not a file"):
+        read_result(tmp_path / "pipe")
 
 
 def test_a_damaged_one_among_good_ones_is_passed_over(folder):
@@ -113,7 +121,7 @@ def test_a_full_disk_leaves_the_old_result_and_no_rest(folder, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_result(here(seconds=9.0))
     assert file.read_bytes() == before
