@@ -73,7 +73,8 @@ def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     assert (done.returncode, record["device"], record["headline"]) == (0, "cpu", "as expected")
     assert len(record["cells"]) + len(record["checks"]) == len(EVERY)
     (file,) = kept(workers)
-    assert json.loads(file.read_text())["cells"] == record["cells"]
+    told = [{k: v for k, v in cell.items() if k != "speed"} for cell in record["cells"]]
+    assert json.loads(file.read_text())["cells"] == told
     worker = workers.start(
         "import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n"
     )
