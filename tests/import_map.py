@@ -25,7 +25,13 @@ ROOMS: dict[str, set[str]] = {
 
 # Foreign modules with a home: nobody else may import them.
 HOMES: dict[str, tuple[str, ...]] = {
-    "torch": ("probe/child.py", "probe/device.py", "commands/demo_workers/"),
+    "torch": (
+        "probe/child.py",
+        "probe/operations.py",
+        "probe/checks.py",
+        "probe/device.py",
+        "commands/demo_workers/",
+    ),
     "mlx": ("commands/demo_workers/",),
     "rumps": ("apps/menubar",),
     "objc": ("apps/menubar", "desktop/", "machine/macos"),
@@ -41,8 +47,8 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "importlib", "json", "os",
-    "pwd", "re", "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time",
+    "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "hashlib", "importlib", "json", "os",
+    "platform", "pwd", "re", "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time",
     "types", "typing", "weakref",
 }  # fmt: skip
 # What the two start-up files exist for: the agent under its other name, the user's sitecustomize.

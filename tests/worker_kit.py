@@ -172,7 +172,8 @@ class Workers:
         # ipykernel leaves threads out when it sees that pytest runs it: PYTEST_CURRENT_TEST.
         ours = ("MPSBAR_", "SOFTMPS", "PYTEST")
         usual = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        return usual | {"MPSBAR_RUN_DIR": str(self.run_dir), "PYTHONUNBUFFERED": "1"} | extra
+        places = {"MPSBAR_RUN_DIR": str(self.run_dir), "MPSBAR_DATA_DIR": str(self.folder / "data")}
+        return usual | places | {"PYTHONUNBUFFERED": "1"} | extra
 
     def start(self, code: str, *, python: str = sys.executable, **extra: str) -> Worker:
         """A child that runs `code`, which attaches; returns once its agent is there."""

@@ -1,11 +1,13 @@
 """Which device, and which dtype on it: the answers a training script asks for.
 
-From what is known of torch's releases; torch is the host's own, never imported here.
+From what `mpsbar probe` measured in this Python, else from what is known of torch's releases;
+torch is the host's own, never imported here.
 """
 
 from typing import Any
 
 from .backends import loaded
+from .results import read_safe
 
 # The first release that has it on MPS. What is in neither table is not known to work there.
 _ALWAYS = ("float32", "float16", "bool", "uint8", "int8", "int16", "int32", "int64", "complex64")
@@ -17,8 +19,14 @@ _SINCE = {
     "complex32": (2, 12),
     "float8_e4m3fn": (2, 15),
 }
-# The nearest that always works: it holds all values of the other, but for uint64 and complex128.
+# The nearest that should work: it holds all values of the other, but for int64, uint64, complex128.
 _INSTEAD = {
+    "bool": "uint8",
+    "uint8": "int32",
+    "int8": "int32",
+    "int16": "int32",
+    "int32": "int64",
+    "int64": "int32",
     "complex128": "complex64",
     "complex32": "complex64",
     "uint16": "int32",
@@ -47,9 +55,12 @@ def safe_dtype(device: Any = None, wanted: Any = None) -> Any:
     torch = _torch("safe_dtype")
     dtype = _find_dtype(torch, wanted)
     kind = get_device() if device is None else _device_type(torch, device)
-    if kind != "mps" or _works_on_mps(torch, dtype):
-        return dtype
-    return getattr(torch, _INSTEAD.get(_name(dtype), _SAFEST))
+    measured = read_safe(torch, kind)
+    nearest = getattr(torch, _INSTEAD.get(_name(dtype), _SAFEST))
+    for candidate in (dtype, nearest):
+        if measured.get(_name(candidate), kind != "mps" or _works_on_mps(torch, candidate)):
+            return candidate
+    return getattr(torch, _SAFEST)
 
 
 def _torch(asked: str) -> Any:

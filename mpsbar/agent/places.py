@@ -1,4 +1,4 @@
-"""Where the workers' sockets are: a per-user directory that nobody else can have prepared.
+"""Where the workers' sockets and the probe's results are: directories that nobody else prepared.
 
 Decided from the password database and the file system, never from $HOME, $TMPDIR or $XDG_*: those
 differ between a training run and the app that watches it.
@@ -24,7 +24,7 @@ def candidates() -> "list[str]":
     found = []
     home = _home()
     if home:
-        found.append(os.path.join(home, *_below_home()))
+        found.append(os.path.join(home, *_below_home("run")))
     found.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
     return found
 
@@ -74,6 +74,31 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
     return sorted(found)
 
 
+def results_folder() -> "Optional[str]":
+    """What the dtype probe measured is kept here; None where this user has no home."""
+    override = os.environ.get("MPSBAR_DATA_DIR")
+    if override:
+        return os.path.join(os.path.abspath(override), "probes")
+    home = _home()
+    return os.path.join(home, *_below_home("probes")) if home else None
+
+
+def result_name(device: str, torch: str, system: str, prefix: str, version: str) -> str:
+    """One file for each: another torch, system or interpreter has a result of its own."""
+    import hashlib
+
+    everything = "\0".join((device, torch, system, prefix, version))
+    digest = hashlib.sha256(everything.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{_plain(device)}-torch-{_plain(torch)}-{_plain(system)}-{digest}.json"
+
+
+def system_version() -> str:
+    """15.1; on Linux the kernel's."""
+    import platform  # which torch has imported long ago
+
+    return platform.mac_ver()[0] or platform.release()
+
+
 def _home() -> str:
     try:
         home = pwd.getpwuid(os.geteuid()).pw_dir
@@ -82,12 +107,15 @@ def _home() -> str:
     return home if os.path.isabs(home) and os.path.isdir(home) else ""
 
 
-def _below_home() -> "list[str]":
+def _below_home(name: str) -> "list[str]":
     if sys.platform == "darwin":
-        return ["Library", "Application Support", "mpsbar", "run"]
-    # Homes may be shared between hosts, sockets are not.
-    host = re.sub(r"[^A-Za-z0-9.-]", "_", socket.gethostname())[:40] or "localhost"
-    return [".local", "state", "mpsbar", f"run-{host}"]
+        return ["Library", "Application Support", "mpsbar", name]
+    # Homes may be shared between hosts, sockets and GPUs are not.
+    return [".local", "state", "mpsbar", f"{name}-{_plain(socket.gethostname()) or 'localhost'}"]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "_", text)[:40]
 
 
 def _shared_temporary() -> str:

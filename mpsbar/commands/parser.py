@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_free(verbs)
     _add_run(verbs)
     _add_enable(verbs)
+    _add_probe(verbs)
     _add_doctor(verbs)
     _add_report(verbs)
     _add_demo(verbs)
@@ -162,6 +163,41 @@ def _add_enable(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     for group in choices.values():
         group.add_argument("--python", metavar="PATH", help="default: the active environment's")
         group.add_argument("--jupyter", action="store_true", help="the IPython profile instead")
+
+
+def _add_probe(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    probe = verbs.add_parser(
+        "probe",
+        help="which dtypes work here, measured in seconds",
+        description="Tries 18 operations in 14 dtypes on a device, and looks for known bugs that "
+        "silently give wrong numbers: in a short-lived process of your own Python, with small "
+        "tensors, at the lowest priority, with at most 256 MB of memory above what torch itself "
+        "takes. The result is kept for this Python, torch, system and device. Exit code 0: all "
+        "as expected, 1: a surprise was found or it could not be measured, 2: wrong arguments, "
+        "130: cancelled by Ctrl-C.",
+        epilog="examples:\n  mpsbar probe\n  mpsbar probe --python ~/venv/bin/python --device mps\n"
+        "  mpsbar probe --json > before.json\n  mpsbar probe --against before.json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    probe.add_argument(
+        "--device",
+        choices=("auto", "mps", "cuda", "cpu"),
+        default="auto",
+        help="default: cuda, else mps, else cpu",
+    )
+    probe.add_argument(
+        "--python",
+        metavar="PATH",
+        help="default: that of a running torch process, else the first found with torch",
+    )
+    probe.add_argument("--json", action="store_true", help="one JSON object with every cell")
+    probe.add_argument(
+        "--against", metavar="FILE", help="say what changed since this result (of --json)"
+    )
+    probe.add_argument(
+        "--force", action="store_true", help="also while memory pressure is critical"
+    )
+    probe.set_defaults(refuse=probe.error)
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:

@@ -6,9 +6,11 @@ import os
 import sys
 import time
 
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.reason import Reason
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
+from mpsbar.storage.paths import probe_folder
 from mpsbar.storage.recorder import Recorder
 from mpsbar.views.history_words import say_history
 from mpsbar.views.schema import build_status
@@ -64,10 +66,22 @@ def _look_later(monitor: Monitor, seconds: float) -> Snapshot:
 
 
 def _show(snapshot: Snapshot, as_json: bool) -> None:
+    dtypes = _read_dtypes(snapshot)
     if as_json:
-        print(json.dumps(build_status(snapshot)))
+        print(json.dumps(build_status(snapshot, dtypes)))
     else:
-        print(render_status(snapshot, is_coloured()))
+        print(render_status(snapshot, is_coloured(), dtypes))
+
+
+def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
+    """Who never probed does not wait for the import of what would read it."""
+    folder = probe_folder()
+    if folder is None or not folder.is_dir():
+        return NOT_PROBED
+    from mpsbar.storage.results import find_result
+    from mpsbar.views.probe import build_dtypes
+
+    return build_dtypes(find_result(snapshot))
 
 
 def is_coloured() -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from mpsbar.model.device import Device
 from mpsbar.probe.device import MARK
 from mpsbar.probe.parse import parse_device, parse_text
+from mpsbar.probe.throwaway import build_environment
 
 # A cold torch from a slow disk, on a busy machine.
 LOOK_SECONDS = 60.0
@@ -50,7 +51,7 @@ def look_at(
     try:
         process = subprocess.Popen(
             [python, "-B", str(_SCRIPT)],
-            env={**os.environ, "MPSBAR_DISABLE": "1"},  # or it would be seen as a worker
+            env=build_environment(os.environ),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd="/", start_new_session=True, bufsize=0,
         )  # fmt: skip

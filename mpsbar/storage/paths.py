@@ -5,6 +5,8 @@ from pathlib import Path
 
 import platformdirs
 
+from mpsbar.agent import places
+
 
 def data_folder() -> Path:
     """$MPSBAR_DATA_DIR, for tests, else the platform's place."""
@@ -56,3 +58,9 @@ def log_file() -> Path:
     """In $MPSBAR_LOG_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_LOG_DIR")
     return Path(override or platformdirs.user_log_path("mpsbar", appauthor=False)) / "mpsbar.log"
+
+
+def probe_folder() -> Path | None:
+    """What the dtype probe measured: where the agent looks too. None: this user has no home."""
+    folder = places.results_folder()
+    return None if folder is None else Path(folder)

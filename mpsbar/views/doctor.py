@@ -39,7 +39,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
         lines += ["", title, *_render_reasons(reasons)]
     lines += _render_rest(checkup)
     text = "\n".join([*lines, "", _render_summary(checkup)])
-    return _shorten_home(text, home)
+    return shorten_home(text, home)
 
 
 def build_doctor(checkup: Checkup) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _render_summary(checkup: Checkup) -> str:
     return _("No other problem found.") if checkup.problems else _("No problem found.")
 
 
-def _shorten_home(text: str, home: str | None) -> str:
+def shorten_home(text: str, home: str | None) -> str:
     """Where a path begins with it, not in the middle of another's."""
     folder = (home or "").rstrip("/")
     return re.sub(rf"(?<![^\s:=('\"]){re.escape(folder)}/", "~/", text) if folder else text

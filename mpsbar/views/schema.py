@@ -4,12 +4,13 @@ from dataclasses import asdict
 from typing import Any
 
 from mpsbar.model.advice import advise
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.machine import Machine, Process
 from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.views import reasons
 
 
-def build_status(snapshot: Snapshot) -> dict[str, Any]:
+def build_status(snapshot: Snapshot, dtypes: DtypeHealth = NOT_PROBED) -> dict[str, Any]:
     connected = {worker.pid for worker in snapshot.workers}
     found = snapshot.processes
     return {
@@ -19,8 +20,8 @@ def build_status(snapshot: Snapshot) -> dict[str, Any]:
         "workers": [_worker(worker) for worker in snapshot.workers],
         "processes": None if found is None else [_process(p, p.pid in connected) for p in found],
         "health": _health(snapshot),
-        "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health)],
-        "dtypes": None,  # not probed yet
+        "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health, dtypes.failed)],
+        "dtypes": dtypes.summary,
         "problems": [asdict(problem) for problem in snapshot.problems],
     }
 

@@ -1,6 +1,7 @@
 """`mpsbar status`: the snapshot as a table for people. Pure."""
 
 from mpsbar.model.advice import advise
+from mpsbar.model.dtype_health import NOT_PROBED, DtypeHealth
 from mpsbar.model.machine import Process
 from mpsbar.model.snapshot import Family, Snapshot, Worker
 from mpsbar.views import colour, reasons, wording
@@ -15,20 +16,25 @@ _MOST_ADVICE = 2
 _MOST_PIDS = 5
 
 
-def render_status(snapshot: Snapshot, is_coloured: bool = False) -> str:
+def render_status(
+    snapshot: Snapshot, is_coloured: bool = False, dtypes: DtypeHealth = NOT_PROBED
+) -> str:
+    """Of the dtypes only what surprises is told."""
     paint = colour.paint if is_coloured else colour.plain
-    parts = [_render_head(snapshot, paint)]
+    parts = [_render_head(snapshot, dtypes, paint)]
     if snapshot.families:
         parts.append(render_table(snapshot, paint))
-    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot))]
+    parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot, dtypes))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _render_head(snapshot: Snapshot, paint: Paint) -> str:
+def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     health = snapshot.health
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     lines.append(paint(reasons.say_health(health, snapshot.names), health.level))
     lines.append(wording.found(snapshot))
+    if dtypes.surprise:
+        lines.append(paint(_("dtypes: {told}").format(told=dtypes.surprise), "warning"))
     if snapshot.problems:
         lines.append(paint(wording.problems(len(snapshot.problems)), "dim"))
     return "\n".join(line for line in lines if line)
@@ -113,8 +119,9 @@ def _listed(pids: list[str]) -> str:
     return _("{pids} (and {n} more)").format(pids=shown, n=more) if more > 0 else shown
 
 
-def _advice_lines(snapshot: Snapshot) -> list[str]:
-    told = [advice for advice in advise(snapshot, snapshot.health) if advice.code != "connect"]
+def _advice_lines(snapshot: Snapshot, dtypes: DtypeHealth) -> list[str]:
+    every = advise(snapshot, snapshot.health, dtypes.failed)
+    told = [advice for advice in every if advice.code != "connect"]
     names = snapshot.names
     return [
         f"→ {reasons.say_advice(advice, names.get(advice.pid or 0))}"

@@ -33,6 +33,7 @@ def configure(torch: Any, settings: Settings) -> None:
         settings.graph_bytes,
         settings.queue,
         settings.float64,
+        [word for fault in settings.faults for word in fault],
     )
 
 

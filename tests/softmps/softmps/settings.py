@@ -13,7 +13,25 @@ DEFAULTS = {
     "SOFTMPS_GRAPHS": "64KiB",
     "SOFTMPS_QUEUE": "0",
     "SOFTMPS_FLOAT64": "0",
+    "SOFTMPS_FAULTS": "",
 }
+# As c10 calls them.
+DTYPES = {
+    "*": "*", "float32": "Float", "float16": "Half", "bfloat16": "BFloat16", "float64": "Double",
+    "complex64": "ComplexFloat", "complex128": "ComplexDouble", "int8": "Char", "uint8": "Byte",
+    "int16": "Short", "int32": "Int", "int64": "Long", "uint16": "UInt16", "bool": "Bool",
+    "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
+}  # fmt: skip
+KINDS = ("wrong", "zero", "unchanged", "fallback", "abort", "hang", "slow")
+TEXTS = (
+    "unimplemented", "float64", "float64_tensor", "float64_kernel", "dtype", "undefined",
+    "bfloat16", "out_of_memory", "macos", "buffer", "linear", "softmax", "conv_transpose",
+    "dropout", "index_reduce", "batch_norm", "exponent",
+)  # fmt: skip
+WHEN = ("", "noncontiguous", "long", "seldom")
+LAST_WITHOUT_BFLOAT16 = 208
+
+Fault = tuple[str, str, str, str]  # kind, kernel, dtype in c10's words, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +45,7 @@ class Settings:
     graph_bytes: int
     queue: bool
     float64: bool
+    faults: tuple[Fault, ...] = ()
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -42,6 +61,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         graph_bytes=_size("SOFTMPS_GRAPHS", text, at_least=0),
         queue=_one_of("SOFTMPS_QUEUE", text, "0", "1") == "1",
         float64=_one_of("SOFTMPS_FLOAT64", text, "0", "1") == "1",
+        faults=_faults(text["SOFTMPS_FAULTS"], text["SOFTMPS_TORCH"]),
     )
 
 
@@ -76,3 +96,24 @@ def _version(text: str) -> str | None:
     if not re.fullmatch(r"2\.\d{1,2}(\.\d+)?", text):
         raise ValueError(f"SOFTMPS_TORCH must be a torch version such as 2.4 or 2.13, not {text!r}")
     return text if text.count(".") == 2 else f"{text}.0"
+
+
+def _faults(text: str, version: str) -> tuple[Fault, ...]:
+    """`wrong mm float16; refuse:dtype add * long`: kind, kernel, dtype, and when."""
+    return tuple(_fault(each, version) for each in text.split(";") if each.strip())
+
+
+def _fault(text: str, version: str) -> Fault:
+    words = text.split()
+    words += [""] * (len(words) == 3)
+    kind, _, wanted = (words[0] if words else "").partition(":")
+    known = kind in KINDS if not wanted else kind == "refuse" and wanted in TEXTS
+    if len(words) != 4 or not known or words[2] not in DTYPES or words[3] not in WHEN:
+        raise ValueError(
+            "SOFTMPS_FAULTS must be faults such as 'wrong mm float16; refuse:dtype add * long', "
+            f"not {text.strip()!r}"
+        )
+    newer = not version or version_number(version) > LAST_WITHOUT_BFLOAT16
+    if wanted == "bfloat16" and newer:
+        raise ValueError("SOFTMPS_FAULTS: from torch 2.9 on there is no text that refuses bfloat16")
+    return words[0], words[1], DTYPES[words[2]], words[3]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device.h"
+#include "faults.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/CPUFallback.h>
@@ -31,7 +32,10 @@ const c10::DispatchKeySet kKeys(c10::DispatchKey::MPS);
 
 inline at::Tensor host(const at::Tensor& t) {  // a CPU alias of the same memory, no copy
   if (!t.is_mps()) return t;
-  return at::from_blob(t.data_ptr(), t.sizes(), t.strides(), t.options().device(c10::kCPU));
+  auto alias = at::from_blob(t.data_ptr(), t.sizes(), t.strides(), t.options().device(c10::kCPU));
+  alias._set_conj(t.is_conj());
+  alias._set_neg(t.is_neg());
+  return alias;
 }
 
 inline void note_graph(const char* op, at::TensorList tensors) {
@@ -61,8 +65,14 @@ struct Retained {
 
 // What every kernel of our own does to its host tensors passes through here, queued or not: the
 // place where a result can be observed, or spoilt on purpose.
-inline void run([[maybe_unused]] const char* kernel, at::TensorList device,
-                std::function<void()> work) {
+inline void run(const char* kernel, at::TensorList device, std::function<void()> work) {
+  if (auto* fault = begin_fault(kernel, device); fault != nullptr)
+    work = [fault, work = std::move(work), result = host(device.back())] {
+      const auto before = result.clone();
+      work();
+      if (fault->kind == "unchanged") result.copy_(before);
+      spoil(fault, result);
+    };
   if (!settings.queue) return work();
   queue().submit([held = std::make_shared<Retained>(device), work = std::move(work)] { work(); });
 }
@@ -71,6 +81,7 @@ inline at::Tensor empty_kernel(c10::IntArrayRef size, std::optional<c10::ScalarT
                                std::optional<c10::Layout>, std::optional<c10::Device>,
                                std::optional<bool>, std::optional<c10::MemoryFormat> format) {
   check_new(c10::dtype_or_default(dtype));
+  begin_fault("empty", {}, c10::toString(c10::dtype_or_default(dtype)));
   return at::detail::empty_generic(size, torch_allocator(), kKeys, c10::dtype_or_default(dtype),
                                    format);
 }
@@ -80,6 +91,7 @@ inline at::Tensor empty_strided_kernel(c10::IntArrayRef size, c10::IntArrayRef s
                                        std::optional<c10::Layout>, std::optional<c10::Device>,
                                        std::optional<bool>) {
   check_new(c10::dtype_or_default(dtype));
+  begin_fault("empty", {}, c10::toString(c10::dtype_or_default(dtype)));
   return at::detail::empty_strided_generic(size, stride, torch_allocator(), kKeys,
                                            c10::dtype_or_default(dtype));
 }
@@ -91,7 +103,9 @@ inline at::Tensor copy_from_kernel(const at::Tensor& src, const at::Tensor& dst,
     run("copy_", {src, dst}, [to = host(dst), from = host(src)] { to.copy_(from); });
   } else {
     queue().drain();
+    auto* fault = begin_fault("copy_", {src, dst});
     host(dst).copy_(host(src));
+    spoil(fault, host(dst));
   }
   return dst;
 }
@@ -171,15 +185,26 @@ inline void fallback_kernel(const c10::OperatorHandle& handle, torch::jit::Stack
   OpScope op(name);
   queue().drain();
   note_graph(name, tensors);
+  auto* fault = begin_fault(handle.schema().name().substr(sizeof("aten::") - 1), tensors);
+  if (fault == nullptr) return at::native::cpu_fallback(handle, stack);
+  const auto before = host(tensors.at(0)).clone();
   at::native::cpu_fallback(handle, stack);
+  if (fault->kind == "unchanged") host(tensors[0]).copy_(before);
+  const auto returned = handle.schema().returns().size();
+  if (returned == 0) spoil(fault, host(tensors[0]));
+  for (auto& result : tensors_of(*stack, returned)) spoil(fault, host(result));
 }
 
 // The stub of the fused kernel has no slot for MPS in a Linux build.
 inline at::Tensor attention_kernel(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const std::optional<at::Tensor>& mask, double dropout,
                                    bool causal, std::optional<double> scale, bool gqa) {
-  return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, dropout, causal, {},
-                                                            scale, gqa));
+  auto* fault = begin_fault("scaled_dot_product_attention", {q, k, v});
+  if (fault != nullptr && fault->kind == "unchanged") dropout = 0;
+  auto out = std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, mask, dropout, causal, {},
+                                                              scale, gqa));
+  if (!out.requires_grad()) spoil(fault, host(out));
+  return out;
 }
 
 inline void sleep_for(double seconds) {

@@ -6,7 +6,9 @@
 namespace softmps {
 
 void configure(int64_t strict, int64_t torch, int64_t memory, bool heaps, int64_t graph_bytes,
-               bool queue, bool float64) {
+               bool queue, bool float64, const std::vector<std::string>& planted) {
+  for (size_t i = 0; i + 3 < planted.size(); i += 4)
+    faults.push_back({planted[i], planted[i + 1], planted[i + 2], planted[i + 3]});
   settings = {strict, torch, size_t(memory), heaps, size_t(graph_bytes), queue, float64};
   c10::SetAllocator(c10::DeviceType::MPS, torch_allocator());
   survive_fork();
@@ -38,7 +40,10 @@ using torch::CppFunction;
 
 TORCH_LIBRARY(softmps, m) {
   m.def("configure(int strict, int torch, int memory, bool heaps, int graph_bytes, bool queue, "
-        "bool float64) -> ()", configure);
+        "bool float64, str[] faults) -> ()", [](int64_t strict, int64_t torch, int64_t memory,
+        bool heaps, int64_t graph_bytes, bool queue, bool float64, std::vector<std::string> faults) {
+    configure(strict, torch, memory, heaps, graph_bytes, queue, float64, faults);
+  });
   m.def("busy_(Tensor(a!) self, float seconds) -> Tensor(a!)");
   m.def("work_(Tensor(a!) self, float seconds) -> Tensor(a!)");
   m.def("set_limit(int bytes) -> ()", [](int64_t n) { allocator().set_limit(n); });

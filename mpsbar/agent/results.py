@@ -1,0 +1,48 @@
+"""What `mpsbar probe` measured for this very Python, torch, system and device."""
+
+import json
+import os
+import sys
+from typing import Any
+
+from . import places
+
+_LARGEST = 1 << 20
+# The file that was read last: a script may ask for every tensor it makes.
+_kept: "dict[tuple[str, int], dict[str, bool]]" = {}
+
+
+def read_safe(torch: Any, device: str) -> "dict[str, bool]":
+    """By dtype, whether it may be used; empty where nothing was measured, or not here and so."""
+    try:
+        return _read(str(torch.__version__), device)
+    except Exception:  # noqa: BLE001 - no file, another's, cut short: then nothing is known
+        return {}
+
+
+def _read(torch: str, device: str) -> "dict[str, bool]":
+    folder = places.results_folder()
+    if folder is None:
+        return {}
+    wanted = {
+        "device": device,
+        "torch": torch,
+        "system": places.system_version(),
+        "prefix": os.path.realpath(sys.prefix),
+        "version": ".".join(map(str, sys.version_info[:3])),
+    }
+    path = os.path.join(folder, places.result_name(**wanted))
+    key = (path, os.stat(path).st_mtime_ns)
+    if key not in _kept:
+        places.check(folder)
+        _kept.clear()
+        _kept[key] = _parse(path, wanted)
+    return _kept[key]
+
+
+def _parse(path: str, wanted: "dict[str, str]") -> "dict[str, bool]":
+    with open(path, encoding="utf-8") as file:
+        record = json.loads(file.read(_LARGEST))
+    if any(record.get(name) != value for name, value in wanted.items()):
+        return {}
+    return {str(name): is_safe is True for name, is_safe in record["safe"].items()}

@@ -1,0 +1,331 @@
+"""The dtype probe's throwaway: runs what it is handed on one device, cell by cell.
+
+A script of its own for anybody's Python (3.9 and newer) with torch: no import from its siblings,
+one marked JSON line as soon as each cell is known. A crash or a hang costs the cell it happens
+in: whoever started us sees which was next, and starts us again without it. The plan comes as one
+JSON line on stdin: which device, the texts of operations.py and checks.py, the cells that are
+known already, and how much memory at most.
+"""
+
+# ruff: noqa: E402 - the path is put in order before anything else is imported
+from __future__ import annotations
+
+import os
+import sys
+
+# This folder is first on the path of a script, and its file names must not hide anybody's modules.
+_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
+if __name__ == "__main__":
+    sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
+
+import contextlib
+import importlib.util
+import json
+import platform
+import re
+import signal
+import time
+import types
+import warnings
+from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+
+MARK = "\x1empsbar-probe "
+_LAST_RESORT_SECONDS = 1800  # if whoever started us is killed and we hang
+_LONGEST_TEXT = 600
+_ROUNDS, _REPEATS = 3, 3  # of which the fastest round counts
+
+_FALLBACK = re.compile(r"fall(ing|s)? ?back.*CPU", re.IGNORECASE | re.DOTALL)
+_NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
+
+
+def main() -> None:
+    wire = _take_stdout()
+    plan = json.loads(sys.stdin.readline())
+    _stand_back()
+    _say(wire, "python", _guarded(_read_python))
+    found = _guarded(_find_torch)
+    _say(wire, "torch", found)
+    if found.get("found"):
+        loaded = _guarded(_import_torch)
+        _say(wire, "import", loaded)
+        if "version" in loaded:
+            _probe(wire, plan)
+    _say(wire, "end", {})
+
+
+def _probe(wire: int, plan: dict[str, Any]) -> None:
+    import torch
+
+    operations, checks = (_load(name, plan[name]) for name in ("operations", "checks"))
+    start = _guarded(lambda: _start_device(torch, plan["device"]))
+    dtypes = [name for name in operations.DTYPES if hasattr(torch, name)]
+    cells = [f"{name}/{dtype}" for dtype in dtypes for name in operations.OPERATIONS]
+    cells += checks.CHECKS
+    _say(wire, "device", dict(start, cells=cells))
+    if start.get("device") is None:
+        return
+    cases = _Cases(torch, start["device"], operations, checks)
+    memory = _Memory(torch, start["device"], plan["ceiling"])
+    known, starter = set(plan["skip"]), os.getppid()
+    for cell in cells:
+        if cell not in known:
+            answer = _guarded(lambda name=cell: cases.run(name))  # type: ignore[misc]
+            _say(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
+            if memory.is_over() or os.getppid() != starter:
+                return
+
+
+def _load(name: str, text: str) -> Any:
+    module = types.ModuleType(name)
+    exec(compile(text, f"{name}.py", "exec"), vars(module))  # noqa: S102 - our own, from whoever started us
+    return module
+
+
+class _Cases:
+    """The operations and checks on one device."""
+
+    def __init__(self, torch: Any, device: str, operations: Any, checks: Any) -> None:
+        self.torch, self.device, self.operations, self.checks = torch, device, operations, checks
+
+    def run(self, cell: str) -> dict[str, Any]:
+        if cell in self.checks.CHECKS:
+            return self._check(self.checks.CHECKS[cell])
+        name, dtype = cell.split("/")
+        build, meaningful = self.operations.OPERATIONS[name]
+        if dtype not in meaningful:
+            return {"state": "meaningless"}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            answer = self._compare(build, dtype)
+        return _mind_warnings(answer, [_shorten(str(warning.message)) for warning in caught])
+
+    def _compare(self, build: Callable[[Any], Any], dtype: str) -> dict[str, Any]:
+        """In `dtype` on the device, against the same numbers in the widest kind on the CPU."""
+        place = self.operations.Place
+        try:
+            run = build(place(self.torch, self.device, dtype))
+            got = [tensor.detach().cpu() for tensor in _as_list(run())]
+        except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
+            return _refusal(error, "unsupported")
+        right = _as_list(build(place(self.torch, "cpu", dtype, wide=True))())
+        off = max(map(self.operations.measure_error, got, right))
+        if not off <= self.operations.TOLERANCE.get(dtype, 0.0):
+            return {"state": "inaccurate", "error": _number(off)}
+        return {"state": "works", "error": _number(off), "seconds": self._time(run)}
+
+    def _check(self, check: Callable[[Any, str], str | None]) -> dict[str, Any]:
+        """A text: what is silently wrong. An operation that is refused is not silent."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.torch.manual_seed(7)
+            try:
+                wrong = check(self.torch, self.device)
+            except Exception as error:  # noqa: BLE001 - whatever torch raises
+                return _refusal(error, "refused")
+        return {"state": "right"} if wrong is None else {"state": "wrong", "text": wrong}
+
+    def _time(self, run: Callable[[], Any]) -> float:
+        best = float("inf")
+        for _ in range(_ROUNDS):
+            start = time.perf_counter()
+            for _ in range(_REPEATS):
+                run()
+            if self.device != "cpu":
+                getattr(self.torch, self.device).synchronize()
+            best = min(best, time.perf_counter() - start)
+        return best / _REPEATS
+
+
+def _refusal(error: Exception, state: str) -> dict[str, Any]:
+    text = _describe(error)
+    return {"state": "no_memory" if _NO_MEMORY.search(text) else state, "text": text}
+
+
+def _mind_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
+    fallen = [text for text in texts if _FALLBACK.search(text)]
+    if fallen and answer["state"] == "works":
+        return dict(answer, state="fallback", text=fallen[0])
+    disabled = [text for text in texts if "isabling autocast" in text]
+    if disabled and answer["state"] == "unsupported":
+        return dict(answer, text=disabled[0])
+    return answer
+
+
+def _shorten(text: str) -> str:
+    """Without the place in torch's source."""
+    return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
+
+
+def _take_stdout() -> int:
+    """What we say goes out here; what torch or anybody's start-up file prints goes nowhere."""
+    wire, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    return wire
+
+
+def _stand_back() -> None:
+    """Somebody's training run has the right of way."""
+    try:
+        os.nice(19)
+        signal.alarm(_LAST_RESORT_SECONDS)
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
+def _say(wire: int, stage: str, answer: dict[str, Any]) -> None:
+    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
+    while line:
+        line = line[os.write(wire, line) :]
+
+
+def _guarded(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return ask()
+    except BaseException as error:  # noqa: BLE001 - also a SystemExit is an answer
+        return {"state": "failed", "text": _describe(error)}
+
+
+def _describe(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - somebody's __str__
+        text = "?"
+    return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
+
+
+def _read_python() -> dict[str, Any]:
+    return {
+        "python": sys.executable,
+        "prefix": os.path.realpath(sys.prefix),
+        "version": ".".join(map(str, sys.version_info[:3])),
+        # The same words as agent/places.py has: the file is found again by them.
+        "system": platform.mac_ver()[0] or platform.release(),
+        "os": "macOS" if platform.mac_ver()[0] else platform.system(),
+        "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),
+    }
+
+
+def _find_torch() -> dict[str, Any]:
+    spec = importlib.util.find_spec("torch")
+    is_there = spec is not None and spec.origin is not None  # a stray folder has no origin
+    return {"found": is_there, "file": spec.origin if spec is not None else None}
+
+
+def _import_torch() -> dict[str, Any]:
+    import torch
+
+    return {"version": str(torch.__version__)}
+
+
+def _start_device(torch: Any, wanted: str) -> dict[str, Any]:
+    there = {"cpu": True, "mps": _has(torch, "backends.mps"), "cuda": _has(torch, "cuda")}
+    first = next(name for name in ("cuda", "mps", "cpu") if there[name])
+    device = first if wanted == "auto" else wanted
+    if not there.get(device):
+        return {"device": None, "missing": device}
+    torch.set_num_threads(1)  # one core at most; and one is quicker with so little to do
+    torch.set_warn_always(True)  # or only the first fall-back of all would be told
+    torch.ones(1, device=device).sum().item()
+    name, dtypes = _device_name(torch, device), _capability(torch, device)
+    return {"device": device, "name": name, "dtypes": dtypes}
+
+
+def _has(torch: Any, place: str) -> bool:
+    is_available = _get(torch, f"{place}.is_available")
+    return is_available is not None and bool(is_available())
+
+
+def _device_name(torch: Any, device: str) -> str | None:
+    place = {"cuda": "cuda.get_device_name", "mps": "backends.mps.get_name"}.get(device, "")
+    function = _get(torch, place) if place else None
+    try:
+        return None if function is None else str(function())
+    except Exception:  # noqa: BLE001 - only a name
+        return None
+
+
+def _capability(torch: Any, device: str) -> list[str] | None:
+    """What this torch says of itself: from 2.10, on MPS from 2.12; None where it cannot say."""
+    try:
+        if torch.accelerator.current_accelerator().type != device:
+            return None
+        names = torch.accelerator.get_device_capability()["supported_dtypes"]
+    except Exception:  # noqa: BLE001 - not there, or not for this device
+        return None
+    return sorted(str(name).replace("torch.", "") for name in names)
+
+
+class _Memory:
+    """No more than `ceiling` bytes above what torch itself takes: refused where a limit can be
+    set, and looked at after each cell where not."""
+
+    def __init__(self, torch: Any, device: str, ceiling: int) -> None:
+        self.torch, self.device, self.ceiling = torch, device, ceiling
+        with contextlib.suppress(Exception):  # an older torch, another system: it is looked at
+            self._limit()
+        self.before = self._taken()
+
+    def used(self) -> int | None:
+        taken = self._taken()
+        return None if taken is None or self.before is None else max(0, taken - self.before)
+
+    def is_over(self) -> bool:
+        if (self.used() or 0) > self.ceiling and self.device != "cpu":
+            getattr(self.torch, self.device).empty_cache()  # also the graphs of what is done
+        return (self.used() or 0) > self.ceiling
+
+    def _limit(self) -> None:
+        if self.device == "mps":
+            whole = self.torch.mps.recommended_max_memory()
+            self.torch.mps.set_per_process_memory_fraction(min(2.0, self.ceiling / whole))
+        elif self.device == "cuda":
+            whole = self.torch.cuda.get_device_properties(0).total_memory
+            self.torch.cuda.set_per_process_memory_fraction(min(1.0, self.ceiling / whole))
+        elif sys.platform == "linux":
+            import resource
+
+            most = _read_status("VmData") + self.ceiling
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+    def _taken(self) -> int | None:
+        """The device's own; on the CPU our peak. (The libraries of a GPU come and go unasked.)"""
+        try:
+            if self.device == "mps":
+                return int(self.torch.mps.driver_allocated_memory())
+            return int(self.torch.cuda.memory_reserved()) if self.device == "cuda" else _read_peak()
+        except Exception:  # noqa: BLE001 - cannot be told here
+            return None
+
+
+def _read_peak() -> int:
+    if sys.platform == "linux":  # where rusage would count what our parent had
+        return _read_status("VmHWM")
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _read_status(name: str) -> int:
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+        line = next(line for line in file if line.startswith(f"{name}:"))
+    return int(line.split()[1]) * 1024
+
+
+def _as_list(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def _number(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if value < float("inf") else None
+
+
+def _get(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # the answers are out: how torch takes itself down is not asked

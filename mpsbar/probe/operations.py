@@ -1,0 +1,235 @@
+"""The operations people meet, in every dtype: how each is run, and how far off its numbers are.
+
+Run by the probe's throwaway in anybody's Python (3.9 and newer), which is handed this text: the
+standard library and the torch it is given, no sibling.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+
+FLOATS = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
+COMPLEX = ("complex64",)
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16")
+BOOL = ("bool",)
+DTYPES = (
+    *FLOATS[:4],
+    *COMPLEX,
+    *INTEGERS,
+    *BOOL,
+    *FLOATS[4:],
+)  # float32 first: others are timed against it
+
+# What rounding may cost, as a part of the largest number of the result; the others are exact.
+TOLERANCE = {
+    "float64": 1e-10, "float32": 1e-4, "complex64": 1e-4, "float16": 1e-2, "bfloat16": 5e-2,
+    "float8_e4m3fn": 0.2, "float8_e5m2": 0.4,
+}  # fmt: skip
+
+
+class Place:
+    """Where one run of an operation happens: a device and a dtype, or the reference."""
+
+    def __init__(self, torch: Any, device: str, dtype: str, wide: bool = False) -> None:
+        self.torch, self.device, self.name, self.wide = torch, device, dtype, wide
+        self.functional = torch.nn.functional
+        self.dtype = getattr(torch, dtype)
+        self.seed = 0
+
+    def make(self, *shape: int) -> Any:
+        """The same numbers at every place, rounded to the dtype; small: no integer overflows."""
+        self.seed += 1
+        generator = self.torch.Generator().manual_seed(self.seed)
+        if self.name in (*INTEGERS, *BOOL):
+            most = 2 if self.name == "bool" else 3
+            made = self.torch.randint(0, most, shape, generator=generator)
+        elif self.name in COMPLEX:
+            made = self.torch.randn(*shape, 2, generator=generator, dtype=self.torch.float64)
+            made = self.torch.view_as_complex(made)
+        else:
+            made = self.torch.randn(*shape, generator=generator, dtype=self.torch.float64)
+        return self.put(made)
+
+    def put(self, tensor: Any) -> Any:
+        tensor = tensor.to(self.dtype)
+        return tensor.to(self._widest()) if self.wide else tensor.to(self.device)
+
+    def plain(self, tensor: Any) -> Any:
+        """Indices and masks: not in the dtype that is tried."""
+        return tensor.to(self.device)
+
+    def _widest(self) -> Any:
+        if self.name in INTEGERS:
+            return self.torch.int64
+        if self.name in COMPLEX:
+            return self.torch.complex128
+        return self.torch.bool if self.name == "bool" else self.torch.float64
+
+
+def _create(p: Place) -> Any:
+    kind = p.torch.float64 if p.wide and p.name not in COMPLEX else p.dtype
+    return lambda: p.torch.ones(64, 64, dtype=kind, device=p.device)
+
+
+def _copy(p: Place) -> Any:
+    here = p.make(64, 64).cpu()
+    return lambda: here.t().to(p.device).cpu()
+
+
+def _add(p: Place) -> Any:
+    """Not a + b: Python would put a sentence of its own in the place of torch's TypeError."""
+    a, b = p.make(64, 64), p.make(64)
+    return lambda: p.torch.add(a, b)
+
+
+def _matmul(p: Place) -> Any:
+    a, b = p.make(48, 32), p.make(32, 48)
+    return lambda: p.torch.matmul(a, b)
+
+
+def _linear(p: Place) -> Any:
+    x, weight, bias = p.make(32, 64), p.make(64, 64), p.make(64)
+    return lambda: p.functional.linear(x, weight, bias)
+
+
+def _conv2d(p: Place) -> Any:
+    x, weight = p.make(1, 4, 16, 16), p.make(8, 4, 3, 3)
+    return lambda: p.functional.conv2d(x, weight, padding=1)
+
+
+def _softmax(p: Place) -> Any:
+    x = p.make(32, 64)
+    return lambda: x.softmax(-1)
+
+
+def _layer_norm(p: Place) -> Any:
+    x, weight, bias = p.make(32, 64), p.make(64), p.make(64)
+    return lambda: p.functional.layer_norm(x, (64,), weight, bias)
+
+
+def _attention(p: Place) -> Any:
+    q, k, v = p.make(1, 4, 128, 64), p.make(1, 4, 128, 64), p.make(1, 4, 128, 64)
+    return lambda: p.functional.scaled_dot_product_attention(q, k, v)
+
+
+def _sum(p: Place) -> Any:
+    x = p.make(32, 64)
+    if p.name in (*INTEGERS, *BOOL):
+        return lambda: x.sum(0)
+    return lambda: (x.sum(0), x.mean(1))
+
+
+def _cumsum(p: Place) -> Any:
+    x = p.make(8, 32)
+    return lambda: x.cumsum(1)
+
+
+def _argmax(p: Place) -> Any:
+    rows, columns = p.torch.arange(8).unsqueeze(1), p.torch.arange(8)
+    x = p.put((columns * 5 + rows * 3) % 8)  # no number twice in a row: one answer only
+    return lambda: x.argmax(1)
+
+
+def _index(p: Place) -> Any:
+    a, b = p.make(16, 16), p.make(16, 16)
+    rows = p.plain(p.torch.tensor([3, 1, 15, 0, 3]))
+    mask = p.plain(p.torch.arange(256).reshape(16, 16) % 3 == 0)
+    return lambda: (a[rows], a[mask], p.torch.where(mask, a, b))
+
+
+def _sort(p: Place) -> Any:
+    x = p.make(16, 64)
+    return lambda: x.sort(1).values
+
+
+def _embedding(p: Place) -> Any:
+    rows = p.torch.tensor([3, 1, 15, 0, 3])
+    if p.name in FLOATS:
+        rows, weight = p.plain(rows), p.make(16, 32)
+    else:
+        rows, weight = p.put(rows), p.plain(p.torch.arange(512.0).reshape(16, 32))
+    return lambda: p.functional.embedding(rows, weight)
+
+
+def _backward(p: Place) -> Any:
+    x, weight = p.make(16, 16), p.make(16, 16).requires_grad_()
+
+    def run() -> Any:
+        weight.grad = None
+        p.torch.matmul(x, weight).abs().sum().backward()
+        return weight.grad
+
+    return run
+
+
+def _adam(p: Place) -> Any:
+    """As torch.optim.Adam steps; the class itself would import half of torch.compile first."""
+    adam = importlib.import_module("torch.optim.adam").adam
+
+    torch, weight = p.torch, p.make(16, 16)
+    grad = p.put(torch.linspace(0.5, 1.5, 256).reshape(16, 16))
+
+    def run() -> Any:
+        parameter = weight.clone()
+        averages, squares = torch.zeros_like(weight), torch.zeros_like(weight)
+        adam(
+            [parameter], [grad], [averages], [squares], [], [torch.tensor(0.0)], amsgrad=False,
+            beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, eps=1e-8, maximize=False,
+        )  # fmt: skip
+        return parameter
+
+    return run
+
+
+def _autocast(p: Place) -> Any:
+    x, weight = p.make(16, 32), p.make(32, 32)
+    if p.wide:
+        return lambda: p.functional.linear(x, weight)
+    x, weight = x.float(), weight.float()
+
+    def run() -> Any:
+        with p.torch.autocast(p.device, dtype=p.dtype):
+            y = p.functional.linear(x, weight)
+        if y.dtype != p.dtype:
+            raise TypeError(f"autocast to {p.name} left the result in {y.dtype}")
+        return y
+
+    return run
+
+
+_REAL = (*FLOATS, *INTEGERS, *BOOL)
+_ALL = (*_REAL, *COMPLEX)
+# By name, in the order they are shown: how it is run, and the dtypes for which that makes sense.
+OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
+    "create": (_create, _ALL),
+    "copy": (_copy, _ALL),
+    "add": (_add, _ALL),
+    "matmul": (_matmul, (*FLOATS, *COMPLEX, *INTEGERS)),
+    "linear": (_linear, (*FLOATS, *COMPLEX)),
+    "conv2d": (_conv2d, (*FLOATS, *COMPLEX)),
+    "softmax": (_softmax, FLOATS),
+    "layer_norm": (_layer_norm, FLOATS),
+    "attention": (_attention, FLOATS),
+    "sum": (_sum, _ALL),
+    "cumsum": (_cumsum, _ALL),
+    "argmax": (_argmax, (*FLOATS, *INTEGERS)),
+    "index": (_index, _ALL),
+    "sort": (_sort, _REAL),
+    "embedding": (_embedding, (*FLOATS, "int64", "int32")),
+    "backward": (_backward, (*FLOATS, *COMPLEX)),
+    "adam": (_adam, FLOATS),
+    "autocast": (_autocast, ("float16", "bfloat16")),
+}
+
+
+def measure_error(got: Any, right: Any) -> float:
+    """The largest difference, as a part of the largest number; infinite where there is none."""
+    if got.shape != right.shape:
+        return float("inf")
+    right = right.detach()
+    right = right if right.is_complex() else right.double()
+    difference = float((got.to(right.dtype) - right).abs().max())
+    largest = float(right.abs().max())
+    return float("inf") if math.isnan(difference) else difference / max(largest, 1e-30)

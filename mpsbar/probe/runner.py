@@ -1,0 +1,231 @@
+"""Runs the dtype probe in somebody's Python: a crash or a hang costs one cell, and it goes on."""
+
+import contextlib
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpsbar.model.dtypes import Cell, Check, Probe, ProbeEnded, Progress, build_cell, parse_text
+from mpsbar.probe.throwaway import Throwaway, Told, started
+
+# Of tensors, above what torch itself takes.
+CEILING = 256 << 20
+# A cold torch from a slow disk on a busy machine; a first kernel that is compiled on one.
+START_SECONDS = 120.0
+CELL_SECONDS = 30.0
+# Each costs another import of torch. A dtype, or an operation, that went down so often is known
+# well enough.
+_MOST_RESTARTS = 16
+_MOST_ALIKE = 3
+_MOST_CELLS = 2000
+# Of which a process does not die by its own fault: the cell is tried once more.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is known of one Python until now; it outlives the throwaways that find it out."""
+
+    stages: dict[str, Told] = field(default_factory=dict)
+    cells: list[str] = field(default_factory=list)  # all there are, in order
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    killed: set[str] = field(default_factory=set)
+    fallen: Counter[str] = field(default_factory=Counter)  # by dtype and by operation
+    memory: int | None = None
+    tail: bytes = b""
+    is_over: bool = False  # the throwaway said so itself
+
+    def hear(self, told: Told) -> None:
+        stage = told.pop("stage", None)
+        cell = told.pop("cell", None)
+        if stage == "cell" and cell in self.cells:
+            self.answers.setdefault(cell, told)
+            used = told.get("memory")
+            if isinstance(used, int):
+                self.memory = max(used, self.memory or 0)
+        elif stage == "end":
+            self.is_over = True
+        elif isinstance(stage, str) and stage not in self.stages:
+            self.stages[stage] = told
+            cells = told.get("cells") if stage == "device" else None
+            if isinstance(cells, list):
+                self.cells = [str(cell)[:100] for cell in cells[:_MOST_CELLS]]
+
+    @property
+    def next_cell(self) -> str | None:
+        return next((cell for cell in self.cells if cell not in self.answers), None)
+
+    def blame(self, cell: str, state: str, text: str | None = None) -> None:
+        """That cell; what is alike and went down too often is left out from now on."""
+        self.answers[cell] = {"state": state, "text": text}
+        operation, _, dtype = cell.partition("/")
+        self.fallen.update({f"{operation}/", f"/{dtype}"} if dtype else {})
+        tired = tuple(group for group, times in self.fallen.items() if times >= _MOST_ALIKE)
+        for other in self.cells:
+            if other.startswith(tired) or other.endswith(tired):
+                self.answers.setdefault(other, {"state": "unknown"})
+
+
+class Runner:
+    """`run` it once, on any thread; `cancel` from any other."""
+
+    def __init__(
+        self,
+        pythons: Sequence[str],
+        device: str = "auto",
+        *,
+        ceiling: int = CEILING,
+        start_seconds: float = START_SECONDS,
+        cell_seconds: float = CELL_SECONDS,
+    ) -> None:
+        self._pythons, self._device, self._ceiling = pythons, device, ceiling
+        self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """`run` returns within a moment, with what was measured until now."""
+        self._cancelled.set()
+
+    def run(self, on_progress: OnProgress | None = None) -> Probe:
+        """In the first of the Pythons that has torch. Never raises for what they do."""
+        probe = Probe("", "no_torch")
+        for python in self._pythons:
+            probe = self._run_in(python, on_progress or _ignore)
+            if probe.ended not in ("no_torch", "no_python"):
+                break
+        return probe
+
+    def _run_in(self, python: str, on_progress: OnProgress) -> Probe:
+        session, start, wall = _Session(), time.monotonic(), time.time()
+        try:
+            ended = self._finish(python, session, on_progress)
+        except (FileNotFoundError, NotADirectoryError):
+            ended = "no_python"
+        except (OSError, ValueError) as error:
+            session.tail, ended = str(error).encode(), "not_python"
+        seconds = time.monotonic() - start
+        return _build_probe(python, ended, session, self._ceiling, (wall, seconds))
+
+    def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
+        """One throwaway after the other, until every cell is known."""
+        on_progress(Progress(0, None))
+        for _ in range(_MOST_RESTARTS):
+            code = self._run_once(python, session, on_progress)
+            if self._cancelled.is_set():
+                return "cancelled"
+            cell = session.next_cell
+            if session.is_over:
+                return _parse_end(session)
+            if cell is None or not session.cells:
+                return "ok" if session.cells else _parse_death(session, code)
+            _judge_death(session, cell, code)
+        return "stopped" if session.next_cell else "ok"
+
+    def _run_once(self, python: str, session: _Session, on_progress: OnProgress) -> int | None:
+        """Its exit code; None: it hung and was ended."""
+        plan = {"device": self._device, "skip": list(session.answers), "ceiling": self._ceiling}
+        session.is_over = False
+        with started(python, plan) as throwaway:
+            hung = self._listen(throwaway, session, on_progress)
+            session.tail = throwaway.tail
+            return None if hung else throwaway.end()
+
+    def _listen(self, one: Throwaway, session: _Session, on_progress: OnProgress) -> bool:
+        deadline = time.monotonic() + self._start_seconds
+        is_first = True
+        for told in one.listen():
+            for each in told:
+                is_first = is_first and each.get("stage") != "cell"
+                session.hear(each)
+            if told:
+                seconds = self._start_seconds if is_first else self._cell_seconds
+                deadline = time.monotonic() + seconds
+                on_progress(Progress(len(session.answers), len(session.cells) or None))
+            if self._cancelled.is_set() or session.is_over:
+                return False
+            if time.monotonic() > deadline:
+                return True
+        return False
+
+
+def _ignore(_: Progress) -> None:
+    pass
+
+
+def _judge_death(session: _Session, cell: str, code: int | None) -> None:
+    """Of the throwaway that was to run `cell` next."""
+    if code is None:
+        session.blame(cell, "hung")
+    elif -code in _FROM_OUTSIDE and cell not in session.killed:
+        session.killed.add(cell)
+    else:
+        session.blame(cell, "crashed", _signal_name(code))
+
+
+def _parse_end(session: _Session) -> ProbeEnded:
+    """Of one that said all it had to say."""
+    if session.stages.get("torch", {}).get("found") is False:
+        return "no_torch"
+    if "version" not in session.stages.get("import", {}):
+        return "broken_torch"
+    if not session.stages.get("device", {}).get("device"):
+        return "no_device"
+    return "ok" if session.next_cell is None else "stopped"  # by itself: too much memory
+
+
+def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
+    """Of one that went down before the first cell."""
+    if code is None:
+        return "hung"
+    if "python" not in session.stages:
+        return "not_python"
+    return "crashed" if code < 0 else "exited"
+
+
+def _build_probe(
+    python: str, ended: ProbeEnded, session: _Session, ceiling: int, times: tuple[float, float]
+) -> Probe:
+    told, loaded, device = (session.stages.get(n, {}) for n in ("python", "import", "device"))
+    every = [build_cell(c, session.answers.get(c, {"state": "unknown"})) for c in session.cells]
+    dtypes = device.get("dtypes")
+    return Probe(
+        python=python,
+        ended=ended,
+        prefix=parse_text(told.get("prefix"), 4096),
+        version=parse_text(told.get("version")),
+        torch=parse_text(loaded.get("version")),
+        system=parse_text(told.get("system")),
+        os=parse_text(told.get("os")),
+        device=parse_text(device.get("device") or device.get("missing")),
+        device_name=parse_text(device.get("name")),
+        torch_file=parse_text(session.stages.get("torch", {}).get("file"), 4096),
+        capability=tuple(map(str, dtypes)) if isinstance(dtypes, list) else None,
+        fallback=parse_text(told.get("fallback")),
+        error=_find_error(ended, session),
+        cells=tuple(one for one in every if isinstance(one, Cell)) if device.get("device") else (),
+        checks=tuple(o for o in every if isinstance(o, Check)) if device.get("device") else (),
+        time=times[0],
+        seconds=times[1],
+        memory=session.memory,
+        ceiling=ceiling,
+    )
+
+
+def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
+    if ended in ("ok", "cancelled", "no_torch", "no_python"):
+        return None
+    said = (session.stages.get(name, {}).get("text") for name in ("torch", "import", "device"))
+    lines = session.tail.decode(errors="replace").strip().splitlines()
+    return parse_text(next(filter(None, said), lines[-1] if lines else None))
+
+
+def _signal_name(code: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return str(-code)

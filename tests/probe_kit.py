@@ -1,0 +1,64 @@
+"""The dtype probe's throwaway as it stands, run for chosen cells with chosen variables."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from worker_kit import NO_MPS, PATIENCE
+
+from mpsbar.probe import checks, child, operations
+from mpsbar.probe.runner import CEILING
+
+needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+needs_torch = pytest.mark.usefixtures("torch")
+EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] + list(checks.CHECKS)
+
+
+def environment(**variables):
+    ours = ("MPSBAR_", "SOFTMPS", "PYTORCH_", "PYTEST")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
+    return kept | cache | {"MPSBAR_DISABLE": "1"} | variables
+
+
+def plan_for(cells=None, device="mps", ceiling=CEILING):
+    texts = {
+        m.__name__.rpartition(".")[2]: Path(m.__file__).read_text() for m in (operations, checks)
+    }
+    skip = [cell for cell in EVERY if cells is not None and cell not in cells]
+    return {"device": device, "skip": skip, "ceiling": ceiling, **texts}
+
+
+def run_child(
+    cells=None,
+    device="mps",
+    *,
+    python=sys.executable,
+    script=child.__file__,
+    ceiling=CEILING,
+    **variables,
+):
+    """(what it said by stage, its answers by cell, how the process ended)."""
+    if device == "mps":
+        variables.setdefault("SOFTMPS", "1")
+    done = subprocess.run(
+        [python, "-B", script], input=json.dumps(plan_for(cells, device, ceiling)) + "\n",
+        env=environment(**variables), capture_output=True, text=True, cwd="/", timeout=PATIENCE,
+    )  # fmt: skip
+    lines = [
+        json.loads(line[len(child.MARK) :])
+        for line in done.stdout.split("\n")
+        if line.startswith(child.MARK)
+    ]
+    told = {line["stage"]: line for line in lines if line["stage"] != "cell"}
+    return told, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done
+
+
+def run_many(jobs):
+    """Each job a dict of arguments; two at a time: each imports torch."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda job: run_child(**job), jobs))
