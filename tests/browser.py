@@ -97,10 +97,16 @@ class Browser:
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
 
-    def picture(self):
-        """A PNG of the whole page."""
+    def picture(self, most=1_000_000):
+        """A PNG of the whole page, or of its first lines."""
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": size["width"],
+            "height": min(size["height"], most),
+            "scale": 1,
+        }
         told = self.send("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return base64.b64decode(told["data"])
 

@@ -12,7 +12,7 @@ from mpsbar.storage.database import open_database
 from mpsbar.storage.recorder import CAP
 
 GB, MB = 1 << 30, 1 << 20
-NOW = 1_794_000_000.0  # Friday, 6 November 2026, 13:20 UTC
+NOW = 1_794_000_000.0  # Friday, 6 November 2026, 21:20 UTC
 WEEK = 7 * 86400
 HOSTILE = "<img src=x onerror=alert(1)>\x1b]0;owned\x07\u202egnp.exe'\"&"
 MACHINE = Machine(

@@ -12,6 +12,7 @@ from mpsbar.model.snapshot import Snapshot
 from mpsbar.storage import paths
 from mpsbar.storage.reading import read_span, read_start
 from mpsbar.storage.replace import replace_file
+from mpsbar.storage.results import find_result
 from mpsbar.views.diagnostics import render_diagnostics
 from mpsbar.views.report import render_report
 
@@ -29,9 +30,10 @@ def write_report(snapshot: Snapshot, checkup: Checkup | None, file: Path | None 
 
 def make_report(snapshot: Snapshot, checkup: Checkup | None) -> str:
     home = str(Path.home())
-    diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home)
+    probe = find_result(snapshot)
+    diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home, probe)
     spans = _read_spans(time.time())
-    report = Report(__version__, snapshot, checkup, spans, home, diagnostics)
+    report = Report(__version__, snapshot, checkup, spans, probe, home, diagnostics)
     style, script = (
         paths.resource(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )

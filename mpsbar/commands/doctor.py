@@ -16,6 +16,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.probe.survey import check_up, find_pythons
 from mpsbar.storage.enabled import read_enabled
 from mpsbar.storage.icon import read_icon
+from mpsbar.storage.results import find_result
 from mpsbar.views.diagnostics import render_diagnostics
 from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
@@ -29,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(build_doctor(checkup)))
     else:
         home = str(Path.home())
-        whole = render_diagnostics(read_versions(), snapshot, checkup, home)
+        probe = find_result(snapshot)
+        whole = render_diagnostics(read_versions(), snapshot, checkup, home, probe)
         print(render_doctor(checkup, home) if named else whole.rstrip("\n"))
     return _exit_code(checkup, named)
 

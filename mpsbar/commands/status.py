@@ -11,8 +11,6 @@ from mpsbar.model.reason import Reason
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
 from mpsbar.storage.paths import probe_folder
-from mpsbar.storage.recorder import Recorder
-from mpsbar.views.history_words import say_history
 from mpsbar.views.schema import build_status
 from mpsbar.views.status import render_status
 
@@ -22,7 +20,7 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 def run(options: argparse.Namespace) -> int:
     # One look leaves nothing behind; who stays also keeps what was seen, where no menu bar does.
-    monitor = Monitor() if options.watch is None else Monitor(recorder=Recorder(_complain))
+    monitor = Monitor() if options.watch is None else _make_recording()
     try:
         if options.watch is None:
             _show(monitor.look_once(), options.json)
@@ -33,7 +31,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _make_recording() -> Monitor:
+    from mpsbar.storage.recorder import Recorder
+
+    return Monitor(recorder=Recorder(_complain))
+
+
 def _complain(reason: Reason) -> None:
+    from mpsbar.views.history_words import say_history
+
     print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 

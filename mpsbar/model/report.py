@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mpsbar.model.checkup import Checkup
+from mpsbar.model.dtypes import Probe
 from mpsbar.model.past import Span
 from mpsbar.model.snapshot import Snapshot
 
@@ -13,5 +14,6 @@ class Report:
     snapshot: Snapshot
     checkup: Checkup | None  # None: nobody looked at the Pythons
     spans: tuple[Span, ...] = ()  # the shortest first; none: nothing was recorded
+    probe: Probe | None = None  # the last; None: never, or of another torch
     home: str = ""  # shown as ~
     diagnostics: str = ""  # to be pasted

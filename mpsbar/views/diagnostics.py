@@ -5,15 +5,21 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from mpsbar.model.checkup import Checkup
-from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.model.dtypes import Probe
+from mpsbar.model.machine import Process
+from mpsbar.model.snapshot import Snapshot
+from mpsbar.model.text import printable
 from mpsbar.views import wording
 from mpsbar.views.doctor import render_doctor
 from mpsbar.views.language import _
+from mpsbar.views.probe import build_rows, say_headline
 from mpsbar.views.reasons import say_health
 from mpsbar.views.status import render_table
 
 
-def render_diagnostics(version: str, snapshot: Snapshot, checkup: Checkup | None, home: str) -> str:
+def render_diagnostics(
+    version: str, snapshot: Snapshot, checkup: Checkup | None, home: str, probe: Probe | None = None
+) -> str:
     """Names of processes, but neither their arguments nor their paths; `home` as ~."""
     snapshot = without_private(snapshot)
     parts = [f"mpsbar {version}"]
@@ -22,6 +28,8 @@ def render_diagnostics(version: str, snapshot: Snapshot, checkup: Checkup | None
         parts.append(render_table(snapshot))
     if snapshot.gone:
         parts.append("\n".join(_render_gone(snapshot)))
+    if probe is not None:
+        parts.append(_render_dtypes(probe))
     if checkup is not None:  # last: its last line says whether there is a problem
         parts.append(render_doctor(checkup, home))
     return shorten_home("\n\n".join(parts), home) + "\n"
@@ -57,14 +65,21 @@ def bare_name(name: str) -> str:
 def _render_memory(snapshot: Snapshot) -> str:
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     lines.append(say_health(snapshot.health, snapshot.names))
-    lines += sorted({line for worker in snapshot.workers for line in _settings(worker)})
+    lines += [line for process in snapshot.processes or () for line in _settings(process)]
     return "\n".join(line for line in lines if line)
 
 
-def _settings(worker: Worker) -> list[str]:
+def _settings(process: Process) -> list[str]:
     """What it was started with, of torch's own variables."""
-    told = worker.process.settings if worker.process else {}
-    return [f"{worker.name} ({worker.pid}): {name}={value}" for name, value in told.items()]
+    title = f"{process.name} ({process.pid})"
+    settings = process.settings.items()
+    return [f"{title}: {name}={printable(value, 200)}" for name, value in settings]
+
+
+def _render_dtypes(probe: Probe) -> str:
+    title = f"dtypes, torch {probe.torch} on {probe.device}: {say_headline(probe)}"
+    lines = [f"  {row.text}" + (f": {row.why}" if row.why else "") for row in build_rows(probe)]
+    return "\n".join([title, *lines])
 
 
 def _render_gone(snapshot: Snapshot) -> list[str]:

@@ -6,10 +6,12 @@ from datetime import datetime, tzinfo
 
 from mpsbar.model.advice import advise
 from mpsbar.model.report import Report
+from mpsbar.model.verdicts import count_failures
 from mpsbar.views import reasons, wording
 from mpsbar.views.diagnostics import shorten_home
 from mpsbar.views.html import Markup, tag, text, void
 from mpsbar.views.language import _
+from mpsbar.views.report_dtypes import build_dtypes
 from mpsbar.views.report_now import build_unconnected, build_workers
 from mpsbar.views.report_past import build_past, build_runs
 
@@ -21,6 +23,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         _section("workers", _("Connected now"), build_workers(report)),
         _section("unconnected", _("Not connected"), build_unconnected(report)),
         _section("runs", _("All runs"), build_runs(report, zone)),
+        _section("dtypes", _("dtypes"), build_dtypes(report, zone)),
         _section("advice", _("What to do next"), _advice(report)),
         _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
@@ -87,9 +90,10 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
 def _advice(report: Report) -> Markup | None:
     snapshot = report.snapshot
     names = snapshot.names
+    failed = None if report.probe is None else count_failures(report.probe)
     steps = [
         shorten_home(reasons.say_advice(step, names.get(step.pid or 0)), report.home)
-        for step in advise(snapshot, snapshot.health)
+        for step in advise(snapshot, snapshot.health, failed)
     ]
     if not steps:
         return None

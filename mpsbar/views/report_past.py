@@ -1,5 +1,6 @@
 """What was recorded: the courses of machine and runs, what happened, and every run. Pure."""
 
+from collections.abc import Iterable
 from datetime import tzinfo
 
 from mpsbar.model.alerts import Alert
@@ -95,7 +96,7 @@ def _machine_chart(span: Span, number: int) -> Chart:
     )  # fmt: skip
     total = span.machine.most("total")
     note = "" if total is None else _("of {size}").format(size=wording.size(total))
-    marks = tuple(_mark(one) for one in span.happenings[:_MOST_MARKS])
+    marks = _marks(span.happenings)
     return Chart(
         f"chart-{number}-machine", _("This computer"), note, span.machine, lines, span.since,
         span.until, span.machine.most("budget"), marks=marks,
@@ -107,19 +108,21 @@ def _run_chart(span: Span, run: Run, key: str) -> Chart:
         Line("allocated", _("allocated")), Line("cached", _("cached")),
         Line("held", _("held (driver)")), Line("footprint", _("footprint")),
     )  # fmt: skip
-    mine = [one for one in span.happenings if one.pid == run.pid and one.name in (None, run.name)]
+    mine = (one for one in span.happenings if one.pid == run.pid and one.name in (None, run.name))
     notes = [str(run.pid), run.device, "" if run.ended is None else _("ended")]
     if not run.is_connected:
         notes.append(_("not connected"))
     return Chart(
         key, run.name, " · ".join(note for note in notes if note), run.course, lines, span.since,
         span.until, span.machine.most("budget") if run.is_connected else None, run.last,
-        tuple(_mark(one) for one in mine[:_MOST_MARKS]),
+        _marks(mine),
     )  # fmt: skip
 
 
-def _mark(one: Happening) -> Mark:
-    return Mark(one.time, one.kind, _say(one))
+def _marks(happenings: Iterable[Happening]) -> tuple[Mark, ...]:
+    """A Free that freed nothing is told in the table only."""
+    shown = [one for one in happenings if one.kind == "alert" or one.code == "done"]
+    return tuple(Mark(one.time, one.kind, _say(one)) for one in shown[:_MOST_MARKS])
 
 
 def _happenings(span: Span, zone: tzinfo | None) -> Markup:
@@ -144,7 +147,7 @@ def _say(one: Happening) -> str:
 
 
 def _run(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
-    end = _("running") if run.ended is None else _say_end(run, zone)
+    end = _("running") if run.ended is None else _say_end(run)
     return (
         run.name, run.pid, run.device or "–", say_time(run.first, zone, True),
         say_time(run.last, zone, True), wording.size(run.peak), wording.size(run.held),
@@ -152,9 +155,6 @@ def _run(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _say_end(run: Run, zone: tzinfo | None) -> str:
-    assert run.ended is not None
-    if run.how == "unseen":
-        return wording.way("unseen")
-    when = _("ended {time}").format(time=say_time(run.ended, zone, True))
-    return f"{when}, {wording.way(run.how)}"
+def _say_end(run: Run) -> str:
+    words = wording.way(run.how)
+    return words if run.how == "unseen" else _("ended, {way}").format(way=words)

@@ -14,7 +14,7 @@ def build_table(title: str, heads: Sequence[str], rows: Sequence[Cells]) -> Mark
     )
     body = [_row(heads, cells) for cells in rows]
     # As cards it is no table to a browser, unless it is told so.
-    return tag(
+    table = tag(
         "table",
         tag("caption", title, class_="unseen"),
         tag("thead", head, role="rowgroup"),
@@ -22,6 +22,7 @@ def build_table(title: str, heads: Sequence[str], rows: Sequence[Cells]) -> Mark
         class_="cards pair" if len(heads) == 2 else "cards",
         role="table",
     )
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)
 
 
 def _row(heads: Sequence[str], cells: Cells) -> Markup:

@@ -43,6 +43,7 @@ from mpsbar.model.desk import Desk
 from mpsbar.model.settings import change
 from mpsbar.monitor import Monitor
 from mpsbar.storage.paths import log_file
+from mpsbar.storage.results import find_result
 from mpsbar.storage.settings import write_setting
 from mpsbar.views import dialog_words as words
 from mpsbar.views.diagnostics import render_diagnostics
@@ -152,7 +153,8 @@ class Clicks:
 
     def _copy_diagnostics(self, checkup: Checkup) -> None:
         latest = self._monitor.latest
-        self._copy(render_diagnostics(read_versions(), latest, checkup, str(Path.home())))
+        home, probe = str(Path.home()), find_result(latest)
+        self._copy(render_diagnostics(read_versions(), latest, checkup, home, probe))
         self._tell(words.tell_copied_diagnostics(), "diagnostics")
 
     def _make_report(self) -> None:

@@ -1,0 +1,125 @@
+"""A small report of everything, and a page as the text that it is to a reader."""
+
+import html.parser
+from datetime import timezone
+
+from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
+
+from mpsbar.model.dtypes import Cell, Check, Probe
+from mpsbar.model.past import Course, Happening, Run, Span
+from mpsbar.model.report import Report
+from mpsbar.storage.paths import resource
+from mpsbar.views.diagnostics import render_diagnostics
+from mpsbar.views.report import render_report
+
+HOME = "/Users/jane"
+BLOCKS = {
+    "p", "h1", "h2", "h3", "h4", "li", "tr", "pre", "summary", "legend", "caption", "title", "footer",
+    "figure", "label", "button", "svg",
+}  # fmt: skip
+
+
+def make_probe():
+    cells = []
+    for operation in ("add", "matmul"):
+        cells += [Cell(operation, "float32", "works", seconds=0.001)]
+        cells += [
+            Cell(
+                operation,
+                "float16",
+                "works" if operation == "add" else "inaccurate",
+                "off by 0.3 <b>",
+            )
+        ]
+        cells += [Cell(operation, "float64", "unsupported", "TypeError: MPS has no float64")]
+    return Probe(
+        python=f"{HOME}/venv/bin/python", ended="ok", version="3.12.1", torch="2.9.0", system="26.3",
+        os="macOS", device="mps", device_name="Apple M3 Max", cells=tuple(cells),
+        checks=(Check("addcdiv", "wrong", "y[0] is 3.0, not 2.0"), Check("adam", "right")),
+        time=NOW - 86400,
+    )  # fmt: skip
+
+
+def make_span(seconds=3600.0, step=120.0):
+    """From 1 to 5 GB in even steps; once the cache is not known."""
+    since, points = NOW - seconds, int(seconds / step)
+    times = tuple(since + step * n for n in range(1, points + 1))
+    values = tuple((1 + 5 * n // points) * GB for n in range(points))
+    machine = Course(
+        times,
+        {"used": values, "swap": (0,) * points, "gpu": values, "busy": (50,) * points,
+         "total": (36 * GB,) * points, "budget": (27 * GB,) * points},
+    )  # fmt: skip
+    held = Course(
+        times,
+        {"allocated": values, "cached": (*(GB,) * 9, None, *(GB,) * (points - 10)), "held": values,
+         "footprint": values},
+    )  # fmt: skip
+    runs = (
+        Run(4001, since, "train_1.py", "mps", True, since, NOW, None, None, 5 * GB, 6 * GB, 5 * GB,
+            4 * GB, GB, 6 * GB, held),
+        Run(4003, since, HOSTILE, "mps", True, since, NOW - 60, NOW - 58, "pressure", 3 * GB, 3 * GB,
+            GB, GB, 0, GB, held),
+        Run(4009, since, "overnight.py", "mps", True, since - 9e4, NOW - 8e4, NOW - 8e4, "unseen",
+            20 * GB, 21 * GB, 19 * GB, GB, 0, GB),
+    )  # fmt: skip
+    happenings = (
+        Happening(NOW - 300, "free", "done", 4001, "train_1.py", size=int(1.2 * GB)),
+        Happening(NOW - 400, "alert", "leak", 4003, HOSTILE, "warning", None, "raised",
+                  {"growth": 1400 * MB, "seconds": 300}),
+        Happening(NOW - 500, "free", "busy", 4001, "train_1.py"),
+    )  # fmt: skip
+    return Span(since, NOW, machine, runs, happenings)
+
+
+def make_report(**fields):
+    snapshot, checkup, probe = make_snapshot(), make_checkup(), make_probe()
+    diagnostics = render_diagnostics("0.1.0 · Python 3.12.1", snapshot, checkup, HOME, probe)
+    given = {
+        "spans": (make_span(), make_span(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
+        "diagnostics": diagnostics,
+    } | fields  # fmt: skip
+    return Report("0.1.0", snapshot, checkup, **given)
+
+
+def make_page(report=None):
+    style, script = (resource(name).read_text() for name in ("report.css", "report.js"))
+    return render_report(report or make_report(), style, script, timezone.utc)
+
+
+class _Reader(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.lines, self.quiet = [], [""], 0
+
+    def handle_starttag(self, name, attributes):
+        self.tags.append((name, dict(attributes)))
+        if name in ("script", "style"):
+            self.quiet += 1
+        elif name in BLOCKS and self.lines[-1]:
+            self.lines.append("")
+        if name in ("td", "th") and self.lines[-1]:
+            self.lines[-1] += " | "
+        label = dict(attributes).get("aria-label")
+        if label and name in ("svg", "input", "button"):
+            self.lines[-1] += f"[{label}]"
+
+    def handle_endtag(self, name):
+        if name in ("script", "style"):
+            self.quiet -= 1
+        elif name in BLOCKS and self.lines[-1]:
+            self.lines.append("")
+
+    def handle_data(self, data):
+        if not self.quiet:
+            self.lines[-1] += data
+
+
+def read_page(page):
+    reader = _Reader()
+    reader.feed(page)
+    return reader
+
+
+def read_text(page):
+    return "\n".join(line.strip() for line in read_page(page).lines if line.strip()) + "\n"
