@@ -55,6 +55,9 @@ _COURSE = 8
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
 
+# The process may end right after it was closed.
+_LAST_WORDS_SECONDS = 2.0
+
 _NOT_JUDGED = Health("ok", (Reason("not_judged", "ok"),))
 
 _T = TypeVar("_T")
@@ -170,6 +173,8 @@ class Monitor:
         self._wakes.put(None)
         if self._thread is None:
             self._end()
+        elif self._recorder is not None and self._thread is not threading.current_thread():
+            self._thread.join(_LAST_WORDS_SECONDS)  # what waits to be written is
 
     @property
     def pause(self) -> float:
@@ -259,7 +264,7 @@ class Monitor:
     def _follow(self, snapshot: Snapshot) -> Snapshot:
         """Who has ended; and all of it is kept, if it can be."""
         ended, _ = _survive(lambda: self._lives.look(snapshot))
-        if self._recorder is not None:
+        if self._recorder is not None and snapshot.machine.recording is None:
             recorder, freed = self._recorder, self._to_record
             present = self._lives.present.values()
             self._to_record = []

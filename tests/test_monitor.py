@@ -13,8 +13,9 @@ from machine.scripted import Scripted
 from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
 from mpsbar.machine.platform import GpuClient
-from mpsbar.model.action import CheckUp, Connect, Connected, FindTensors, Free, Stop, Stopped
+from mpsbar.model.action import CheckUp, Connect, Connected, FindTensors, Free, Freed, Stop, Stopped
 from mpsbar.model.machine import Gpu, Machine, Problem
+from mpsbar.model.snapshot import Gone
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
 from mpsbar.storage.enabled import read_enabled
 from mpsbar.views.status import render_status
@@ -336,3 +337,64 @@ def test_the_course_of_the_gpu(monitor, computer):
             patch.setattr("mpsbar.monitor.time.time", lambda at=monkey_time: at)
             seen = monitor.tick()
     assert seen.gpu_course == (10, 20, 100)
+
+
+class Notes:
+    """A recorder that a test can read, or that fails."""
+
+    def __init__(self, error=None, before=()):
+        self.told, self.error, self.before, self.is_closed = [], error, before, False
+
+    def record(self, snapshot, lives, ended, freed):
+        if self.error is not None:
+            raise self.error
+        self.told.append((snapshot, [life.pid for life in lives], ended, freed))
+        before, self.before = self.before, ()
+        return before
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_a_recorder_is_told_of_every_look_and_of_ends(computer, workers):
+    notes = Notes(before=(Gone(77, 1.0, "old.py", time.time() - 60),))
+    monitor = Monitor(computer, recorder=notes)
+    monitor.tick()
+    assert [gone.pid for gone in monitor.latest.gone] == [77]
+    computer.pids.pop(2)
+    ends = [monitor.tick() and notes.told[-1][2] for _ in range(3)]
+    assert [len(end) for end in ends] == [0, 1, 0]
+    assert ends[1][0][1].name == "train2.py"
+    assert [pids for _, pids, _, _ in notes.told] == [[2], [2], [], []]
+    monitor._wakes.put(Freed(2, "b", "done", 5))
+    monitor.tick()
+    monitor.tick()
+    assert [freed for _, _, _, freed in notes.told[-2:]] == [[Freed(2, "b", "done", 5)], []]
+    monitor.close()
+    assert notes.is_closed
+
+
+def test_a_recorder_that_fails_stops_nothing(computer, workers):
+    monitor = Monitor(computer, recorder=Notes(RuntimeError("no")))
+    snapshot = monitor.tick()
+    assert [process.pid for process in snapshot.processes] == [2]
+    assert snapshot.problems == (Problem("history", "RuntimeError: no"),)
+    monitor.close()
+
+
+def test_the_last_words_are_written_before_the_end(computer, workers):
+    notes = Notes()
+    monitor = Monitor(computer, interval=30.0, recorder=notes)
+    monitor.start()
+    wait_for(lambda: notes.told, PATIENCE)
+    monitor.close()
+    assert notes.is_closed
+
+
+def test_a_recorded_machine_is_not_recorded_again(computer, workers):
+    notes = Notes()
+    computer.machine = Machine(recording="m1")
+    monitor = Monitor(computer, recorder=notes)
+    monitor.tick()
+    assert notes.told == []
+    monitor.close()

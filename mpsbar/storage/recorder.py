@@ -92,8 +92,10 @@ class Recorder:
 
     def close(self) -> None:
         """What waits is written; the next recorder can begin."""
-        with suppress(sqlite3.Error, OSError):
-            if self._connection is not None and not self._batch.is_empty:
+        with suppress(sqlite3.Error, OSError, Newer):
+            if not self._batch.is_empty and self._is_the_one():
+                self._connect()
+                assert self._connection is not None
                 self._runs.write(self._connection, self._batch)
         self._disconnect()
         if self._claim is not None:

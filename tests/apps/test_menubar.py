@@ -21,6 +21,7 @@ from mpsbar.model.action import (
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.machine import Process
 from mpsbar.model.reason import Health, Reason
+from mpsbar.model.snapshot import Gone
 from mpsbar.storage.settings import read_settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
@@ -308,6 +309,62 @@ def test_copies(mac):
         assert "Apple M3 Max · 36.0 GB" in pasted()
         assert "train.py" in pasted()
         assert scene.notices.told[0][0] == "Diagnostics copied"
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_open_report(mac, private):
+    def person(scene):
+        scene.click("Open Report")
+        assert scene.feed.asked[0][0] == CheckUp()
+        assert "(Making the Report…)" in scene.lines()
+        scene.end(0, Checkup(MACHINE))
+        file = private / "data" / "report.html"
+        mac.wait_for(lambda: mac.state.opened)
+        assert mac.state.opened == [file.as_uri()]
+        assert "train.py" in file.read_text(encoding="utf-8")
+        mac.wait_for(lambda: "Open Report" in scene.lines())
+        assert scene.notices.told == []
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_a_report_that_cannot_be_made_says_why_and_can_be_asked_again(mac, private):
+    (private / "data").mkdir(exist_ok=True)
+    (private / "data" / "report.html").mkdir()
+
+    def person(scene):
+        scene.click("Open Report")
+        scene.end(0, Checkup(MACHINE))
+        mac.wait_for(lambda: scene.notices.told)
+        assert scene.notices.told[0][0] == "Open Report failed"
+        assert "it is not a file" in scene.notices.told[0][1]
+        mac.wait_for(lambda: "Open Report" in scene.lines())
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_more_workers_than_rows_are_in_the_report(mac):
+    many = [worker(100 + n, f"w{n}.py") for n in range(30)]
+
+    def person(scene):
+        scene.click("and 11 more…")
+        scene.end(0, Checkup(MACHINE))
+        mac.wait_for(lambda: mac.state.opened)
+
+    play(mac, snapshot(*many), person)
+
+
+def test_who_has_gone_while_the_menu_is_open_and_after(mac):
+    gone = Gone(4711, 100.0, "train.py", 999.0, peak=6 * GB)
+
+    def person(scene):
+        with scene.open() as menu:
+            scene.show(snapshot(gone=(gone,), time=1001.0))
+            assert menu.lines()[4] == "train.py\t\t\tended  ▸"
+        assert scene.lines()[3:5] == [
+            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code not known)",
+        ]  # fmt: skip
 
     play(mac, snapshot(worker()), person)
 

@@ -89,6 +89,13 @@ def test_what_is_recorded_is_read_again(play):
     assert read_start(play.file) == pytest.approx(START + 2)
 
 
+def test_what_waits_at_the_end_is_written(play):
+    play.looks(2, train())
+    assert not play.file.exists()
+    play.recorder.close()
+    assert (play.count("machine"), play.count("runs")) == (2, 1)
+
+
 def test_an_end_is_on_disk_at_once(play):
     play.looks(6, train())
     play.looks(2)

@@ -13,6 +13,7 @@ from mpsbar.model.action import (
     FindTensors,
     Free,
     Freed,
+    OpenReport,
     Quit,
     StartAtLogin,
     Stop,
@@ -25,7 +26,7 @@ from mpsbar.model.desk import Desk
 from mpsbar.model.machine import Gpu, Machine, Process
 from mpsbar.model.reason import Health, Reason
 from mpsbar.model.settings import Settings
-from mpsbar.model.snapshot import Backend, Snapshot, Worker
+from mpsbar.model.snapshot import Backend, Gone, Snapshot, Worker
 from mpsbar.views.bar import build_bar
 from mpsbar.views.menu import SECTIONS, build_menu
 from mpsbar.views.process_rows import MOST
@@ -194,8 +195,51 @@ def test_more_workers_than_fit():
     section = build_menu(snapshot(*many), APP).sections[1]
     assert len(section) == MOST
     assert (section[-1].key, section[-1].text) == ("more", "and 6 more…")
+    assert section[-1].actions == (OpenReport(),)
+    assert build_menu(snapshot(*many)).sections[1][-1].actions == ()  # nobody to click
     exactly = build_menu(snapshot(*many[:MOST]), APP).sections[1]
     assert exactly[-1].key == f"worker-{100 + MOST - 1}"
+
+
+def gone(pid, name="old_run.py", ended=820.0, **fields):
+    return Gone(pid, 5.0, name, ended, peak=int(11.2 * GB), **fields)
+
+
+@pytest.mark.parametrize(
+    ("one", "note"),
+    [
+        (gone(1), "ended 3 min ago, peak 11.2 GB, exit code not known"),
+        (gone(1, how="stopped"), "ended 3 min ago, peak 11.2 GB, stopped by mpsbar"),
+        (gone(1, how="pressure", ended=999.0),
+         "ended just now, peak 11.2 GB, exit code not known, memory pressure was critical"),
+        (gone(1, was_seen=False, ended=1000.0 - 8 * 3600),
+         "last seen 8 h ago, ended while nobody looked, peak 11.2 GB, exit code not known"),
+        (replace(gone(1), peak=None), "ended 3 min ago, exit code not known"),
+        (gone(1, ended=2000.0), "ended just now, peak 11.2 GB, exit code not known"),
+    ],
+)  # fmt: skip
+def test_who_has_gone_has_a_row_with_how_and_when(one, note):
+    row = build_menu(snapshot(worker(), gone=(one,)), APP).sections[1][-1]
+    assert row.cells == ("old_run.py", "", "", note)
+    assert (row.text, row.actions, row.children) == (f"old_run.py, {note}", (), ())
+
+
+def test_the_gone_are_few_and_never_push_out_who_is_there():
+    past = tuple(gone(n) for n in range(900, 910))
+    few = build_menu(snapshot(worker(), gone=past), APP).sections[1]
+    assert [row.key for row in few[1:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 1)]
+    section = build_menu(snapshot(*many, gone=past), APP).sections[1]
+    assert (len(section), section[-1].key) == (MOST, "gone-900-5")
+    many.append(worker(99, "w.py"))
+    section = build_menu(snapshot(*many, gone=past), APP).sections[1]
+    assert (len(section), section[-1].key) == (MOST, "worker-99")
+
+
+def test_a_report_being_made_is_told():
+    found = rows(build_menu(snapshot(), replace(APP, is_reporting=True)))
+    assert (found["report"].text, found["report"].actions) == ("Making the Report…", ())
+    assert rows(build_menu(snapshot(), APP))["report"].actions == (OpenReport(),)
 
 
 def test_long_names_and_doubles_are_told_apart():
