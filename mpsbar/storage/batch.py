@@ -42,7 +42,7 @@ class Batch:
         for life in lives:
             before = written.get(life.pid)
             if before is None or before[0] is not life:
-                self.is_pressing = True  # a new one
+                self.is_pressing |= life.is_connected  # a new one
             elif before[1] == life.values and 0 <= now - before[2] < STILL_SECONDS:
                 continue
             if life.last == now:
@@ -53,7 +53,7 @@ class Batch:
             self.ended[id(life)] = (life, gone)
             self.seen[id(life)] = life
             written.pop(life.pid, None)
-            self.is_pressing = True
+            self.is_pressing |= life.is_connected
 
     def see(self, lives: Iterable[Life]) -> None:
         for life in lives:

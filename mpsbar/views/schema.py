@@ -23,6 +23,7 @@ def build_status(snapshot: Snapshot, dtypes: DtypeHealth = NOT_PROBED) -> dict[s
         "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health, dtypes.failed)],
         "dtypes": dtypes.summary,
         "problems": [asdict(problem) for problem in snapshot.problems],
+        "gone": [asdict(gone) for gone in snapshot.gone],
     }
 
 

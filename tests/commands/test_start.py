@@ -116,3 +116,28 @@ def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, c
     assert str(kept) in capsys.readouterr().err
     assert told[0] == "Not all settings can be used"
     assert str(kept) in told[1]
+
+
+def test_the_app_records_and_says_once_that_the_history_was_damaged(
+    mac, private, workers, monkeypatch
+):
+    from mpsbar.storage import paths, recorder
+    from mpsbar.storage.reading import read_start
+
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.1)
+    file = paths.history_file()
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"no database " * 1000)
+    told = []
+
+    def person():
+        mac.wait_for(lambda: mac.state.delivered)
+        told.extend(notice.content().body() for notice in mac.state.delivered)
+        mac.wait_for(lambda: read_start(file) is not None)
+        mac.click("Quit mpsbar")
+
+    mac.run(lambda: start.run_menubar(argparse.Namespace(bar=None, interval=0.5)), person)
+    (kept,) = file.parent.glob("history.damaged-*.sqlite")
+    sentence = f"the history was damaged; it was moved to {kept}, and a new one was begun"
+    assert told == [sentence]
+    assert (private / "log/mpsbar.log").read_text().count(sentence) == 1
