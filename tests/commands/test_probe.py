@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import interpreters
 import pytest
@@ -151,11 +152,35 @@ def test_no_torch_in_that_python(mpsbar, tmp_path):
     assert text == f"mpsbar: {bare}/bin/python has no torch; --python PATH names one that has"
 
 
+def test_no_torch_anywhere(env, tmp_path):
+    """In a Python that has mpsbar and nothing else, with nobody running."""
+    bare = tmp_path / "venv"
+    subprocess.run(
+        [interpreters.need("3.11"), "-m", "venv", "--without-pip", str(bare)], check=True
+    )
+    platformdirs = Path(__import__("platformdirs").__file__).parents[1]
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "platformdirs").symlink_to(platformdirs / "platformdirs")
+    code = (
+        "import sys; from mpsbar.commands import parser, probe; from mpsbar.model.snapshot import Snapshot\n"
+        "probe._read_snapshot = lambda: Snapshot(0.0); sys.exit(parser.run(['probe']))"
+    )
+    done = subprocess.run(
+        [str(bare / "bin" / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
+        env=env | {"PATH": str(bare / "bin"), "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
+    )  # fmt: skip
+    assert (
+        refused(done, 1)
+        == "mpsbar: no Python with torch was found; --python PATH names one that has it"
+    )
+
+
 def test_a_path_that_is_no_python(mpsbar, tmp_path):
     (tmp_path / "text").write_text("hello")
     (tmp_path / "tool").write_text("#!/bin/sh\necho hello\n")
     (tmp_path / "tool").chmod(0o755)
-    for name in ("none", "text", "tool"):
+    (tmp_path / "folder").mkdir()
+    for name in ("none", "text", "tool", "folder"):
         text = refused(mpsbar("--python", str(tmp_path / name)), 2)
         assert str(tmp_path / name) in text
     assert "there is no Python at" in refused(mpsbar("--python", str(tmp_path / "none")), 2)
