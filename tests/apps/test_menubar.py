@@ -281,12 +281,38 @@ def test_connect_asks_and_says_that_it_takes_effect_later(mac):
         assert scene.feed.asked[0][0] == Connect("/v/bin/python")
         mac.answer("OK")
         scene.end(0, Connected("/v/bin/python", "enabled"))
+        mac.wait(1)
         asked, told = mac.state.alerts
         assert asked.startswith("Connect this environment?: /v/bin/python")
         assert told == (
             "Connected: /v/bin/python\n\nIts agent answered."
             " It takes effect when the process is started again."
         )
+
+    play(mac, snapshot(processes=[SERVE]), person)
+
+
+def test_what_ended_waits_with_its_dialog_for_an_open_menu_and_another_dialog(mac):
+    ended = Connected("/v/bin/python", "enabled")
+
+    def person(scene):
+        mac.answer("Connect")
+        scene.click("serve.py", "Connect This Environment…")
+        with scene.open() as menu:
+            scene.end(0, ended)
+            menu.wait(5)
+            assert len(mac.state.alerts) == 1
+        mac.answer("OK")
+        mac.wait(1)
+        assert mac.state.alerts[-1].startswith("Connected: ")
+        mac.answer("Connect")
+        scene.click("serve.py", "Connect This Environment…")
+        mac.answer("OK", meanwhile=lambda: (scene.end(1, ended), mac.wait(5)))
+        scene.click("About mpsbar")
+        assert mac.state.alerts[-1].startswith("mpsbar: Version")
+        mac.answer("OK")
+        mac.wait(1)
+        assert mac.state.alerts[-1].startswith("Connected: ")
 
     play(mac, snapshot(processes=[SERVE]), person)
 

@@ -138,7 +138,8 @@ class Clicks:
 
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
-        _show(words.tell_connected(outcome))
+        told = words.tell_connected(outcome)
+        dialogs.tell(told.title, told.text, told.buttons[0])
 
     def _check_up(self, action: CheckUp) -> None:
         future = self._monitor.perform(action)

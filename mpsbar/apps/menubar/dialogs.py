@@ -4,6 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication
+from PyObjCTools import AppHelper
+
+from mpsbar.apps.menubar.background import guarded
+
+# Not 0: only a call with a delay waits for the run loop's default mode.
+_SOON = 0.1
 
 
 def ask(title: str, text: str, buttons: Sequence[str]) -> int:
@@ -15,6 +21,12 @@ def ask(title: str, text: str, buttons: Sequence[str]) -> int:
     for button in buttons:
         alert.addButtonWithTitle_(button)
     return int(alert.runModal() - NSAlertFirstButtonReturn)
+
+
+def tell(title: str, text: str, button: str) -> None:
+    """What ended by itself, once nothing is in the way: an alert must not open over an open menu,
+    whose tracking takes its clicks, nor over another alert."""
+    AppHelper.callLater(_SOON, guarded(ask), title, text, (button,))
 
 
 def _come_to_front() -> None:
