@@ -575,6 +575,20 @@ def test_about(mac):
     play(mac, snapshot(), person)
 
 
+def test_a_dialog_opens_in_front_of_the_app_that_is_active(mac):
+    from AppKit import NSApplication
+
+    def person(scene):
+        ours = NSApplication.sharedApplication()
+        ours._active = False  # the person works elsewhere
+        seen = []
+        mac.answer("OK", meanwhile=lambda: seen.append(ours.isActive()))
+        scene.click("About mpsbar")
+        assert seen == [True]
+
+    play(mac, snapshot(), person)
+
+
 def test_ten_thousand_refreshes_leave_nothing_behind(mac):
     import gc
 

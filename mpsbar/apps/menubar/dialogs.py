@@ -1,9 +1,8 @@
 """Questions and notices in front of everything: modal, so only for what the person just clicked."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication
+from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication, NSFloatingWindowLevel
 from PyObjCTools import AppHelper
 
 from mpsbar.apps.menubar.background import guarded
@@ -20,6 +19,7 @@ def ask(title: str, text: str, buttons: Sequence[str]) -> int:
     alert.setInformativeText_(text)
     for button in buttons:
         alert.addButtonWithTitle_(button)
+    alert.window().setLevel_(NSFloatingWindowLevel)  # should macOS not make us the active app
     return int(alert.runModal() - NSAlertFirstButtonReturn)
 
 
@@ -30,9 +30,8 @@ def tell(title: str, text: str, button: str) -> None:
 
 
 def _come_to_front() -> None:
-    """A menu bar app is not active by itself, and its alerts would open behind the others."""
-    application: Any = NSApplication.sharedApplication()
-    if application.respondsToSelector_("activate"):  # macOS 14
-        application.activate()
-    else:
-        application.activateIgnoringOtherApps_(True)
+    """A menu bar app is not active by itself, and its alerts would open behind the others.
+
+    Not macOS 14's `activate`: for a menu bar app it is a request that is often declined.
+    """
+    NSApplication.sharedApplication().activateIgnoringOtherApps_(True)
