@@ -217,6 +217,22 @@ def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_a_row_can_be_clicked_in_the_place_of_one_with_a_submenu(mac):
+    """The second row of a worker leads to its tensors, that of another process copies its pid."""
+    from AppKit import NSPasteboard, NSPasteboardTypeString
+
+    def person(scene):
+        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
+        scene.show(snapshot(processes=[SERVE]))
+        scene.click("serve.py", "Copy PID")
+        text = NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString)
+        assert text == "4720"
+        scene.show(snapshot(worker()))
+        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
+
+    play(mac, snapshot(worker()), person)
+
+
 def test_more_workers_than_rows(mac):
     many = [worker(100 + n, f"w{n}.py") for n in range(30)]
 
