@@ -605,6 +605,18 @@ def test_a_dialog_opens_in_front_of_the_app_that_is_active(mac):
     play(mac, snapshot(), person)
 
 
+def test_macos_is_asked_not_to_hold_back_its_timers(mac):
+    from AppKit import NSActivityUserInitiatedAllowingIdleSystemSleep
+
+    def person(scene):
+        import gc
+
+        gc.collect()  # who does not keep the activity has none
+        assert mac.state.activities == [NSActivityUserInitiatedAllowingIdleSystemSleep]
+
+    play(mac, snapshot(), person)
+
+
 def test_ten_thousand_refreshes_leave_nothing_behind(mac):
     import gc
 

@@ -12,7 +12,7 @@ from PyObjCTools import AppHelper
 from mpsbar.apps.menubar.background import guarded
 from mpsbar.apps.menubar.button import Button
 from mpsbar.apps.menubar.clicks import Clicks
-from mpsbar.apps.menubar.clock import Clock
+from mpsbar.apps.menubar.clock import Clock, avoid_nap
 from mpsbar.apps.menubar.delegate import listen
 from mpsbar.apps.menubar.pool import Level
 from mpsbar.desktop.notify import Notifier
@@ -77,6 +77,7 @@ class MenuBar:
         )
         self._button = Button(self._app._nsapp.nsstatusitem)
         self._lay_out()
+        self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._look_at_icon))
