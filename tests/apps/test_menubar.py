@@ -617,6 +617,22 @@ def test_macos_is_asked_not_to_hold_back_its_timers(mac):
     play(mac, snapshot(), person)
 
 
+def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
+    def person(scene):
+        for _ in range(2):
+            scene.click("Copy Diagnostics")
+        with scene.open():
+            scene.end(0, Checkup(MACHINE))
+            scene.feed.asked[1][1].set_exception(OSError("no Python was found"))
+            mac.wait(0)
+        copied, failed = scene.notices.told
+        assert copied[0] == "Diagnostics copied"
+        assert failed[0] == "Copy Diagnostics failed"
+        assert failed[1].startswith("OSError: no Python was found. More is in ")
+
+    play(mac, snapshot(), person)
+
+
 def test_ten_thousand_refreshes_leave_nothing_behind(mac):
     import gc
 

@@ -142,9 +142,9 @@ class MenuBar:
             self._notifier.notify(title, text, alert.key)
 
     def _tell(self, notice: words.Notice, key: str) -> None:
-        """Not while the menu is open: there the rows tell."""
+        """Not what a row tells while the menu is open; a failure has no row."""
         _log.info("%s: %s", notice.title, notice.text)
-        if not self._is_open:
+        if not (self._is_open and notice.is_in_row):
             self._notifier.notify(notice.title, notice.text, key)
 
     def _look_at_icon(self) -> None:
