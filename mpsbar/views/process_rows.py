@@ -102,14 +102,14 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, desk: Desk) -> Row:
-    pid = process.pid
+    pid = process.pid  # its row keeps its key when it connects, and does not say "ended" then
     notes = [_("not connected"), *_doings(pid, snapshot)]
     children: list[Row] = []
     if desk.is_app:
         children = [*_connect(process, snapshot), _copy_pid(pid)]
         children.append(_stop(process, process.name, snapshot))
     return _row(
-        f"process-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
+        f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         notes, children=tuple(children), tooltip=wording.way_to_connect(process),
     )  # fmt: skip
 

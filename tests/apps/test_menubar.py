@@ -200,6 +200,21 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_a_process_that_connects_while_the_menu_is_open_has_not_ended(mac):
+    def person(scene):
+        with scene.open("serve.py") as menu:
+            scene.show(snapshot(worker(4720, "serve.py")))
+            assert menu.lines() == ["()", "Copy PID", "Stop…"]
+            menu.leave()
+            assert menu.lines()[4] == "serve.py\tmps\t6.0 GB\tcached 3.0 GB  ▸"
+            scene.show(snapshot(processes=[SERVE]))
+            assert menu.lines()[4] == "serve.py\ttorch\t2.0 GB\tnot connected  ▸"
+            menu.enter(menu.lines()[4].removesuffix("  ▸"))
+            assert menu.lines()[0] == "Connect This Environment…"
+
+    play(mac, snapshot(processes=[SERVE]), person)
+
+
 def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
     """A slot that had a submenu must not keep it for a row that has none, and the other way."""
     children = [Process(n, 7.0, "train.py", ("torch",), parent=4711) for n in (5, 6)]

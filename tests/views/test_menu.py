@@ -120,7 +120,7 @@ def test_a_program_without_a_python_cannot_be_connected():
     paint = Process(4721, 7.0, "Paint", ("torch",))
     found = rows(build_menu(snapshot(processes=[paint]), APP))
     assert "connect-4721" not in found
-    assert found["process-4721"].tooltip == "add `import mpsbar; mpsbar.attach()` to its code"
+    assert found["worker-4721"].tooltip == "add `import mpsbar; mpsbar.attach()` to its code"
 
 
 def test_what_is_under_way_cannot_be_clicked_again():
