@@ -89,7 +89,7 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
-            opens=FindTensors(pid), room=0 if pid in snapshot.tensors else ROOM,
+            opens=FindTensors(pid), room=ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
     watched = (pid, started) in desk.watched

@@ -271,9 +271,25 @@ def test_the_biggest_tensors_are_counted_when_they_come_into_view(mac):
             assert menu.lines()[:2] == ["(counting…)", "()"]
             scene.show(snapshot(worker(), tensors={4711: found}))
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
-        assert scene.lines("train.py", "Biggest Tensors") == [
-            "(192 MB  3 × float32 4096×4096  mps)"
-        ]
+        with scene.open("train.py", "Biggest Tensors") as menu:
+            assert scene.feed.asked[1][0] == FindTensors(4711)  # anew
+            assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
+            more = TensorGroup("cpu", "int64", "8", 1, 64)
+            again = replace(found, groups=(*found.groups, more))
+            scene.show(snapshot(worker(), tensors={4711: again}))
+            assert menu.lines()[1] == "(64 B  int64 8  cpu)"  # there is room for what is new
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_tensors_are_not_counted_twice_at_once(mac):
+    """Four counts of a worker that hangs would be all that the monitor does at once."""
+
+    def person(scene):
+        for _ in range(5):
+            scene.lines("train.py", "Biggest Tensors")
+            scene.show(snapshot(worker(), pending=frozenset([FindTensors(4711)])))
+        assert len(scene.feed.asked) == 1
 
     play(mac, snapshot(worker()), person)
 

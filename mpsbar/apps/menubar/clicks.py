@@ -88,8 +88,10 @@ class Clicks:
 
     def open(self, row: Row) -> None:
         """A submenu comes into view."""
-        if row.opens is not None:
-            self._monitor.perform(row.opens)
+        asked = row.opens
+        # Not twice: a worker that hangs would fill the pool, and Stop… would wait behind it.
+        if asked is not None and asked not in self._monitor.latest.pending:
+            self._monitor.perform(asked)
 
     def read_login(self) -> None:
         self.background.run("Start at Login", login.read_login, self._show_login)
