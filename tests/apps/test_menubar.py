@@ -522,6 +522,21 @@ def test_sleep_and_wake(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_a_sleep_that_was_called_off_does_not_stop_the_looks_for_ever(mac):
+    def person(scene):
+        mac.announce_sleep()
+        mac.wait(30)
+        assert scene.feed.log == ["rest"]
+        mac.wait(60)
+        assert scene.feed.log == ["rest", "wake"]
+        mac.announce_sleep()
+        mac.sleep(8 * 3600)
+        mac.wait(3600)
+        assert scene.feed.log == ["rest", "wake", "rest", "rest", "wake"]
+
+    play(mac, snapshot(worker()), person)
+
+
 def test_quit_while_a_free_is_under_way(mac):
     """The last thing asked never ends; quitting does not wait for it."""
 

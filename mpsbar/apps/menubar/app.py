@@ -32,6 +32,7 @@ from mpsbar.views.menu import SECTIONS, build_menu
 
 OPEN_SECONDS = 0.5  # how soon an open menu follows
 CLOSED_SECONDS = 5.0  # the bar follows each tick anyhow; this is for what no tick tells
+AWAKE_TICKS = 12  # so many after "it will sleep" and no "it woke": it did not sleep
 ICON_SECONDS = 3.0  # the bar has settled: is our icon in it?
 _log = logging.getLogger("mpsbar")
 
@@ -52,6 +53,7 @@ class MenuBar:
         )
         self._clock = Clock(guarded(self._tick))
         self._is_open = False
+        self._ticks_at_rest: int | None = None
         self._seen: Snapshot | None = None
         self._drawn: tuple[Snapshot, Desk] | None = None
         self._watching = ExitStack()
@@ -91,6 +93,7 @@ class MenuBar:
 
     def _tick(self) -> None:
         self._refresh()
+        self._doubt_sleep()
         if self._claim.nudged():
             self._tell(words.tell_running(), "running")
 
@@ -114,7 +117,7 @@ class MenuBar:
 
     def _opened(self) -> None:
         self._is_open = True
-        self._monitor.wake()
+        self._wake()
         self._watching.enter_context(self._monitor.watched())
         self._clock.set(OPEN_SECONDS)
         self._clicks.read_login()
@@ -155,10 +158,21 @@ class MenuBar:
         self._clicks.background.write("Keeping the look at the icon", lambda: write_icon(sight))
 
     def _sleep(self) -> None:
+        self._ticks_at_rest = 0
         self._monitor.rest()
 
     def _wake(self) -> None:
+        self._ticks_at_rest = None
         self._monitor.wake()
+
+    def _doubt_sleep(self) -> None:
+        """A sleep that was called off has no end to be told; no timer fires in a real one."""
+        if self._ticks_at_rest is None:
+            return
+        self._ticks_at_rest += 1
+        if self._ticks_at_rest > AWAKE_TICKS:
+            _log.warning("told to sleep, and still awake")
+            self._wake()
 
     def _end(self) -> None:
         self._clock.stop()
