@@ -92,10 +92,12 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[
             opens=FindTensors(pid), room=ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
-    watched = (pid, started) in desk.watched
-    watch = WatchEnd(pid, started, worker.name, on=not watched)
+    # Its start may not have been known yet when it was asked for.
+    known = desk.watched & {(pid, started), (pid, None)}
+    asked_for = next(iter(known), (pid, started))
+    watch = WatchEnd(*asked_for, worker.name, on=not known)
     text = _("Notify When It Ends")
-    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=watched)
+    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=bool(known))
     yield _copy_pid(pid)
     if process is not None:
         yield _stop(process, worker.name, snapshot)

@@ -502,8 +502,24 @@ def test_notify_when_it_ends(mac):
         for at in (2, 4, 6):
             scene.show(snapshot(time=1000.0 + at))
         assert [title for title, _, _ in scene.notices.told] == ["train.py ended"]
+        assert scene.app._clicks.desk.watched == frozenset()
 
     play(mac, snapshot(worker()), person)
+
+
+def test_who_is_to_be_told_of_stays_so_when_its_start_becomes_known(mac):
+    def person(scene):
+        scene.click("train.py", "Notify When It Ends")
+        scene.show(snapshot(worker(), time=1002.0))
+        assert "✓ Notify When It Ends" in scene.lines("train.py")
+        scene.click("train.py", "Notify When It Ends")
+        assert "Notify When It Ends" in scene.lines("train.py")
+        for at in (4, 6, 8):
+            scene.show(snapshot(time=1000.0 + at))
+        assert scene.notices.told == []
+
+    unknown = replace(worker(), process=None)
+    play(mac, replace(snapshot(worker()), workers=(unknown,), processes=()), person)
 
 
 def test_sleep_and_wake(mac):

@@ -143,6 +143,8 @@ class MenuBar:
             title, text = say_alert(alert)
             _log.info("alert %s %s: %s: %s", alert.key, alert.kind, title, text)
             self._notifier.notify(title, text, alert.key)
+            if alert.kind == "ended" and alert.pid is not None:
+                self._clicks.forget_end(alert.pid, alert.started)
 
     def _tell(self, notice: words.Notice, key: str) -> None:
         """Not what a row tells while the menu is open; a failure has no row."""

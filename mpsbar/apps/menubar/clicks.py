@@ -166,6 +166,10 @@ class Clicks:
             watched = self.desk.watched - {who}
         self._set(replace(self.desk, watched=watched))
 
+    def forget_end(self, pid: int, started: float | None) -> None:
+        """It was told; a check mark would pass to the next process with its pid."""
+        self._set(replace(self.desk, watched=self.desk.watched - {(pid, started)}))
+
     def _choose(self, choice: Choose) -> None:
         settings = change(self.desk.settings, choice.key, choice.value)
         self._set(replace(self.desk, settings=settings))
