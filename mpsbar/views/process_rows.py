@@ -134,7 +134,8 @@ def _copy_pid(pid: int) -> Row:
 def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
     """The second time more firmly: the first may have been ignored."""
     before = snapshot.stopped.get(process.pid)
-    firmly = before is not None and before.state == "asked"
+    is_same = before is not None and before.started in (None, process.started)
+    firmly = before is not None and before.state == "asked" and is_same
     action = Stop(process.pid, process.started, name, firmly)
     return Row(f"stop-{process.pid}", _("Stop…"), actions=(action,))
 

@@ -106,6 +106,10 @@ def test_the_second_stop_is_firmer():
     found = rows(build_menu(seen, APP))
     assert found["stop-4711"].actions == (Stop(4711, 100.0, "train.py", firmly=True),)
     assert found["worker-4711"].cells[3].endswith("asked to stop (SIGINT)")
+    earlier = Stopped(4711, "old.py", "asked", started=50.0)  # of another process with its pid
+    assert rows(build_menu(snapshot(worker(), stopped={4711: earlier}), APP))[
+        "stop-4711"
+    ].actions == (Stop(4711, 100.0, "train.py"),)
     gone = snapshot(worker(), stopped={4711: Stopped(4711, "train.py", "another")})
     assert rows(build_menu(gone, APP))["stop-4711"].actions[0].firmly is False
 
