@@ -135,6 +135,20 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_who_does_not_answer_is_named_all_the_same(mac):
+    silent = Freed(4711, "4711", "silent", seconds=30.0)
+
+    def person(scene):
+        scene.click("train.py", "Free Cache")
+        scene.show(snapshot())
+        scene.end(0, silent)
+        assert scene.notices.told[0][:2] == (
+            "train.py", "no answer within 30 s; it may still free later",
+        )  # fmt: skip
+
+    play(mac, snapshot(worker()), person)
+
+
 def test_free_all_is_one_notice(mac):
     def person(scene):
         scene.click("Free All Caches")

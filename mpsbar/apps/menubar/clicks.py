@@ -108,17 +108,18 @@ class Clicks:
         self._tell(words.tell_failure(what, error, str(log_file())), f"failed-{what}")
 
     def _free(self, action: Free) -> None:
-        self.background.follow("Free Cache", self._monitor.perform(action), self._show_freed)
+        show = partial(self._show_freed, self._monitor.latest.names)
+        self.background.follow("Free Cache", self._monitor.perform(action), show)
 
-    def _show_freed(self, outcome: Freed) -> None:
-        self._tell(words.tell_freed(outcome), f"freed-{outcome.pid}")
+    def _show_freed(self, names: dict[int, str], outcome: Freed) -> None:
+        self._tell(words.tell_freed(_named(outcome, names)), f"freed-{outcome.pid}")
 
     def _free_all(self, actions: list[Free]) -> None:
         """Many workers, one notice."""
-        ended: list[Freed] = []
+        names, ended = self._monitor.latest.names, list[Freed]()
 
         def show(outcome: Freed) -> None:
-            ended.append(outcome)
+            ended.append(_named(outcome, names))
             if len(ended) == len(actions):
                 self._tell(words.tell_all_freed(ended), "freed-all")
 
@@ -210,6 +211,11 @@ class Clicks:
         if desk != self.desk:
             self.desk = desk
             self._changed()
+
+
+def _named(outcome: Freed, names: dict[int, str]) -> Freed:
+    """As it was called at the click: who did not answer did not tell its name either."""
+    return replace(outcome, name=names.get(outcome.pid, outcome.name))
 
 
 def _show(dialog: words.Dialog) -> int:
