@@ -629,6 +629,25 @@ def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
     play(mac, snapshot(), person)
 
 
+def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
+    from mpsbar.desktop import login
+
+    image = login.LoginStatus("unavailable", "app", "/Volumes/mpsbar/mpsbar.app", "disk_image")
+    monkeypatch.setattr(login, "read_login", lambda: image)
+    monkeypatch.setattr(login, "turn_on", lambda: image)
+
+    def person(scene):
+        mac.wait_for(lambda: scene.lines("Settings")[-1] == "Start at Login")
+        scene.click("Settings", "Start at Login")
+        mac.wait_for(lambda: scene.notices.told)
+        assert scene.notices.told[0][1] == (
+            "mpsbar cannot change its start at login: it runs from its disk image;"
+            " move it to Applications first"
+        )
+
+    play(mac, snapshot(), person)
+
+
 def test_a_second_start_brings_a_notice(mac):
     from mpsbar.storage.instance import claim, nudge
 

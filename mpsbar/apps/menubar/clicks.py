@@ -193,8 +193,7 @@ class Clicks:
             self._tell(words.Notice("mpsbar", sentence), "login")
 
     def _show_login(self, status: login.LoginStatus) -> None:
-        state = None if status.state == "unavailable" else status.state
-        self._set(replace(self.desk, login=state))
+        self._set(replace(self.desk, login=status.state))  # "unavailable": the click tells why
 
     def _show_profiling(self) -> None:
         chosen = _show(words.ask_profiling())
