@@ -14,6 +14,8 @@ from mpsbar.views.tensor_rows import ROOM, build_tensors
 
 # What fits on the smallest screen; a menu that scrolls hides its own end.
 MOST = 20
+# One row as wide as an error's text would make the whole menu so; VoiceOver reads all of it.
+_NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 
 def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
@@ -51,6 +53,8 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
     details = ", ".join(note for note in notes if note)
     words = [name.removeprefix("└ "), device, size, details]
     text = ", ".join(word for word in words if word)
+    device = wording.shorten(device, _DEVICE_WIDTH)
+    details = wording.shorten(details, _NOTES_WIDTH)
     return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
 
 

@@ -114,6 +114,19 @@ def test_the_second_stop_is_firmer():
     assert rows(build_menu(gone, APP))["stop-4711"].actions[0].firmly is False
 
 
+def test_no_error_makes_the_menu_as_wide_as_the_screen():
+    freed = {4711: Freed(4711, "train.py", "failed", error="e" * 300)}
+    backend = replace(worker().backends[0], name="d" * 300)
+    odd = replace(worker(), backends=(backend,))
+    found = rows(build_menu(snapshot(odd, freed=freed), APP))["worker-4711"]
+    assert max(map(len, found.cells)) <= 110
+    assert len("".join(found.cells)) < 180
+    assert "e" * 300 in found.text
+    tensors = {4711: Tensors(4711, "failed", error="e" * 300)}
+    found = rows(build_menu(snapshot(worker(), tensors=tensors), APP))
+    assert len(found["tensor-4711-0"].text) <= 110
+
+
 def test_an_older_agent_is_offered_what_it_has():
     found = rows(build_menu(snapshot(worker(methods=frozenset(["hello", "stats"]))), APP))
     assert not {"free-4711", "tensors-4711"} & set(found)
