@@ -61,12 +61,20 @@ def test_start_with_no_worker(mac):
     play(mac, snapshot(), person)
 
 
-def test_it_is_no_dock_app(mac):
-    from AppKit import NSApplication
+def test_it_is_no_dock_app(mac, monkeypatch):
+    """Before its status item exists: changed afterwards, macOS has drawn it without height."""
+    from appkit.statusbar import NSStatusBar
 
+    policies = []
+    make = NSStatusBar.statusItemWithLength_
+
+    def note(bar, length):
+        policies.append(mac.state.single["application"]._policy)
+        return make(bar, length)
+
+    monkeypatch.setattr(NSStatusBar, "statusItemWithLength_", note)
     play(mac, snapshot(), lambda scene: None)
-    assert NSApplication.sharedApplication.__self__ is NSApplication
-    assert mac.state.single["application"]._policy == 1
+    assert policies == [1]
 
 
 def test_three_workers_of_which_one_is_busy(mac):
