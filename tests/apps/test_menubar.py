@@ -21,6 +21,7 @@ from mpsbar.model.action import (
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.machine import Process
 from mpsbar.model.reason import Health, Reason
+from mpsbar.model.settings import Loaded, Settings
 from mpsbar.storage.settings import read_settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
@@ -186,7 +187,14 @@ def test_the_open_menu_follows(mac):
             menu.wait(0.6)
             assert "train.py\tmps\t8.0 GB\tcached 3.0 GB  ▸" in menu.lines()
             assert mac.bar() == " \u20078.0 GB"
+            scene.feed.latest = snapshot(worker(held=7 * GB))
+            menu.wait(0.6)
+            assert mac.bar() == " \u20077.0 GB"
         assert scene.feed.looking == 0
+        mac.wait(5)
+        scene.feed.latest = snapshot(worker(held=9 * GB))
+        mac.wait(1)
+        assert mac.bar() == " \u20077.0 GB"  # a closed menu costs less
 
     play(mac, snapshot(worker()), person)
 
@@ -734,6 +742,74 @@ def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
         assert failed[1].startswith("OSError: no Python was found. More is in ")
 
     play(mac, snapshot(), person)
+
+
+def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
+    """macOS may send menuNeedsUpdate: at any time, for instance to look for a shortcut."""
+
+    def person(scene):
+        with scene.open() as menu:
+            scene.feed.latest = snapshot(worker(1, "new.py"), worker())
+            root = menu.levels[0]
+            root.delegate().menuNeedsUpdate_(root)
+            assert menu.lines()[4].startswith("train.py")
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac):
+    complaint = "bar is 7: it must be one of memory, gpu, dot, icon"
+    loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
+
+    def person(scene):
+        assert scene.notices.told == [("Not all settings can be used", complaint, "settings")]
+        assert scene.app._alerts.cool_down == 1.0
+
+    play(mac, snapshot(), person, loaded=loaded)
+
+
+def test_tooltips_and_the_place_in_the_bar(mac):
+    def person(scene):
+        assert mac.item().autosaveName() == "mpsbar"
+        assert mac.item().button().toolTip() == "All is well"
+        with scene.open("train.py") as menu:
+            assert menu.find("Free Cache").toolTip().startswith("Pauses the process briefly")
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
+    from AppKit import (
+        NSColor,
+        NSFontAttributeName,
+        NSForegroundColorAttributeName,
+        NSParagraphStyleAttributeName,
+    )
+
+    def attributes(text):
+        ((_, _, found),) = text._runs
+        return found
+
+    def person(scene):
+        button = mac.item().button()
+        seen = attributes(button.attributedTitle())
+        assert seen[NSFontAttributeName].fontName().endswith("digits")
+        with scene.open() as menu:
+            row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
+        assert row[NSFontAttributeName].fontName().endswith("digits")
+        assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
+        scene.click("Settings", "Menu Bar Shows", "Only a Dot")
+        dot = attributes(button.attributedTitle())
+        assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_after_quitting_another_may_start(mac):
+    from mpsbar.storage.instance import claim
+
+    play(mac, snapshot(), lambda scene: None)
+    assert claim() is not None
 
 
 def test_ten_thousand_refreshes_leave_nothing_behind(mac):
