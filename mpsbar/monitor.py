@@ -48,6 +48,8 @@ LOOKED_AT = 1.0  # at most, while someone watches
 _TOLD_SECONDS = 60.0
 # One who was asked to end and still runs is asked more firmly within this time.
 _STOP_SECONDS = 600.0
+# Long enough to be read: each look into that submenu counts anew.
+_COUNTED_SECONDS = 600.0
 _COURSE = 8
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
@@ -210,7 +212,7 @@ class Monitor:
             problems=(*problems, *look.problems),
             pending=self._pending,
             freed=self._recent(Freed),
-            tensors=self._recent(Tensors),
+            tensors=self._recent(Tensors, _COUNTED_SECONDS),
             stopped=self._recent(Stopped, _STOP_SECONDS),
         )
         return self._judge(snapshot)

@@ -13,7 +13,17 @@ from machine.scripted import Scripted
 from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
 from mpsbar.machine.platform import GpuClient
-from mpsbar.model.action import CheckUp, Connect, Connected, FindTensors, Free, Stop, Stopped
+from mpsbar.model.action import (
+    CheckUp,
+    Connect,
+    Connected,
+    FindTensors,
+    Free,
+    Freed,
+    Stop,
+    Stopped,
+    Tensors,
+)
 from mpsbar.model.machine import Gpu, Machine, Problem
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
 from mpsbar.storage.enabled import read_enabled
@@ -336,3 +346,16 @@ def test_the_course_of_the_gpu(monitor, computer):
             patch.setattr("mpsbar.monitor.time.time", lambda at=monkey_time: at)
             seen = monitor.tick()
     assert seen.gpu_course == (10, 20, 100)
+
+
+def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor, monkeypatch):
+    now = [1000.0]
+    clock = types.SimpleNamespace(monotonic=lambda: now[0], time=time.time, sleep=time.sleep)
+    monkeypatch.setattr("mpsbar.monitor.time", clock)
+    monitor._note(Tensors(7, "done"))
+    monitor._note(Freed(7, "a.py", "done"))
+    now[0] += 120
+    seen = monitor.tick()
+    assert (list(seen.tensors), list(seen.freed)) == ([7], [])
+    now[0] += 600
+    assert monitor.tick().tensors == {}

@@ -149,6 +149,7 @@ class Stopped:
     state: StopState
     firmly: bool = False
     error: str | None = None
+    started: float | None = None  # of the process that was meant
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,5 +9,5 @@ from mpsbar.model.settings import Settings
 class Desk:
     is_app: bool = False  # there is someone to click
     settings: Settings = field(default_factory=Settings)
-    login: str | None = None  # "on", "off", "needs_approval"; None: not known, or not to be had
+    login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
     watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end

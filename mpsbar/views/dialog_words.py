@@ -22,6 +22,7 @@ class Dialog(NamedTuple):
 class Notice(NamedTuple):
     title: str
     text: str
+    is_in_row: bool = False  # an open menu tells it anyway
 
 
 def ask_stop(action: Stop) -> Dialog:
@@ -56,7 +57,7 @@ def tell_connected(outcome: Connected) -> Dialog:
 
 
 def tell_freed(outcome: Freed) -> Notice:
-    return Notice(_name(outcome.name), outcome_words.freed(outcome))
+    return Notice(_name(outcome.name), outcome_words.freed(outcome), is_in_row=True)
 
 
 def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
@@ -67,11 +68,11 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     )
     others = [outcome for outcome in outcomes if outcome.state != "done"]
     lines = [f"{_name(one.name)}: {outcome_words.freed(one)}" for one in others[:_MOST_LINES]]
-    return Notice(title, "\n".join(lines))
+    return Notice(title, "\n".join(lines), is_in_row=True)
 
 
 def tell_stopped(outcome: Stopped) -> Notice:
-    return Notice(_name(outcome.name), outcome_words.stopped(outcome))
+    return Notice(_name(outcome.name), outcome_words.stopped(outcome), is_in_row=True)
 
 
 def tell_failure(what: str, error: Exception, log_file: str) -> Notice:

@@ -90,6 +90,7 @@ class Session:
         default_factory=lambda: [(((0.0, 0.0), (1512.0, 982.0)), 0.0, NOWHERE, NOWHERE)]
     )
     low_power: bool = False
+    activities: list[int] = field(default_factory=list)  # NSActivityOptions of those under way
     # UserNotifications
     may_notify: bool = True
     shown: list[tuple[str, int]] = field(default_factory=list)  # title, how the delegate wants it

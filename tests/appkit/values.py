@@ -3,6 +3,7 @@
 # ruff: noqa: N802, N815 - the names are Objective-C's
 
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -216,6 +217,13 @@ class NSProcessInfo(NSObject, framework="Foundation"):
 
     def isLowPowerModeEnabled(self) -> bool:
         return session.current().low_power
+
+    def beginActivityWithOptions_reason_(self, options: int, reason: str) -> NSObject:
+        """Ends when it is told to, or when nobody keeps what this returns."""
+        now, token = session.current(), NSObject.alloc().init()
+        now.activities.append(options)
+        weakref.finalize(token, now.activities.remove, options)
+        return token
 
 
 class NSThread(NSObject, framework="Foundation"):

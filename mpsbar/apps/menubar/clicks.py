@@ -88,8 +88,10 @@ class Clicks:
 
     def open(self, row: Row) -> None:
         """A submenu comes into view."""
-        if row.opens is not None:
-            self._monitor.perform(row.opens)
+        asked = row.opens
+        # Not twice: a worker that hangs would fill the pool, and Stop… would wait behind it.
+        if asked is not None and asked not in self._monitor.latest.pending:
+            self._monitor.perform(asked)
 
     def read_login(self) -> None:
         self.background.run("Start at Login", login.read_login, self._show_login)
@@ -106,17 +108,18 @@ class Clicks:
         self._tell(words.tell_failure(what, error, str(log_file())), f"failed-{what}")
 
     def _free(self, action: Free) -> None:
-        self.background.follow("Free Cache", self._monitor.perform(action), self._show_freed)
+        show = partial(self._show_freed, self._monitor.latest.names)
+        self.background.follow("Free Cache", self._monitor.perform(action), show)
 
-    def _show_freed(self, outcome: Freed) -> None:
-        self._tell(words.tell_freed(outcome), f"freed-{outcome.pid}")
+    def _show_freed(self, names: dict[int, str], outcome: Freed) -> None:
+        self._tell(words.tell_freed(_named(outcome, names)), f"freed-{outcome.pid}")
 
     def _free_all(self, actions: list[Free]) -> None:
         """Many workers, one notice."""
-        ended: list[Freed] = []
+        names, ended = self._monitor.latest.names, list[Freed]()
 
         def show(outcome: Freed) -> None:
-            ended.append(outcome)
+            ended.append(_named(outcome, names))
             if len(ended) == len(actions):
                 self._tell(words.tell_all_freed(ended), "freed-all")
 
@@ -138,7 +141,8 @@ class Clicks:
 
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
-        _show(words.tell_connected(outcome))
+        told = words.tell_connected(outcome)
+        dialogs.tell(told.title, told.text, told.buttons[0])
 
     def _check_up(self, action: CheckUp) -> None:
         future = self._monitor.perform(action)
@@ -163,6 +167,10 @@ class Clicks:
             watched = self.desk.watched - {who}
         self._set(replace(self.desk, watched=watched))
 
+    def forget_end(self, pid: int, started: float | None) -> None:
+        """It was told; a check mark would pass to the next process with its pid."""
+        self._set(replace(self.desk, watched=self.desk.watched - {(pid, started)}))
+
     def _choose(self, choice: Choose) -> None:
         settings = change(self.desk.settings, choice.key, choice.value)
         self._set(replace(self.desk, settings=settings))
@@ -185,8 +193,7 @@ class Clicks:
             self._tell(words.Notice("mpsbar", sentence), "login")
 
     def _show_login(self, status: login.LoginStatus) -> None:
-        state = None if status.state == "unavailable" else status.state
-        self._set(replace(self.desk, login=state))
+        self._set(replace(self.desk, login=status.state))  # "unavailable": the click tells why
 
     def _show_profiling(self) -> None:
         chosen = _show(words.ask_profiling())
@@ -203,6 +210,11 @@ class Clicks:
         if desk != self.desk:
             self.desk = desk
             self._changed()
+
+
+def _named(outcome: Freed, names: dict[int, str]) -> Freed:
+    """As it was called at the click: who did not answer did not tell its name either."""
+    return replace(outcome, name=names.get(outcome.pid, outcome.name))
 
 
 def _show(dialog: words.Dialog) -> int:
