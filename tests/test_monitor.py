@@ -279,7 +279,7 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
 def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, workers, monkeypatch):
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
-    monkeypatch.setattr("mpsbar.monitor.free_worker", lambda pid, hint: hints.append((pid, hint)))
+    monkeypatch.setattr("mpsbar.actions.free_worker", lambda pid, hint: hints.append((pid, hint)))
     computer.clients = {9: GpuClient(2, 0)}
     computer.pids[3] = "c"
     monitor.tick()
@@ -291,7 +291,7 @@ def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, wor
 def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     gate = threading.Event()
     outcome = Stopped(2, "x", "asked")
-    monkeypatch.setattr("mpsbar.monitor.stop", lambda *_: gate.wait(PATIENCE) and outcome)
+    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: gate.wait(PATIENCE) and outcome)
     action = Stop(2, 1.0, "x")
     future = monitor.perform(action)
     assert monitor.tick().pending == {action}

@@ -47,6 +47,16 @@ class CheckUp:
     """Look at torch in the Pythons of this user, for a bug report."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeDtypes:
+    """Measure which dtypes work here, in the first Python with torch."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelProbe:
+    pass
+
+
 # --- asked of the front end itself
 
 
@@ -93,8 +103,10 @@ class Quit:
     pass
 
 
-Asked = Free | FindTensors | Stop | Connect | CheckUp
-Action = Asked | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | ShowAbout | Quit
+Asked = Free | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
+Action = (
+    Asked | CancelProbe | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | ShowAbout | Quit
+)
 
 
 # --- how it ended

@@ -107,6 +107,18 @@ def no_application(name: str) -> Dialog:
     return Dialog(_("{name} could not be opened").format(name=name), text, (_("OK"),))
 
 
+def ask_probe(why_not: str, is_refused: bool) -> Dialog:
+    text = why_not[:1].upper() + why_not[1:] + "."
+    if is_refused:
+        text += _(" Try again later; in a terminal, mpsbar probe --force does it all the same.")
+        return Dialog(_("Not now"), text, (_("OK"),))
+    return Dialog(_("Probe now?"), text, (_("Probe"), _("Cancel")))
+
+
+def tell_probed(text: str) -> Notice:
+    return Notice(_("dtype probe"), text, is_in_row=True)
+
+
 def tell_running() -> Notice:
     text = _(
         "Look for its hexagon in the menu bar. If it is not there: System Settings > Menu Bar, "

@@ -16,6 +16,7 @@ from mpsbar.desktop import clipboard, login
 from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.model.action import (
     Action,
+    CancelProbe,
     CheckUp,
     Choose,
     Connect,
@@ -23,6 +24,7 @@ from mpsbar.model.action import (
     Copy,
     Free,
     Freed,
+    ProbeDtypes,
     Quit,
     ShowAbout,
     ShowProfiling,
@@ -35,12 +37,16 @@ from mpsbar.model.alerts import Alerts
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.desk import Desk
+from mpsbar.model.dtypes import Probe
+from mpsbar.model.moment import judge_moment
 from mpsbar.model.settings import change
 from mpsbar.monitor import Monitor
 from mpsbar.storage.paths import log_file
 from mpsbar.storage.settings import write_setting
 from mpsbar.views import dialog_words as words
 from mpsbar.views.diagnostics import render_diagnostics
+from mpsbar.views.probe import say_headline, say_moment
+from mpsbar.views.probe_words import say_end
 from mpsbar.views.profiling import SNIPPET
 from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
@@ -68,6 +74,8 @@ class Clicks:
             Stop: self._stop,
             Connect: self._connect,
             CheckUp: self._check_up,
+            ProbeDtypes: self._probe,
+            CancelProbe: lambda _: self._monitor.cancel_probe(),
             Copy: lambda asked: self._copy(asked.text),
             WatchEnd: self._watch_end,
             Choose: self._choose,
@@ -143,6 +151,21 @@ class Clicks:
         _log.info("connect %s: %s", outcome.python, outcome.state)
         told = words.tell_connected(outcome)
         dialogs.tell(told.title, told.text, told.buttons[0])
+
+    def _probe(self, action: ProbeDtypes) -> None:
+        """It must not disturb a run; when memory is about to run out it waits for better days."""
+        latest = self._monitor.latest
+        for reason in judge_moment(latest)[:1]:
+            name = latest.names.get(reason.pid) if reason.pid is not None else None
+            is_refused = reason.level == "critical"
+            if _show(words.ask_probe(say_moment(reason, name), is_refused)) != 0 or is_refused:
+                return
+        self.background.follow("Run dtype Probe", self._monitor.perform(action), self._show_probed)
+
+    def _show_probed(self, probe: Probe) -> None:
+        if probe.ended != "cancelled":
+            text = say_headline(probe) if probe.cells else say_end(probe)
+            self._tell(words.tell_probed(text), "probe")
 
     def _check_up(self, action: CheckUp) -> None:
         future = self._monitor.perform(action)
