@@ -178,6 +178,23 @@ def test_killed_again_it_is_the_cell(monkeypatch, tmp_path):
     ]
 
 
+def test_a_second_start_that_fails_is_no_cells_fault(monkeypatch, tmp_path):
+    """Once it is tried again; then it is left at what is known."""
+    pytest.importorskip("torch")
+    startup = hold_once(tmp_path)
+    with open(os.path.join(startup, "sitecustomize.py"), "a") as file:
+        file.write(f"import os, pathlib\nstarts = pathlib.Path({str(tmp_path / 'starts')!r})\n"
+                   "starts.open('a').write('x')\nif len(starts.read_text()) > 1: os._exit(5)\n")  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", startup)
+    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    wait_until_held(tmp_path)
+    os.kill(find_child()[0].pid, signal.SIGKILL)
+    thread.join(PATIENCE)
+    assert (found[0].ended, found[0].measured) == ("stopped", 6)
+    assert (tmp_path / "starts").read_text() == "xxx"
+    assert states(found[0], "softmax/float32") == [("unknown", None)]
+
+
 def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     """At once, and what was measured is kept; nobody is left behind."""
     pytest.importorskip("torch")
