@@ -20,10 +20,12 @@ from mpsbar.model.action import (
     FindTensors,
     Free,
     Freed,
+    ProbeDtypes,
     Stop,
     Stopped,
     Tensors,
 )
+from mpsbar.model.dtypes import Probe, Progress
 from mpsbar.model.machine import Gpu, Machine, Problem
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
 from mpsbar.storage.enabled import read_enabled
@@ -359,3 +361,38 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
     assert (list(seen.tensors), list(seen.freed)) == ([7], [])
     now[0] += 600
     assert monitor.tick().tensors == {}
+
+
+def test_stop_never_waits_behind_workers_that_hang(monitor, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr("mpsbar.actions.free_worker", lambda *_: gate.wait(PATIENCE))
+    stopped = Stopped(9, "x", "asked")
+    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: stopped)
+    hung = [monitor.perform(Free(pid)) for pid in range(10, 20)]
+    assert monitor.perform(Stop(9, 1.0, "x")).result(PATIENCE) == stopped
+    assert not any(future.done() for future in hung)
+    gate.set()
+
+
+def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
+    ended = []
+
+    class Endless:
+        def __init__(self, pythons):
+            self.over = threading.Event()
+
+        def cancel(self):
+            self.over.set()
+
+        def run(self, on_progress):
+            on_progress(Progress(1, 4))
+            ended.append(self.over.wait(PATIENCE))
+            return Probe("/p", "cancelled")
+
+    monkeypatch.setattr("mpsbar.probe.runner.Runner", Endless)
+    for end in (monitor.cancel_probe, monitor.close):
+        future = monitor.perform(ProbeDtypes())
+        wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
+        end()
+        assert future.result(PATIENCE).ended == "cancelled"
+    assert ended == [True, True]

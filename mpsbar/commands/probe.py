@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpsbar.commands.doctor import _find_named as find_named
+from mpsbar.commands.doctor import find_named
 from mpsbar.commands.status import is_coloured
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.dtypes import Probe, Progress

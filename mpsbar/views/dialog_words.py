@@ -57,7 +57,9 @@ def tell_connected(outcome: Connected) -> Dialog:
 
 
 def tell_freed(outcome: Freed) -> Notice:
-    return Notice(_name(outcome.name), outcome_words.freed(outcome), is_in_row=True)
+    is_gone = outcome.state == "gone"
+    text = outcome_words.freed_briefly(outcome) if is_gone else outcome_words.freed(outcome)
+    return Notice(_name(outcome.name), text, is_in_row=True)
 
 
 def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
@@ -108,11 +110,12 @@ def no_application(name: str) -> Dialog:
 
 
 def ask_probe(why_not: str, is_refused: bool) -> Dialog:
-    text = why_not[:1].upper() + why_not[1:] + "."
     if is_refused:
-        text += _(" Try again later; in a terminal, mpsbar probe --force does it all the same.")
+        text = why_not[:1].upper() + why_not[1:]
+        text += _(". Try again later; in a terminal, mpsbar probe --force does it all the same.")
         return Dialog(_("Not now"), text, (_("OK"),))
-    return Dialog(_("Probe now?"), text, (_("Probe"), _("Cancel")))
+    # It begins with the name of a process, which is as it is.
+    return Dialog(_("Probe now?"), f"{why_not}.", (_("Probe"), _("Cancel")))
 
 
 def tell_probed(text: str) -> Notice:

@@ -27,6 +27,9 @@ from mpsbar.storage.settings import read_settings
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
 TAIL = [
     "─",
+    "(dtypes: not probed yet)",
+    "Run dtype Probe",
+    "─",
     "How to Profile…",
     "Copy Diagnostics",
     "Settings  ▸",

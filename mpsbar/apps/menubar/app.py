@@ -184,5 +184,10 @@ class MenuBar:
 
 
 def _is_same(before: Snapshot, now: Snapshot) -> bool:
-    """But for the time: what has not changed is the very same object, and quickly compared."""
-    return before is now or replace(before, time=now.time) == now
+    """But for the time: what has not changed is the very same object, and quickly compared.
+
+    Of the time only minutes are shown ("ended 3 min ago").
+    """
+    if before is now:
+        return True
+    return before.time // 60 == now.time // 60 and replace(before, time=now.time) == now
