@@ -1,4 +1,7 @@
-"""mpsbar.app: `python setup.py py2app`, as packaging/build_app.sh calls it. All else is in pyproject.toml."""
+"""mpsbar.app: `python setup.py py2app`, as packaging/build_app.sh calls it.
+
+All else is in pyproject.toml.
+"""
 
 import runpy
 import sys
@@ -19,7 +22,8 @@ PLIST = {
     "LSApplicationCategoryType": "public.app-category.developer-tools",
     "LSMinimumSystemVersion": "13.0",
     "LSUIElement": True,  # a menu bar app: no icon in the Dock
-    "NSAppleEventsUsageDescription": "mpsbar shows its alerts by way of Script Editor when macOS does not let it notify.",
+    "NSAppleEventsUsageDescription": "Alerts are shown by way of Script Editor where macOS does "
+    "not let mpsbar notify.",
     "NSHighResolutionCapable": True,
     "NSHumanReadableCopyright": "MIT licence",
     "NSSupportsAutomaticTermination": False,

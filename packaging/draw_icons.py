@@ -17,8 +17,9 @@ POINTS = 18
 SCALES = (1, 2, 3)
 STATES = {"ok": "icon", "warning": "icon-warning", "critical": "icon-critical"}
 APP_ICON = "mpsbar.icns"
-# Apple's grid: a rounded square of 824 in 1024, with a soft shadow; the hexagon of the menu bar on it.
-_TILE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1024 1024" width="{size}" height="{size}">
+# Apple's grid: a rounded square of 824 in 1024, with a soft shadow; on it the bar's hexagon.
+_TILE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1024 1024"
+width="{size}" height="{size}">
 <defs>
 <linearGradient id="ground" x1="0" y1="0" x2="0" y2="1">
 <stop offset="0" stop-color="#ff9a3d"/><stop offset="1" stop-color="#d5334a"/></linearGradient>

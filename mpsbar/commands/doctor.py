@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from mpsbar.commands import self_test
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.snapshot import Snapshot
 from mpsbar.monitor import Monitor
@@ -16,6 +17,8 @@ from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.self_test:
+        return self_test.run(options.json)
     snapshot = _read_snapshot()
     named = options.python is not None
     pythons = [_find_named(options.python)] if named else find_pythons(snapshot, read_enabled())

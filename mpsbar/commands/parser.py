@@ -178,6 +178,11 @@ def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of text")
     doctor.add_argument("--python", metavar="PATH", help="look at this one only")
+    doctor.add_argument(
+        "--self-test",
+        action="store_true",
+        help="mpsbar itself instead: what works, what to look at",
+    )
 
 
 def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:

@@ -84,6 +84,11 @@ class ShowProfiling:
 
 
 @dataclass(frozen=True, slots=True)
+class InstallCommand:
+    """The app's own command, for the terminal: a link where the person says."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowAbout:
     pass
 
@@ -94,7 +99,17 @@ class Quit:
 
 
 Asked = Free | FindTensors | Stop | Connect | CheckUp
-Action = Asked | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | ShowAbout | Quit
+Action = (
+    Asked
+    | Copy
+    | WatchEnd
+    | Choose
+    | StartAtLogin
+    | ShowProfiling
+    | InstallCommand
+    | ShowAbout
+    | Quit
+)
 
 
 # --- how it ended

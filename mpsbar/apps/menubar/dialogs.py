@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication
+from AppKit import (
+    NSURL,
+    NSAlert,
+    NSAlertFirstButtonReturn,
+    NSApplication,
+    NSModalResponseOK,
+    NSOpenPanel,
+)
 
 
 def ask(title: str, text: str, buttons: Sequence[str]) -> int:
@@ -15,6 +22,22 @@ def ask(title: str, text: str, buttons: Sequence[str]) -> int:
     for button in buttons:
         alert.addButtonWithTitle_(button)
     return int(alert.runModal() - NSAlertFirstButtonReturn)
+
+
+def choose_folder(start: str, text: str, button: str) -> str | None:
+    """A folder of the person's choice, which the panel can also make; None: cancelled."""
+    _come_to_front()
+    panel = NSOpenPanel.openPanel()
+    panel.setCanChooseFiles_(False)
+    panel.setCanChooseDirectories_(True)
+    panel.setCanCreateDirectories_(True)
+    panel.setShowsHiddenFiles_(True)  # ~/.local is one
+    panel.setMessage_(text)
+    panel.setPrompt_(button)
+    panel.setDirectoryURL_(NSURL.fileURLWithPath_(start))
+    if panel.runModal() != NSModalResponseOK:
+        return None
+    return str(panel.URL().path())
 
 
 def _come_to_front() -> None:
