@@ -1,8 +1,9 @@
 """Apple's .icns, written and read: "icns", the length of all, then the pictures.
 
-Each is its type, its length (these eight bytes included) and its data. The large ones are PNGs. Those of 16 and 32 pixels are "ARGB" and the four planes, each packed, as
-iconutil writes them: as PNGs some versions of macOS do not show them in an app. The types are
-those of iconutil; "@2x" is the same size in points with twice the pixels.
+Each is its type, its length (these eight bytes included) and its data. The large ones are PNGs.
+Those of 16 and 32 pixels are "ARGB" and the four planes, each packed, as iconutil writes them: as
+PNGs some versions of macOS do not show them in an app. The types are those of iconutil; "@2x" is
+the same size in points with twice the pixels.
 """
 
 import struct
