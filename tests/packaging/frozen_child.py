@@ -24,23 +24,43 @@ os.environ |= {
     "MPSBAR_KEPT_PYTHONPATH": "/of/the/user",
 }
 
+import builtins  # noqa: E402
 import json  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import appkit  # noqa: E402
 
 seen: dict[str, object] = {}
 
 
-def boot() -> None:
-    from mpsbar.commands import start
+def is_frozen(module: object) -> bool:
+    return getattr(getattr(module, "__spec__", None), "origin", None) == "frozen"
 
-    start.why_no_menubar = lambda: None
+
+def boot() -> None:
     with open(f"{RESOURCES}/__boot__.py") as file:
         source = file.read()
     exec(compile(source, "__boot__.py", "exec"), {"__name__": "__main__"})
 
 
-with appkit.installed(bundle="io.github.mpsbar") as mac:
+def import_mpsbar(name: str, *arguments: object) -> object:
+    """When the first of mpsbar is imported: it is told that here is a menu bar."""
+    if name == "mpsbar.__main__":
+        seen["writes_bytecode"] = not sys.dont_write_bytecode
+        builtins.__import__ = plain_import
+        from mpsbar.commands import start
+
+        start.why_no_menubar = lambda: None
+    return plain_import(name, *arguments)
+
+
+plain_import = builtins.__import__
+builtins.__import__ = import_mpsbar
+
+with appkit.installed(bundle="io.github.mpsbar", home=Path(os.environ["HOME"])) as mac:
+    place = Path(os.environ["HOME"], "Applications")  # where the double says that it is
+    place.mkdir()
+    (place / "mpsbar.app").symlink_to(BUNDLE)
 
     def person() -> None:
         mac.wait(0)
@@ -52,13 +72,15 @@ with appkit.installed(bundle="io.github.mpsbar") as mac:
 
     mac.run(boot, person)
 
-loaded = {n: getattr(m, "__file__", None) for n, m in sys.modules.items() if n not in before}
-foreign = (BUNDLE, TESTS)
-seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if f and not f.startswith(foreign))
-seen["environ"] = {
-    k: v for k, v in os.environ.items() if "PYTHON" in k or "PATH" in k or "SSL" in k
+# Frozen modules are in the interpreter itself.
+loaded = {
+    name: module.__file__
+    for name, module in sys.modules.items()
+    if name not in before and getattr(module, "__file__", None) and not is_frozen(module)
 }
-seen["writes_bytecode"] = not sys.dont_write_bytecode
+seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if not f.startswith((BUNDLE, TESTS)))
+changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_KEPT")
+seen["environ"] = {k: v for k, v in os.environ.items() if k.startswith(changed)}
 seen["agent"] = sys.modules["mpsbar.agent"].__file__
 print(json.dumps(seen), flush=True)
 os._exit(0)  # as terminate: does, whatever threads are left
