@@ -44,7 +44,9 @@ def _line(check: Check, home: str) -> str:
     if check.state == "look":
         return f"  {mark}  {LOOKS[check.key]}"
     words = _why_skipped(check.detail) if check.state == "skip" else check.detail
-    told = printable(words, _WIDTH).replace(home, "~") if len(home) > 1 else words
+    told = printable(words, _WIDTH)
+    if len(home) > 1:
+        told = told.replace(home, "~")
     return f"  {mark:4}  {_title(check.key)}" + (f": {told}" if told else "")
 
 
@@ -60,7 +62,7 @@ def _title(key: str) -> str:
     return {
         "resources": _("icons and files that come along"),
         "folders": _("folders for settings, data and log"),
-        "settings": _("settings"),
+        "settings": _("the settings"),
         "agent": _("an agent starts and answers"),
         "machine": _("this computer can be read"),
         "process": _("a process can be read"),

@@ -122,3 +122,17 @@ def test_a_file_of_that_name_that_is_not_ours_is_left_alone(mpsbar, workers):
     assert done.returncode == 1
     assert done.stderr.startswith("mpsbar: ")
     assert file.read_text() == "mine = 1\n"
+
+
+def test_in_the_app_the_python_must_be_named(monkeypatch):
+    """The app's own is never meant."""
+    from mpsbar.client.environment import EnvironmentProblem
+    from mpsbar.commands.enable import choose_python
+
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    with pytest.raises(EnvironmentProblem, match="name the Python to enable"):
+        choose_python(None)
+    monkeypatch.setenv("VIRTUAL_ENV", "/v")
+    assert choose_python(None) == "/v/bin/python"
