@@ -13,10 +13,11 @@ identity=-
 profile=
 python=${PYTHON:-}
 only_check=
+app_only=
 
 usage() {
   cat <<'TEXT'
-packaging/build_app.sh [--sign IDENTITY [--notarize PROFILE]] [--python PATH]
+packaging/build_app.sh [--sign IDENTITY [--notarize PROFILE]] [--python PATH] [--app-only]
 packaging/build_app.sh --check | --clean | --help
 
 Builds dist/mpsbar.app with a Python of its own (in build/app), signs it, verifies it, and makes a
@@ -25,6 +26,7 @@ zip and a disk image. Needs macOS 13 or newer and a framework Python: python.org
   --sign IDENTITY     a "Developer ID Application: …" of the keychain; default: ad hoc
   --notarize PROFILE  as stored by xcrun notarytool store-credentials; needs --sign
   --python PATH       the Python to build with; default: $PYTHON, else the newest that can
+  --app-only          neither zip nor disk image
   --check             only look whether all is there; on other systems, as far as that goes
   --clean             remove build/app, dist/mpsbar.app and what was made of it
 TEXT
@@ -45,6 +47,7 @@ parse_arguments() {
       --sign) need_value "$@"; identity=$2; shift ;;
       --notarize) need_value "$@"; profile=$2; shift ;;
       --python) need_value "$@"; python=$2; shift ;;
+      --app-only) app_only=yes ;;
       --check) only_check=yes ;;
       --clean) clean; say "removed $WORK and what was in dist"; exit 0 ;;
       -h | --help) usage; exit 0 ;;
@@ -52,6 +55,9 @@ parse_arguments() {
     esac
     shift
   done
+  if [[ -n $profile && -n $app_only ]]; then
+    fail "--notarize is for the zip and the disk image, which --app-only leaves out"
+  fi
   if [[ -n $profile && $identity == - ]]; then
     fail "Apple notarises nothing that is signed ad hoc: --notarize needs --sign IDENTITY"
   fi
@@ -216,6 +222,10 @@ main() {
   sign
   verify
   try_it
+  if [[ -n $app_only ]]; then
+    say "made $APP"
+    return
+  fi
   local zip image
   zip=dist/$NAME-$(read_version).zip
   image=dist/$NAME-$(read_version).dmg

@@ -161,6 +161,7 @@ def _add_enable(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     for group in choices.values():
         group.add_argument("--python", metavar="PATH", help="default: the active environment's")
         group.add_argument("--jupyter", action="store_true", help="the IPython profile instead")
+    choices[disable].add_argument("--all", action="store_true", help="all that were enabled")
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:

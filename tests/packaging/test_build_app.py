@@ -134,6 +134,7 @@ def test_signed_by_a_developer_and_notarised(mac):
     ("arguments", "env", "words"),
     [
         (["--notarize", "p"], {}, "--notarize needs --sign IDENTITY"),
+        (["--sign", "x", "--notarize", "p", "--app-only"], {}, "which --app-only leaves out"),
         (["--sign"], {}, "--sign needs a value"),
         (["--sign", "--check"], {}, "--sign needs a value"),
         (["--fast"], {}, "unknown argument: --fast"),
@@ -177,6 +178,11 @@ def test_check_and_clean(mac):
     assert not list(mac.folder.glob("dist/*")) + list(mac.folder.glob("build/*"))
 
 
+def test_only_the_app(mac):
+    assert mac("--app-only").returncode == 0
+    assert not read_calls(mac, "ditto") + read_calls(mac, "hdiutil")
+
+
 def test_elsewhere_it_says_what_it_leaves_out(mac):
     (mac.tools / "uname").write_text("#!/bin/sh\necho Linux\n")
     checked, built = mac("--check"), mac()
@@ -188,7 +194,7 @@ def test_elsewhere_it_says_what_it_leaves_out(mac):
 
 def test_help_names_every_option():
     done = subprocess.run([SCRIPT, "--help"], capture_output=True, text=True)
-    options = ("--sign", "--notarize", "--python", "--check", "--clean")
+    options = ("--sign", "--notarize", "--python", "--app-only", "--check", "--clean")
     assert done.returncode == 0
     assert all(option in done.stdout for option in options)
 
