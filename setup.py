@@ -5,6 +5,7 @@ All else is in pyproject.toml.
 
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -12,6 +13,7 @@ from setuptools import Distribution, setup
 ROOT = Path(__file__).parent
 VERSION = runpy.run_path(str(ROOT / "mpsbar/agent/__init__.py"))["__version__"]
 IDENTIFIER = "io.github.mpsbar"
+FRONT_ENDS = ("textual", "prometheus_client")
 
 PLIST = {
     "CFBundleName": "mpsbar",
@@ -34,7 +36,8 @@ OPTIONS = {
     "no_chdir": True,  # the command line takes relative paths
     "iconfile": "mpsbar/resources/mpsbar.icns",
     # Real files: another Python runs the probe and the agent, and `enable` copies the latter.
-    "packages": ["mpsbar"],
+    # The front ends' libraries load parts of themselves by name.
+    "packages": ["mpsbar", *(name for name in FRONT_ENDS if find_spec(name))],
     # Imported by name, or only when needed: what reads the sources does not see them.
     "includes": ["rumps", "platformdirs.macos"],
     # Without _tkinter: naming it makes py2app look for Tk.

@@ -142,7 +142,7 @@ build() {
   say "building with $python ($("$python" --version 2>&1))"
   "$python" -m venv "$WORK/venv"
   local mine=$WORK/venv/bin/python
-  "$mine" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" .
+  "$mine" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal,prometheus]"
   # Only what it depends on: mpsbar itself comes from here.
   "$mine" -m pip uninstall --quiet --yes $NAME
   "$mine" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"

@@ -81,6 +81,7 @@ loaded = {
 seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if not f.startswith((BUNDLE, TESTS)))
 changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_KEPT")
 seen["environ"] = {k: v for k, v in os.environ.items() if k.startswith(changed)}
+seen["icon"] = str(sys.modules["mpsbar.storage.paths"].resource("icon.png"))
 seen["agent"] = sys.modules["mpsbar.agent"].__file__
 print(json.dumps(seen), flush=True)
 os._exit(0)  # as terminate: does, whatever threads are left

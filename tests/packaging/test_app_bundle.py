@@ -104,7 +104,7 @@ def test_nothing_is_in_it_that_does_not_belong(contents):
     lib = {path.name for path in (contents / f"Resources/lib/python{VERSION}").iterdir()}
     unwanted = {
         "torch", "numpy", "mlx", "tkinter", "pytest", "_pytest", "pip", "setuptools", "pkg_resources",
-        "test", "tests", "appkit", "softmps", "IPython", "psutil", "textual", "hypothesis", "py2app",
+        "test", "tests", "appkit", "softmps", "IPython", "psutil", "hypothesis", "py2app",
     }  # fmt: skip
     assert not unwanted & (tops | lib)
     assert {"rumps", "platformdirs", "PyObjCTools"} <= tops
@@ -123,27 +123,34 @@ def _is_of(name, known):
     return name == known or name.startswith(f"{known}.")
 
 
-def test_it_starts_to_its_menu_and_quits(contents, private):
+def run_frozen(contents, script):
     """With nothing on its path but the bundle and the double of AppKit."""
-    before = list_files(contents)
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        HERE / "frozen_child.py",
-        contents.parent,
-        ROOT / "tests",
-    ]
+    command = [sys.executable, "-I", "-S", HERE / script, contents.parent, ROOT / "tests"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_it_starts_to_its_menu_and_quits(contents, private):
+    before = list_files(contents)
+    seen = run_frozen(contents, "frozen_child.py")
     assert seen["menu"][-1] == "Quit mpsbar  ⌘Q"
     assert "Install Command Line Tool…" in seen["settings"]
     assert seen["from_elsewhere"] == []
     assert not seen["writes_bytecode"]
     assert seen["agent"].startswith(str(contents))
+    assert seen["icon"].startswith(str(contents))
     assert seen["environ"] == {"PYTHONPATH": "/of/the/user"}
     assert list_files(contents) == before  # or its signature would be void
+
+
+def test_every_module_finds_what_it_imports(contents):
+    """Those too that only a verb of the command line imports."""
+    seen = run_frozen(contents, "frozen_imports.py")
+    assert seen["failed"] == {}
+    assert len(seen["imported"]) > 120
+    assert "mpsbar.commands.self_test" in seen["imported"]
+    assert seen["verb"].startswith("usage: mpsbar doctor")
 
 
 def test_the_alias_build_is_for_work_on_it(tmp_path):
