@@ -43,7 +43,8 @@ OPTIONS = {
     # Without _tkinter: naming it makes py2app look for Tk.
     "excludes": [
         "torch", "numpy", "mlx", "tkinter", "test", "tests", "pytest", "_pytest", "pip",
-        "setuptools", "pkg_resources", "wheel", "ensurepip", "softmps", "IPython", "psutil", "httpx",
+        "setuptools", "pkg_resources", "wheel", "ensurepip", "softmps", "IPython", "psutil",
+        "httpx",
     ],
     "plist": PLIST,
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """What is uploaded and installed: wheel and sdist, checked, and run in an empty environment."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tarfile
 import venv
 import zipfile
+from pathlib import Path
 
 import pytest
 from worker_kit import ROOT
@@ -131,6 +133,23 @@ def test_installed_into_an_empty_environment_it_runs(installed):
     assert "Free Cache" in installed.says("demo", "--recorded")
     assert str(installed.folder / "tool/lib") in installed.says("doctor", "--self-test")
     assert installed.run(installed.bin / "python", "-c", "import torch").returncode
+
+
+def test_as_a_tool_of_uv(built, tmp_path):
+    """With this Python: uv's own, which draws the icon, would have to be fetched."""
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is None:
+        pytest.skip("no uv: make setup")
+    env = dict(os.environ) | {"HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache")}
+    env |= {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    done = run(uv, "tool", "install", "--python", sys.executable, built[0], env=env)
+    if done.returncode and any(word in done.stderr for word in NO_REGISTRY):
+        pytest.skip(f"no registry: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    says = run(tmp_path / "bin/mpsbar", "--version", env=env)
+    assert says.stdout == f"mpsbar {mpsbar.__version__}\n"
+    assert run(uv, "tool", "uninstall", "mpsbar", env=env).returncode == 0
+    assert not (tmp_path / "bin/mpsbar").exists()
 
 
 USE = """
