@@ -178,8 +178,9 @@ def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    doctor.add_argument("--python", metavar="PATH", help="look at this one only")
-    doctor.add_argument(
+    what = doctor.add_mutually_exclusive_group()
+    what.add_argument("--python", metavar="PATH", help="look at this one only")
+    what.add_argument(
         "--self-test",
         action="store_true",
         help="mpsbar itself instead: what works, what to look at",

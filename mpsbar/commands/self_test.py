@@ -82,6 +82,8 @@ def _check_settings() -> str:
 
 def _check_agent() -> str:
     """In this very process: its socket, the kernel's word on who connects, an answer."""
+    if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
+        raise RuntimeError("MPSBAR_DISABLE is set")
     if not mpsbar.attach():
         raise RuntimeError("the agent did not start")
     workers, end = Workers(), time.monotonic() + _ANSWER_SECONDS

@@ -37,8 +37,7 @@ def test_a_fault_is_told_and_the_exit_code_says_so(workers, private):
     done = doctor(env=workers.env(MPSBAR_DISABLE="1"))
     assert done.returncode == 1
     assert (
-        "  FAIL  an agent starts and answers: RuntimeError: the agent did not start\n"
-        in done.stdout
+        "  FAIL  an agent starts and answers: RuntimeError: MPSBAR_DISABLE is set\n" in done.stdout
     )
     assert ", 1 failed, " in done.stdout.splitlines()[-1]
 
