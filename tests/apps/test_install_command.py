@@ -28,8 +28,7 @@ def click(scene, mac, *answers):
     for button, text in answers:
         mac.answer(button, text)
     scene.click("Settings", ROW)
-    mac.wait_for(lambda: len(mac.state.alerts) >= before + len(answers))
-    mac.wait(0)
+    mac.wait_for(lambda: mac.wait(0.2) or len(mac.state.alerts) >= before + len(answers))
     return mac.state.alerts[before:]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import rumps
+from PyObjCTools import AppHelper
 
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
-from mpsbar.apps.menubar.background import Background
+from mpsbar.apps.menubar.background import Background, guarded
 from mpsbar.desktop import clipboard, command_line, login
 from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.model.action import (
@@ -48,6 +49,7 @@ from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
 
 _log = logging.getLogger("mpsbar")
+_SOON = 0.1  # not 0: only a call with a delay waits for the run loop's default mode
 
 
 class Clicks:
@@ -211,7 +213,11 @@ class Clicks:
             folder = dialogs.choose_folder(home, *tool_words.choose_folder())
         if tool is not None and folder is not None:
             link = partial(command_line.install, tool, folder)
-            self.background.run("Install Command Line Tool", link, self._show_link)
+            self.background.run("Install Command Line Tool", link, self._show_link_soon)
+
+    def _show_link_soon(self, link: command_line.Link) -> None:
+        """Not over a menu that was opened meanwhile: its tracking takes the alert's clicks."""
+        AppHelper.callLater(_SOON, guarded(self._show_link), link)
 
     def _show_link(self, link: command_line.Link) -> None:
         _log.info("command line tool: %s %s", link.state, link.path)
