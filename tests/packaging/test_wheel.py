@@ -201,7 +201,9 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     folders = {dirs.user_data_path, dirs.user_config_path, dirs.user_log_path}
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", "darwin")
-        folders.add(tmp_path.joinpath(*places._below_home()))
+        patch.setattr(places, "_home", lambda: str(tmp_path))
+        patch.delenv("MPSBAR_RUN_DIR", raising=False)
+        folders.add(Path(places.candidates()[0]))
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "file").write_text("")
