@@ -145,6 +145,7 @@ build() {
   "$mine" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal,prometheus]"
   # Only what it depends on: mpsbar itself comes from here.
   "$mine" -m pip uninstall --quiet --yes $NAME
+  rm -rf build/lib build/bdist.*  # pip built it here, and a later wheel would take it for sources
   "$mine" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
   [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app made no $APP"
 }

@@ -35,5 +35,5 @@ with appkit.installed(bundle="io.github.mpsbar"):
             failed[name] = f"{type(error).__name__}: {error}"
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
-        importlib.import_module("mpsbar.commands.parser").run(["doctor", "--help"])
-print(json.dumps({"imported": imported, "failed": failed, "verb": told.getvalue()}), flush=True)
+        importlib.import_module("mpsbar.commands.parser").run(["status"])
+print(json.dumps({"imported": imported, "failed": failed, "status": told.getvalue()}), flush=True)
