@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from mpsbar.commands import self_test
 from mpsbar.desktop.screen import draws_no_icon
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.snapshot import Snapshot
@@ -19,6 +20,8 @@ from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.self_test:
+        return self_test.run(options.json)
     snapshot = _read_snapshot()
     named = options.python is not None
     pythons = [find_named(options.python)] if named else find_pythons(snapshot, read_enabled())

@@ -94,6 +94,11 @@ class ShowProfiling:
 
 
 @dataclass(frozen=True, slots=True)
+class InstallCommand:
+    """The app's own command, for the terminal: a link where the person says."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowAbout:
     pass
 
@@ -105,7 +110,16 @@ class Quit:
 
 Asked = Free | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
 Action = (
-    Asked | CancelProbe | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | ShowAbout | Quit
+    Asked
+    | CancelProbe
+    | Copy
+    | WatchEnd
+    | Choose
+    | StartAtLogin
+    | ShowProfiling
+    | InstallCommand
+    | ShowAbout
+    | Quit
 )
 
 

@@ -11,3 +11,4 @@ class Desk:
     settings: Settings = field(default_factory=Settings)
     login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
     watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end
+    has_tool: bool = False  # the app brings the command along, and can install it

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from mpsbar.model.action import CheckUp, Choose, Quit, ShowAbout, ShowProfiling, StartAtLogin
+from mpsbar.model.action import (
+    CheckUp,
+    Choose,
+    InstallCommand,
+    Quit,
+    ShowAbout,
+    ShowProfiling,
+    StartAtLogin,
+)
 from mpsbar.model.desk import Desk
 from mpsbar.model.settings import CAUSES, INTERVALS, Settings
 from mpsbar.model.snapshot import Snapshot
@@ -30,6 +38,8 @@ def _settings(desk: Desk) -> Iterator[Row]:
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(settings)))
     if desk.login is not None:
         yield _login(desk.login)
+    if desk.has_tool:
+        yield Row("command", _("Install Command Line Tool…"), actions=(InstallCommand(),))
 
 
 def _bar(settings: Settings) -> Iterator[Row]:

@@ -67,6 +67,7 @@ class Session:
     home: Path
     macos: tuple[int, ...]
     bundle: str | None  # the bundle identifier; None: a bare Python
+    info: dict[str, Any] = field(default_factory=dict)  # its Info.plist
     now: float = START
     main: int = field(default_factory=threading.get_ident)
     single: dict[Any, Any] = field(default_factory=dict)

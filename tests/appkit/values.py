@@ -142,6 +142,9 @@ class NSURL(NSObject, framework="Foundation"):
     def fileURLWithPath_(cls, path: str) -> "NSURL":
         return cls.URLWithString_(f"file://{path}")
 
+    def path(self) -> str:
+        return str(self._address).removeprefix("file://")
+
 
 class NSNotification(NSObject, framework="Foundation"):
     name = stored("name")[0]
@@ -208,6 +211,9 @@ class NSBundle(NSObject, framework="Foundation"):
     def bundlePath(self) -> str:
         now = session.current()
         return str(now.home / ("Applications/mpsbar.app" if now.bundle else "bin"))
+
+    def infoDictionary(self) -> dict[str, Any]:
+        return dict(session.current().info)
 
 
 class NSProcessInfo(NSObject, framework="Foundation"):

@@ -15,6 +15,7 @@ from mpsbar.apps.menubar.clicks import Clicks
 from mpsbar.apps.menubar.clock import Clock, avoid_nap
 from mpsbar.apps.menubar.delegate import listen
 from mpsbar.apps.menubar.pool import Level
+from mpsbar.desktop.command_line import find_tool
 from mpsbar.desktop.notify import Notifier
 from mpsbar.desktop.screen import look_at_icon
 from mpsbar.model.alerts import Alerts
@@ -46,7 +47,7 @@ class MenuBar:
         self._alerts = Alerts()
         self._clicks = Clicks(
             monitor,
-            Desk(is_app=True, settings=loaded.settings),
+            Desk(is_app=True, settings=loaded.settings, has_tool=find_tool() is not None),
             self._alerts,
             self._tell,
             self._changed,

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import rumps
+from PyObjCTools import AppHelper
 
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
-from mpsbar.apps.menubar.background import Background
-from mpsbar.desktop import clipboard, login
+from mpsbar.apps.menubar.background import Background, guarded
+from mpsbar.desktop import clipboard, command_line, login
 from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.model.action import (
     Action,
@@ -24,6 +25,7 @@ from mpsbar.model.action import (
     Copy,
     Free,
     Freed,
+    InstallCommand,
     ProbeDtypes,
     Quit,
     ShowAbout,
@@ -44,6 +46,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.storage.paths import log_file
 from mpsbar.storage.settings import write_setting
 from mpsbar.views import dialog_words as words
+from mpsbar.views import tool_words
 from mpsbar.views.diagnostics import render_diagnostics
 from mpsbar.views.probe import say_headline, say_moment
 from mpsbar.views.probe_words import say_end
@@ -52,6 +55,7 @@ from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
 
 _log = logging.getLogger("mpsbar")
+_SOON = 0.1  # not 0: only a call with a delay waits for the run loop's default mode
 
 
 class Clicks:
@@ -81,6 +85,7 @@ class Clicks:
             Choose: self._choose,
             StartAtLogin: self._start_at_login,
             ShowProfiling: lambda _: self._show_profiling(),
+            InstallCommand: lambda _: self._install_command(),
             ShowAbout: lambda _: _show(words.about(__version__)),
             Quit: lambda _: rumps.quit_application(),
         }
@@ -228,6 +233,27 @@ class Clicks:
         ):
             if chosen == number and not open_application(application, "darwin"):
                 _show(words.no_application(name))
+
+    def _install_command(self) -> None:
+        tool, home = command_line.find_tool(), str(Path.home())
+        folders = command_line.suggest_folders(home)
+        chosen = _show(tool_words.ask_folder(folders, home))
+        folder = folders[chosen] if chosen < len(folders) else None
+        if chosen == len(folders):
+            folder = dialogs.choose_folder(home, *tool_words.choose_folder())
+        if tool is not None and folder is not None:
+            link = partial(command_line.install, tool, folder)
+            self.background.run("Install Command Line Tool", link, self._show_link_soon)
+
+    def _show_link_soon(self, link: command_line.Link) -> None:
+        """Not over a menu that was opened meanwhile: its tracking takes the alert's clicks."""
+        AppHelper.callLater(_SOON, guarded(self._show_link), link)
+
+    def _show_link(self, link: command_line.Link) -> None:
+        _log.info("command line tool: %s %s", link.state, link.path)
+        told = tool_words.tell_link(link.state, link.path, link.on_path, link.by_hand, link.detail)
+        if _show(told) == 0 and len(told.buttons) > 1:
+            self._copy(link.by_hand)
 
     def _set(self, desk: Desk) -> None:
         if desk != self.desk:

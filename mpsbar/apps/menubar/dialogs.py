@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication, NSFloatingWindowLevel
+from AppKit import (
+    NSURL,
+    NSAlert,
+    NSAlertFirstButtonReturn,
+    NSApplication,
+    NSFloatingWindowLevel,
+    NSModalResponseOK,
+    NSOpenPanel,
+)
 from PyObjCTools import AppHelper
 
 from mpsbar.apps.menubar.background import guarded
@@ -21,6 +29,22 @@ def ask(title: str, text: str, buttons: Sequence[str]) -> int:
         alert.addButtonWithTitle_(button)
     alert.window().setLevel_(NSFloatingWindowLevel)  # should macOS not make us the active app
     return int(alert.runModal() - NSAlertFirstButtonReturn)
+
+
+def choose_folder(start: str, text: str, button: str) -> str | None:
+    """A folder of the person's choice, which the panel can also make; None: cancelled."""
+    _come_to_front()
+    panel = NSOpenPanel.openPanel()
+    panel.setCanChooseFiles_(False)
+    panel.setCanChooseDirectories_(True)
+    panel.setCanCreateDirectories_(True)
+    panel.setShowsHiddenFiles_(True)  # ~/.local is one
+    panel.setMessage_(text)
+    panel.setPrompt_(button)
+    panel.setDirectoryURL_(NSURL.fileURLWithPath_(start))
+    if panel.runModal() != NSModalResponseOK:
+        return None
+    return str(panel.URL().path())
 
 
 def tell(title: str, text: str, button: str) -> None:
