@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
 
-.PHONY: help setup check-python test lint types bench run pictures clean
+.PHONY: help setup check-python test lint types bench run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -18,6 +18,7 @@ help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests"
 	@echo "make bench     the figures, as ratios from one run"
+	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (packaging/build_app.sh --help)"
 	@echo "make pictures  the README's drawings of the menu, by Chromium"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
@@ -65,6 +66,9 @@ run: setup
 
 bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
+
+app:
+	@packaging/build_app.sh
 
 pictures: setup
 	@$(PY) packaging/draw_pictures.py

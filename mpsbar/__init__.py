@@ -46,6 +46,7 @@ def get_device() -> str:
 def safe_dtype(device: object = None, wanted: object = None) -> "Any":
     """The torch.dtype to use on `device` (none given: that of get_device()): `wanted` where it
     works there, else the nearest that does; float32 if none is wanted. Import torch first.
+    What `mpsbar probe` measured in this Python counts, else what is known of torch's releases.
     """
     from .agent.device import safe_dtype as choose
 

@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from mpsbar.client.free import free_worker
+from mpsbar.actions import Actions
 from mpsbar.client.recorded import RecordedWorkers
-from mpsbar.client.tensors import find_tensors
 from mpsbar.client.workers import Workers
 from mpsbar.machine import this_computer
 from mpsbar.machine.platform import Computer
 from mpsbar.machine.scan import Look, Scanner
-from mpsbar.machine.stop import stop
 from mpsbar.model.action import (
     Asked,
     CheckUp,
@@ -25,11 +23,11 @@ from mpsbar.model.action import (
     Free,
     Freed,
     Outcome,
+    ProbeDtypes,
     Stop,
     Stopped,
     Tensors,
 )
-from mpsbar.model.checkup import Checkup
 from mpsbar.model.health import judge
 from mpsbar.model.history import History
 from mpsbar.model.lives import Lives
@@ -38,12 +36,13 @@ from mpsbar.model.reason import Health, Reason
 from mpsbar.model.snapshot import Snapshot, Worker
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
 
+    from mpsbar.model.checkup import Checkup
+    from mpsbar.model.dtypes import Probe
+    from mpsbar.storage.last_probe import LastProbe
     from mpsbar.storage.recorder import Recorder
 
-# Enough for a click on each of a few workers; Free All queues behind itself.
-_ACTIONS_AT_ONCE = 4
 INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
 LOOKED_AT = 1.0  # at most, while someone watches
@@ -51,6 +50,8 @@ LOOKED_AT = 1.0  # at most, while someone watches
 _TOLD_SECONDS = 60.0
 # One who was asked to end and still runs is asked more firmly within this time.
 _STOP_SECONDS = 600.0
+# Long enough to be read: each look into that submenu counts anew.
+_COUNTED_SECONDS = 600.0
 _COURSE = 8
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
@@ -75,7 +76,7 @@ class Monitor:
         # Before the first look nothing is known, least of all that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
-        computer = self._computer = computer or this_computer()
+        computer = computer or this_computer()
         self._scanner = Scanner(computer)
         recorded: list[Any] | None = getattr(computer, "workers", None)
         self._workers = Workers() if recorded is None else RecordedWorkers(recorded)
@@ -84,20 +85,17 @@ class Monitor:
         self._recorder = recorder
         self._to_record: list[Freed] = []
         self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
-        self._pending: frozenset[Asked] = frozenset()
         self._has_gpu_times = False
-        self.gpu_clients: dict[int, bool] = {}  # by pid, of the last look
         self._is_resting = False
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         # What ended, and None for any other reason to tick at once.
         self._wakes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
         self._watchers: list[None] = []
         self._is_closed = False
-        self._closing = threading.Event()  # for what takes long
         self._thread: threading.Thread | None = None
         self._health = Health()  # the last that could be judged
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_lock = threading.Lock()
+        self._actions = Actions(computer, lambda: self.latest, self._wakes.put)
+        self._dtypes: LastProbe | None = None
 
     def start(self, on_tick: Callable[[Snapshot], None] | None = None) -> None:
         """Tick on a thread of its own from now on; `on_tick` is called there after each."""
@@ -132,19 +130,20 @@ class Monitor:
     @overload
     def perform(self, action: CheckUp) -> "Future[Checkup]": ...
 
+    @overload
+    def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
+
     def perform(self, action: Asked) -> "Future[Any]":
         """Returns at once; how it ended is also in the snapshots that follow."""
-        with self._pool_lock:
-            if self._is_closed:
-                raise RuntimeError("the monitor was closed")
-            if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor  # half of what one look imports
+        return self._actions.perform(action)
 
-                name = "mpsbar-action"
-                self._pool = ThreadPoolExecutor(_ACTIONS_AT_ONCE, thread_name_prefix=name)
-            self._pending |= {action}
-            self._wakes.put(None)
-            return self._pool.submit(self._perform, action)
+    def cancel_probe(self) -> None:
+        self._actions.cancel_probe()
+
+    @property
+    def gpu_clients(self) -> dict[int, bool]:
+        """Which processes hold the GPU, as of the last look."""
+        return self._actions.gpu_clients
 
     def rest(self) -> None:
         """Before the computer sleeps: no tick until `wake`, so none is cut in two."""
@@ -165,11 +164,8 @@ class Monitor:
             self._watchers.pop()
 
     def close(self) -> None:
-        with self._pool_lock:
-            self._is_closed = True
-            self._closing.set()
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
+        self._is_closed = True
+        self._actions.close()
         self._wakes.put(None)
         if self._thread is None:
             self._end()
@@ -215,7 +211,7 @@ class Monitor:
             look = Look(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
         self._has_gpu_times = look.has_gpu_times
-        self.gpu_clients = look.gpu_clients
+        self._actions.gpu_clients = look.gpu_clients
         if workers is None:  # as one who does not answer: with the last values
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         problems = [Problem("machine", failed)] if failed else []
@@ -226,12 +222,13 @@ class Monitor:
             machine=look.machine,
             processes=look.processes,
             problems=(*problems, *look.problems),
-            pending=self._pending,
+            pending=self._actions.pending,
+            probing=self._actions.progress,
             freed=self._recent(Freed),
-            tensors=self._recent(Tensors),
+            tensors=self._recent(Tensors, _COUNTED_SECONDS),
             stopped=self._recent(Stopped, _STOP_SECONDS),
         )
-        return self._follow(self._judge(snapshot))
+        return self._follow(self._judge(self._add_dtypes(snapshot)))
 
     def _join(
         self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
@@ -247,6 +244,18 @@ class Monitor:
             joined[worker.pid] = before
         self._joined = joined
         return tuple(whole for _, _, whole in joined.values())
+
+    def _add_dtypes(self, snapshot: Snapshot) -> Snapshot:
+        """Only for who stays: one look reads them itself, if it shows them."""
+        if self._thread is None:
+            return snapshot
+        if self._dtypes is None:
+            from mpsbar.storage.last_probe import LastProbe
+
+            self._dtypes = LastProbe()
+        last = self._dtypes
+        probe, _ = _survive(lambda: last.read(snapshot))
+        return replace(snapshot, dtypes=probe)
 
     def _judge(self, snapshot: Snapshot) -> Snapshot:
         def judge_now() -> Health:
@@ -287,47 +296,6 @@ class Monitor:
             for (_, pid), (_, outcome) in self._outcomes.items()
             if isinstance(outcome, kind)
         }
-
-    def _perform(self, action: Asked) -> Any:
-        outcome: Outcome | Checkup | None = None
-        try:
-            outcome = self._carry_out(action)
-        finally:
-            # The outcome first: no look may find it neither under way nor ended.
-            self._wakes.put(None if isinstance(outcome, Checkup) else outcome)
-            with self._pool_lock:
-                self._pending -= {action}
-            self._wakes.put(None)
-        return outcome
-
-    def _carry_out(self, action: Asked) -> Outcome | Checkup:
-        match action:
-            case Free(pid):
-                return free_worker(pid, self.gpu_clients.get(pid))
-            case FindTensors(pid):
-                return find_tensors(pid, self.gpu_clients.get(pid))
-            case Stop():
-                return stop(self._computer, action)
-            case Connect(python):
-                return self._connect(python)
-            case CheckUp():
-                return self._check_up()
-
-    def _connect(self, python: str) -> Connected:
-        from mpsbar.client.connect import connect  # what is seldom asked for costs no look
-        from mpsbar.storage.enabled import remember
-
-        outcome = connect(python)
-        if outcome.state != "refused":
-            remember(python)
-        return outcome
-
-    def _check_up(self) -> Checkup:
-        from mpsbar.probe.survey import check_up, find_pythons
-        from mpsbar.storage.enabled import read_enabled
-
-        snapshot = self.latest
-        return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
 
     def _end(self) -> None:
         self._workers.close()

@@ -18,9 +18,7 @@ _BRIDGE = {"NSMakeSize", "NSMakeRect", "NSMakeRange", "NSApp"}
 # Methods of our Python that end in an underscore or are camelCase without being messages.
 _PYTHON = {"callAfter", "callLater", "getLogger"}
 # Selectors, each with why we send it although it is newer than our minimum or deprecated.
-EXCEPTIONS = {
-    "activate": "macOS 14, asked for by respondsToSelector: first",
-}
+EXCEPTIONS: dict[str, str] = {}
 
 
 @dataclass(frozen=True)

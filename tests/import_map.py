@@ -13,7 +13,8 @@ ROOMS: dict[str, set[str]] = {
     "client": {"model", "agent.protocol", "agent.peer", "agent.places", "agent.__version__"},
     "probe": {"model"},
     "storage": {"model", "agent.places"},
-    "monitor": {"model", "views", "machine", "client", "probe", "storage"},
+    "actions": {"model", "machine", "client", "probe", "storage"},
+    "monitor": {"actions", "model", "views", "machine", "client", "probe", "storage"},
     "desktop": set(),
     "apps": {"model", "views", "storage", "monitor", "desktop"},
     "commands": {

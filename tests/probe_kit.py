@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from worker_kit import NO_MPS, PATIENCE
+from fake_torch import add_startup
+from worker_kit import NO_MPS, PATIENCE, wait_for
 
 from mpsbar.probe import checks, child, operations
 from mpsbar.probe.runner import CEILING
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
-needs_torch = pytest.mark.usefixtures("torch")
 EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] + list(checks.CHECKS)
 
 
@@ -62,3 +62,26 @@ def run_many(jobs):
     """Each job a dict of arguments; two at a time: each imports torch."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda job: run_child(**job), jobs))
+
+
+def hold_once(folder):
+    """A start-up file that holds the throwaway in its first softmax, once, and leaves a file there."""
+    place = str(folder / "held")
+    held = (
+        f"import os, time\n    if not os.path.exists({place!r}):\n"
+        f"        open({place!r}, 'w').close(); time.sleep(600)\n    return lambda: x.softmax(-1)"
+    )
+    code = f"""
+import builtins
+plain = builtins.compile
+def compile(text, name, *rest, **more):
+    if name == "operations.py":
+        text = text.replace("return lambda: x.softmax(-1)", {held!r})
+    return plain(text, name, *rest, **more)
+builtins.compile = compile
+"""
+    return add_startup(folder / "startup", code)
+
+
+def wait_until_held(folder):
+    wait_for((folder / "held").exists, "a throwaway that is held")

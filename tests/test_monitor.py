@@ -13,7 +13,19 @@ from machine.scripted import Scripted
 from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
 from mpsbar.machine.platform import GpuClient
-from mpsbar.model.action import CheckUp, Connect, Connected, FindTensors, Free, Freed, Stop, Stopped
+from mpsbar.model.action import (
+    CheckUp,
+    Connect,
+    Connected,
+    FindTensors,
+    Free,
+    Freed,
+    ProbeDtypes,
+    Stop,
+    Stopped,
+    Tensors,
+)
+from mpsbar.model.dtypes import Probe, Progress
 from mpsbar.model.machine import Gpu, Machine, Problem
 from mpsbar.model.snapshot import Gone
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
@@ -270,7 +282,7 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
 def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, workers, monkeypatch):
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
-    monkeypatch.setattr("mpsbar.monitor.free_worker", lambda pid, hint: hints.append((pid, hint)))
+    monkeypatch.setattr("mpsbar.actions.free_worker", lambda pid, hint: hints.append((pid, hint)))
     computer.clients = {9: GpuClient(2, 0)}
     computer.pids[3] = "c"
     monitor.tick()
@@ -282,7 +294,7 @@ def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, wor
 def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     gate = threading.Event()
     outcome = Stopped(2, "x", "asked")
-    monkeypatch.setattr("mpsbar.monitor.stop", lambda *_: gate.wait(PATIENCE) and outcome)
+    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: gate.wait(PATIENCE) and outcome)
     action = Stop(2, 1.0, "x")
     future = monitor.perform(action)
     assert monitor.tick().pending == {action}
@@ -398,3 +410,51 @@ def test_a_recorded_machine_is_not_recorded_again(computer, workers):
     monitor.tick()
     assert notes.told == []
     monitor.close()
+
+
+def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor, monkeypatch):
+    now = [1000.0]
+    clock = types.SimpleNamespace(monotonic=lambda: now[0], time=time.time, sleep=time.sleep)
+    monkeypatch.setattr("mpsbar.monitor.time", clock)
+    monitor._note(Tensors(7, "done"))
+    monitor._note(Freed(7, "a.py", "done"))
+    now[0] += 120
+    seen = monitor.tick()
+    assert (list(seen.tensors), list(seen.freed)) == ([7], [])
+    now[0] += 600
+    assert monitor.tick().tensors == {}
+
+
+def test_stop_never_waits_behind_workers_that_hang(monitor, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr("mpsbar.actions.free_worker", lambda *_: gate.wait(PATIENCE))
+    stopped = Stopped(9, "x", "asked")
+    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: stopped)
+    hung = [monitor.perform(Free(pid)) for pid in range(10, 20)]
+    assert monitor.perform(Stop(9, 1.0, "x")).result(PATIENCE) == stopped
+    assert not any(future.done() for future in hung)
+    gate.set()
+
+
+def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
+    ended = []
+
+    class Endless:
+        def __init__(self, pythons):
+            self.over = threading.Event()
+
+        def cancel(self):
+            self.over.set()
+
+        def run(self, on_progress):
+            on_progress(Progress(1, 4))
+            ended.append(self.over.wait(PATIENCE))
+            return Probe("/p", "cancelled")
+
+    monkeypatch.setattr("mpsbar.probe.runner.Runner", Endless)
+    for end in (monitor.cancel_probe, monitor.close):
+        future = monitor.perform(ProbeDtypes())
+        wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
+        end()
+        assert future.result(PATIENCE).ended == "cancelled"
+    assert ended == [True, True]

@@ -45,7 +45,7 @@ def _read_spans(now: float) -> tuple[Span, ...]:
     start = read_start()
     if start is None:
         return ()
-    spans = [read_span(now - _HOUR, now, _POINTS_HOUR)]
+    spans = [read_span(max(start, now - _HOUR), now, _POINTS_HOUR)]
     if start < now - _HOUR - 600:
         spans.append(read_span(max(start, now - _WEEK), now, _POINTS_WEEK))
     return tuple(spans)

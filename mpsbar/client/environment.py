@@ -8,6 +8,7 @@ from typing import Any
 
 # A cold interpreter on a busy machine; a hang is an answer too.
 ASK_SECONDS = 60.0
+_APP = ".app/Contents/"
 _MARK = "\x1empsbar "
 _QUESTION = f"""
 import importlib.util, json, os, sys, sysconfig
@@ -64,6 +65,10 @@ def parse_environment(python: str, output: str) -> Environment:
     if told["implementation"] != "cpython" or version < (3, 9):
         name = f"{told['implementation']} {version[0]}.{version[1]}"
         raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or newer is needed")
+    if _APP in f"{told['site']}/":
+        raise EnvironmentProblem(
+            f"{python} belongs to an app, whose signature does not allow any change"
+        )
     if told["managed"]:
         raise EnvironmentProblem(
             f"{python} is managed by the system (EXTERNALLY-MANAGED): "

@@ -10,9 +10,9 @@ from mpsbar.agent import places
 SITE = Path(places.__file__).parent / "site"
 
 
-def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def build_environment(environ: Mapping[str, str], site: Path = SITE) -> dict[str, str]:
     """PYTHONPATH begins with our sitecustomize, so that every Python below starts with it."""
-    paths = [str(SITE), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = [str(site), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {**environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
 

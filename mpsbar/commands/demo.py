@@ -72,7 +72,7 @@ def plan_workers() -> dict[str, dict[str, str]]:
 def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
     processes = [
         subprocess.Popen(
-            [sys.executable, str(_SCRIPTS / script)],
+            [sys.executable, "-B", str(_SCRIPTS / script)],
             env=os.environ | extra,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpsbar.apps.versions import read_versions
+from mpsbar.commands import self_test
 from mpsbar.desktop.screen import draws_no_icon
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.snapshot import Snapshot
@@ -22,9 +23,11 @@ from mpsbar.views.doctor import build_doctor, render_doctor, render_progress
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.self_test:
+        return self_test.run(options.json)
     snapshot = _read_snapshot()
     named = options.python is not None
-    pythons = [_find_named(options.python)] if named else find_pythons(snapshot, read_enabled())
+    pythons = [find_named(options.python)] if named else find_pythons(snapshot, read_enabled())
     checkup = _check_up(snapshot, pythons)
     if options.json:
         print(json.dumps(build_doctor(checkup)))
@@ -50,7 +53,7 @@ def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     return replace(checkup, icon=read_icon(), no_icon=no_icon)
 
 
-def _find_named(python: str) -> str:
+def find_named(python: str) -> str:
     python = os.path.expanduser(python)  # noqa: PTH111 - which takes text
     found = shutil.which(python) or python
     return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the venv

@@ -10,6 +10,7 @@ from mpsbar.client import enable as setup
 from mpsbar.client import jupyter, verify
 from mpsbar.client.environment import Environment, EnvironmentProblem, read_environment
 from mpsbar.storage.enabled import read_enabled, remember
+from mpsbar.storage.paths import is_in_app
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,6 +35,8 @@ def choose_python(given: str | None) -> str:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             return os.path.join(prefix, "bin", "python")  # noqa: PTH118
+    if is_in_app():
+        raise EnvironmentProblem("name the Python to enable: mpsbar enable --python PATH")
     return sys.executable
 
 

@@ -4,7 +4,9 @@ import argparse
 import sys
 
 from mpsbar.desktop import login
+from mpsbar.desktop.screen import draws_no_icon
 from mpsbar.views import settings_words
+from mpsbar.views.screen_words import say_no_icon
 
 
 def run(options: argparse.Namespace) -> int:
@@ -17,6 +19,8 @@ def run(options: argparse.Namespace) -> int:
     if status.state == "needs_approval" and options.what == "on":
         login.open_login_settings()
     print(_words(status), file=sys.stdout if done else sys.stderr)
+    if options.what == "on" and sys.platform == "darwin" and (why := draws_no_icon()):
+        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
     return 0 if done else 1
 
 

@@ -163,6 +163,7 @@ def _add_enable(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     for group in choices.values():
         group.add_argument("--python", metavar="PATH", help="default: the active environment's")
         group.add_argument("--jupyter", action="store_true", help="the IPython profile instead")
+    choices[disable].add_argument("--all", action="store_true", help="all that were enabled")
 
 
 def _add_probe(verbs: "argparse._SubParsersAction[_Parser]") -> None:
@@ -214,7 +215,13 @@ def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doctor.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    doctor.add_argument("--python", metavar="PATH", help="look at this one only")
+    what = doctor.add_mutually_exclusive_group()
+    what.add_argument("--python", metavar="PATH", help="look at this one only")
+    what.add_argument(
+        "--self-test",
+        action="store_true",
+        help="mpsbar itself instead: what works, what to look at",
+    )
 
 
 def _add_report(verbs: "argparse._SubParsersAction[_Parser]") -> None:

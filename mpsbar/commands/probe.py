@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpsbar.commands.doctor import _find_named as find_named
+from mpsbar.commands.doctor import find_named
 from mpsbar.commands.status import is_coloured
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.dtypes import Probe, Progress
@@ -23,7 +23,7 @@ from mpsbar.storage.results import read_result, write_result
 from mpsbar.views.doctor import shorten_home
 from mpsbar.views.probe import build_probe, draw_progress, say_moment
 from mpsbar.views.probe_table import Look, render_probe
-from mpsbar.views.probe_words import say_end
+from mpsbar.views.probe_words import say_end, say_none_found
 
 _INTERRUPTED = 130
 
@@ -93,7 +93,8 @@ def _complain(probe: Probe, options: argparse.Namespace, named: bool) -> int:
         return _INTERRUPTED
     if named and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(probe))
-    raise Complaint(say_end(probe))
+    is_found = named or probe.ended not in ("no_torch", "no_python")
+    raise Complaint(say_end(probe) if is_found else say_none_found())
 
 
 def _keep(probe: Probe) -> tuple[str | None, bool]:

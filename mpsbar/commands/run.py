@@ -5,7 +5,9 @@ import os
 import sys
 from pathlib import Path
 
-from mpsbar.client.run import build_environment, why_not_connected
+from mpsbar.client.agent_copy import copy_agent
+from mpsbar.client.run import SITE, build_environment, why_not_connected
+from mpsbar.storage.paths import data_folder, is_in_app
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
 
@@ -16,9 +18,10 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("name the command to run, for example: mpsbar run python train.py")
     if reason := why_not_connected(command, os.environ):
         print(f"mpsbar: not connected: {reason}", file=sys.stderr)
+    environ = _build_environment()
     sys.stdout.flush()
     try:
-        os.execvpe(command[0], command, build_environment(os.environ))  # noqa: S606 - a list
+        os.execvpe(command[0], command, environ)  # noqa: S606 - a list
     except FileNotFoundError:
         print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)
         return _NOT_FOUND
@@ -26,3 +29,13 @@ def run(options: argparse.Namespace) -> int:
         advice = f"; mpsbar run python {command[0]} …" if Path(command[0]).suffix == ".py" else ""
         print(f"mpsbar run: {command[0]}: {problem.strerror}{advice}", file=sys.stderr)
         return _NOT_EXECUTABLE
+
+
+def _build_environment() -> dict[str, str]:
+    """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
+    try:
+        site = copy_agent(data_folder()) if is_in_app() else SITE
+    except OSError as problem:
+        print(f"mpsbar: not connected: no copy of the agent: {problem}", file=sys.stderr)
+        return dict(os.environ)
+    return build_environment(os.environ, site)

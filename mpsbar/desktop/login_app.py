@@ -26,7 +26,7 @@ def read() -> LoginStatus:
     if service is None:
         return LoginStatus("unavailable", "app", why="old_macos")
     path, _ = _read_bundle() or ("", None)
-    if (why := judge_place(path, _is_read_only(path))) is not None:
+    if (why := judge_place(path, is_read_only(path))) is not None:
         return LoginStatus("unavailable", "app", path, why)
     return LoginStatus(_state(service), "app", path)
 
@@ -108,7 +108,7 @@ def _read_bundle() -> tuple[str, str | None] | None:
     return str(bundle.bundlePath()), bundle.bundleIdentifier()
 
 
-def _is_read_only(path: str) -> bool:
+def is_read_only(path: str) -> bool:
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:

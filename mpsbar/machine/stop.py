@@ -30,7 +30,7 @@ def stop(computer: Computer, action: Stop) -> Stopped:
 
 
 def _ended(action: Stop, state: StopState, error: str | None = None) -> Stopped:
-    return Stopped(action.pid, action.name, state, action.firmly, error)
+    return Stopped(action.pid, action.name, state, action.firmly, error, action.started)
 
 
 @contextmanager

@@ -47,6 +47,16 @@ class CheckUp:
     """Look at torch in the Pythons of this user, for a bug report."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeDtypes:
+    """Measure which dtypes work here, in the first Python with torch."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelProbe:
+    pass
+
+
 # --- asked of the front end itself
 
 
@@ -89,6 +99,11 @@ class OpenReport:
 
 
 @dataclass(frozen=True, slots=True)
+class InstallCommand:
+    """The app's own command, for the terminal: a link where the person says."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowAbout:
     pass
 
@@ -98,9 +113,19 @@ class Quit:
     pass
 
 
-Asked = Free | FindTensors | Stop | Connect | CheckUp
+Asked = Free | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
 Action = (
-    Asked | Copy | WatchEnd | Choose | StartAtLogin | ShowProfiling | OpenReport | ShowAbout | Quit
+    Asked
+    | CancelProbe
+    | Copy
+    | WatchEnd
+    | Choose
+    | StartAtLogin
+    | ShowProfiling
+    | OpenReport
+    | InstallCommand
+    | ShowAbout
+    | Quit
 )
 
 
@@ -156,6 +181,7 @@ class Stopped:
     state: StopState
     firmly: bool = False
     error: str | None = None
+    started: float | None = None  # of the process that was meant
 
 
 @dataclass(frozen=True, slots=True)

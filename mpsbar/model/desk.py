@@ -9,6 +9,7 @@ from mpsbar.model.settings import Settings
 class Desk:
     is_app: bool = False  # there is someone to click
     settings: Settings = field(default_factory=Settings)
-    login: str | None = None  # "on", "off", "needs_approval"; None: not known, or not to be had
+    login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
     is_reporting: bool = False  # a report is being made
     watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end
+    has_tool: bool = False  # the app brings the command along, and can install it

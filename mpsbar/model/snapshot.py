@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpsbar.model.action import Asked, Freed, Stopped, Tensors
 from mpsbar.model.machine import Machine, Problem, Process
 from mpsbar.model.naming import CHILD
 from mpsbar.model.reason import Health
+
+if TYPE_CHECKING:
+    from mpsbar.model.dtypes import Probe, Progress
 
 IN_USE = "in use"
 
@@ -149,6 +152,8 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()  # what could not be read, and why
     gpu_course: tuple[int, ...] = ()  # the GPU's utilisation in the last looks, percent
     pending: frozenset[Asked] = frozenset()  # what was asked and has not ended yet
+    probing: "Progress | None" = None  # how far the dtype probe is, while it runs
+    dtypes: "Probe | None" = None  # the last one that still holds for what runs here
     freed: dict[int, Freed] = field(default_factory=dict)  # how a pid's last Free ended
     tensors: dict[int, Tensors] = field(default_factory=dict)  # and its last count
     stopped: dict[int, Stopped] = field(default_factory=dict)  # and who was asked to end

@@ -121,7 +121,8 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
     cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
     expected = expect(dtype, probe.device, probe.torch, probe.system)
     standing = _stand(cells)
-    slow = _slow(probe, dtype) if probe.device != "cpu" else None
+    is_meant = expected == "supported" and probe.device != "cpu"  # to be as fast, or faster
+    slow = _slow(probe, dtype) if is_meant else None
     new = [cell for cell in cells if not _is_known_gap(cell, probe)]
     surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
     return Verdict(

@@ -39,11 +39,14 @@ class _Session:
     fallen: Counter[str] = field(default_factory=Counter)  # by dtype and by operation
     memory: int | None = None
     tail: bytes = b""
-    is_over: bool = False  # the throwaway said so itself
+    is_at_work: bool = False  # the present throwaway got as far as its cells
+    is_over: bool = False  # and said itself that it is done
+    false_starts: int = 0
 
     def hear(self, told: Told) -> None:
         stage = told.pop("stage", None)
         cell = told.pop("cell", None)
+        self.is_at_work = self.is_at_work or stage == "device"
         if stage == "cell" and cell in self.cells:
             self.answers.setdefault(cell, told)
             used = told.get("memory")
@@ -122,15 +125,19 @@ class Runner:
             cell = session.next_cell
             if session.is_over:
                 return _parse_end(session)
-            if cell is None or not session.cells:
-                return "ok" if session.cells else _parse_death(session, code)
+            if not session.cells:
+                return _parse_death(session, code)
+            if cell is None:
+                return "ok"
+            if not session.is_at_work and session.false_starts:
+                return "stopped"
             _judge_death(session, cell, code)
         return "stopped" if session.next_cell else "ok"
 
     def _run_once(self, python: str, session: _Session, on_progress: OnProgress) -> int | None:
         """Its exit code; None: it hung and was ended."""
         plan = {"device": self._device, "skip": list(session.answers), "ceiling": self._ceiling}
-        session.is_over = False
+        session.is_at_work = session.is_over = False
         with started(python, plan) as throwaway:
             hung = self._listen(throwaway, session, on_progress)
             session.tail = throwaway.tail
@@ -159,8 +166,10 @@ def _ignore(_: Progress) -> None:
 
 
 def _judge_death(session: _Session, cell: str, code: int | None) -> None:
-    """Of the throwaway that was to run `cell` next."""
-    if code is None:
+    """Of the throwaway that was to run `cell` next; no cell's fault if it never got there."""
+    if not session.is_at_work:
+        session.false_starts += 1
+    elif code is None:
         session.blame(cell, "hung")
     elif -code in _FROM_OUTSIDE and cell not in session.killed:
         session.killed.add(cell)

@@ -71,7 +71,8 @@ def _candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | No
         if prefix := os.environ.get(variable):
             yield str(Path(prefix, "bin", "python"))
     yield shutil.which("python3")
-    yield sys.executable
+    if not hasattr(sys, "frozen"):  # the app's own is no Python that anybody uses
+        yield sys.executable
 
 
 def _environment(python: str) -> str:

@@ -30,6 +30,7 @@ class Throwaway:
 
     process: "subprocess.Popen[bytes]"
     tail: bytes = b""
+    code: int | None = None  # once it has ended
     _rest: bytes = b""
     _watch: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
@@ -49,18 +50,22 @@ class Throwaway:
                 return
 
     def end(self) -> int:
-        """With all it started; its exit code."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
-            os.killpg(self.process.pid, signal.SIGKILL)
+        """With all it started; its exit code. Once: its number may be another's afterwards."""
+        if self.code is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.code = self._wait()
+            self._watch.close()
+            for pipe in (self.process.stdout, self.process.stderr):
+                if pipe is not None:
+                    pipe.close()
+        return self.code
+
+    def _wait(self) -> int:
         try:
-            code = self.process.wait(_END_SECONDS)
+            return self.process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
-            code = -signal.SIGKILL
-        self._watch.close()
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-        return code
+            return -signal.SIGKILL
 
     def _read(self, told: list[Told]) -> bool:
         """Whether something was said."""

@@ -1,6 +1,7 @@
 """Every file we ever make, and those that come along, in one place."""
 
 import os
+import sys
 from pathlib import Path
 
 import platformdirs
@@ -12,6 +13,11 @@ def data_folder() -> Path:
     """$MPSBAR_DATA_DIR, for tests, else the platform's place."""
     override = os.environ.get("MPSBAR_DATA_DIR")
     return Path(override) if override else platformdirs.user_data_path("mpsbar", appauthor=False)
+
+
+def is_in_app() -> bool:
+    """Do we run in mpsbar.app, into which nothing may be written? py2app says so."""
+    return getattr(sys, "frozen", None) == "macosx_app"
 
 
 def resource(name: str) -> Path:

@@ -1,18 +1,15 @@
 """Values over time as an inline SVG, and the same for a pointer, a keyboard and a table. Pure."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from mpsbar.model.past import Column, Course
+from mpsbar.model.past import Column
 from mpsbar.views import wording
-from mpsbar.views.html import Markup, join, tag, text, void
+from mpsbar.views.chart_data import Chart, Line, Mark, build_data, build_values
+from mpsbar.views.html import Markup, join, tag, void
 from mpsbar.views.language import _
 
 _WIDTH, _HEIGHT = 1000, 160
 _QUARTERS = 4
-_TABLE_ROWS = 12
 # Of the top of the scale, in its unit.
 _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400,
          512, 640, 800, 1024)  # fmt: skip
@@ -20,35 +17,6 @@ _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 20
 _GAP_SECONDS = 150.0
 # A budget far above all else would press the lines to the ground.
 _FAR = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    key: str  # of the course's column, and of its colour
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Something that happened."""
-
-    time: float
-    kind: str  # "free", "alert"
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    key: str  # of its parts, within the page
-    title: str
-    note: str  # beside the title
-    course: Course
-    lines: tuple[Line, ...]
-    since: float
-    until: float
-    budget: int | None = None
-    last: float | None = None  # until when the last values hold
-    marks: tuple[Mark, ...] = ()
 
 
 def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
@@ -70,8 +38,8 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
         plot,
         _cursor(chart),
         _legend(chart, known, budget),
-        _data(chart, known),
-        _table(chart, known, zone),
+        build_data(chart, known),
+        build_values(chart, known, zone),
         class_="chart",
         id=chart.key,
     )
@@ -83,11 +51,6 @@ def find_top(most: int) -> int:
     while most > 1000 * unit:
         unit <<= 10
     return next((nice * unit for nice in _NICE if nice * unit >= most), 2 * _NICE[-1] * unit)
-
-
-def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
-    told = datetime.fromtimestamp(when, zone)
-    return told.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
 
 
 def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Markup:
@@ -222,61 +185,3 @@ def _shape(kind: str) -> Markup:
     path = void("path", d=shape)
     drawn = tag("svg", path, width="12", height="12", class_=f"mark {kind}", aria_hidden="true")
     return Markup(drawn)
-
-
-def _data(chart: Chart, lines: list[Line]) -> Markup:
-    """What the script reads out: seconds since the first, and MB."""
-    times = chart.course.times
-    start = times[0] if times else chart.since
-    told = {
-        "since": chart.since, "until": chart.until, "start": round(start, 1),
-        "times": [round(time - start) for time in times],
-        "lines": [
-            {"name": line.name, "values": [_short(v) for v in chart.course.columns[line.key]]}
-            for line in lines
-        ],
-    }  # fmt: skip
-    # In a script nothing is escaped as elsewhere; without < and & none can end or begin.
-    words = json.dumps(told, separators=(",", ":"))
-    safe = words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    return Markup(f'<script type="application/json">{safe}</script>')
-
-
-def _short(value: int | None) -> float | None:
-    if value is None:
-        return None
-    size = value / (1 << 20)
-    return round(size) if size >= 1000 else round(size, 1)
-
-
-def _table(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup:
-    """A dozen of the values, evenly apart, and the last."""
-    number = len(chart.course.times)
-    if not number or not lines:
-        return Markup("")
-    picked = sorted({round(i * (number - 1) / _TABLE_ROWS) for i in range(_TABLE_ROWS + 1)})
-    is_long = chart.until - chart.since > 20 * 3600
-    head = tag("tr", *(tag("th", word, scope="col") for word in _heads(lines)))
-    rows = [
-        tag(
-            "tr",
-            tag("th", say_time(chart.course.times[at], zone, is_long), scope="row"),
-            *(tag("td", wording.size(chart.course.columns[line.key][at])) for line in lines),
-        )
-        for at in picked
-    ]
-    caption = tag("caption", _("Some of the values: {title}").format(title=chart.title))
-    table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
-    return tag("details", tag("summary", _("As a table"), _hidden(chart.title)), _scroll(table))
-
-
-def _heads(lines: Sequence[Line]) -> list[str]:
-    return [_("Time"), *(line.name for line in lines)]
-
-
-def _hidden(words: str) -> Markup:
-    return tag("span", text(f", {words}"), class_="unseen")
-
-
-def _scroll(table: Markup) -> Markup:
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=_("Table"))

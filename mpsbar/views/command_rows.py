@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from mpsbar.model.action import (
     CheckUp,
     Choose,
+    InstallCommand,
     OpenReport,
     Quit,
     ShowAbout,
@@ -40,6 +41,8 @@ def _settings(desk: Desk) -> Iterator[Row]:
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(settings)))
     if desk.login is not None:
         yield _login(desk.login)
+    if desk.has_tool:
+        yield Row("command", _("Install Command Line Tool…"), actions=(InstallCommand(),))
 
 
 def _bar(settings: Settings) -> Iterator[Row]:

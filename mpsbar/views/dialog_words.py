@@ -22,6 +22,7 @@ class Dialog(NamedTuple):
 class Notice(NamedTuple):
     title: str
     text: str
+    is_in_row: bool = False  # an open menu tells it anyway
 
 
 def ask_stop(action: Stop) -> Dialog:
@@ -56,7 +57,9 @@ def tell_connected(outcome: Connected) -> Dialog:
 
 
 def tell_freed(outcome: Freed) -> Notice:
-    return Notice(_name(outcome.name), outcome_words.freed(outcome))
+    is_gone = outcome.state == "gone"
+    text = outcome_words.freed_briefly(outcome) if is_gone else outcome_words.freed(outcome)
+    return Notice(_name(outcome.name), text, is_in_row=True)
 
 
 def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
@@ -67,11 +70,11 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     )
     others = [outcome for outcome in outcomes if outcome.state != "done"]
     lines = [f"{_name(one.name)}: {outcome_words.freed(one)}" for one in others[:_MOST_LINES]]
-    return Notice(title, "\n".join(lines))
+    return Notice(title, "\n".join(lines), is_in_row=True)
 
 
 def tell_stopped(outcome: Stopped) -> Notice:
-    return Notice(_name(outcome.name), outcome_words.stopped(outcome))
+    return Notice(_name(outcome.name), outcome_words.stopped(outcome), is_in_row=True)
 
 
 def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
@@ -104,6 +107,19 @@ def no_application(name: str) -> Dialog:
     if name == "Instruments":
         text += _(" It comes with Xcode, from the App Store.")
     return Dialog(_("{name} could not be opened").format(name=name), text, (_("OK"),))
+
+
+def ask_probe(why_not: str, is_refused: bool) -> Dialog:
+    if is_refused:
+        text = why_not[:1].upper() + why_not[1:]
+        text += _(". Try again later; in a terminal, mpsbar probe --force does it all the same.")
+        return Dialog(_("Not now"), text, (_("OK"),))
+    # It begins with the name of a process, which is as it is.
+    return Dialog(_("Probe now?"), f"{why_not}.", (_("Probe"), _("Cancel")))
+
+
+def tell_probed(text: str) -> Notice:
+    return Notice(_("dtype probe"), text, is_in_row=True)
 
 
 def tell_running() -> Notice:

@@ -1,4 +1,4 @@
-"""The menu of one snapshot: machine, Free All, processes, commands. Pure."""
+"""The menu of one snapshot: machine, Free All, processes, dtypes, commands. Pure."""
 
 from mpsbar.model.action import Free
 from mpsbar.model.desk import Desk
@@ -6,11 +6,12 @@ from mpsbar.model.snapshot import Snapshot, Worker
 from mpsbar.views import reasons, wording
 from mpsbar.views.bar import build_bar, is_unknown
 from mpsbar.views.command_rows import build_commands
+from mpsbar.views.dtype_rows import build_dtypes
 from mpsbar.views.language import _
 from mpsbar.views.process_rows import build_processes
 from mpsbar.views.row import Menu, Row
 
-SECTIONS = 3
+SECTIONS = 4
 _LOOKING_ON = Desk()  # a text on a terminal: nothing can be clicked in it
 
 
@@ -20,6 +21,7 @@ def build_menu(snapshot: Snapshot, desk: Desk = _LOOKING_ON) -> Menu:
         sections=(
             _head(snapshot),
             build_processes(snapshot, desk),
+            build_dtypes(snapshot) if desk.is_app else (),
             build_commands(snapshot, desk) if desk.is_app else (),
         ),
     )

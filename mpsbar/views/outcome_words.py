@@ -33,6 +33,8 @@ def freed(outcome: Freed) -> str:
 
 def freed_briefly(outcome: Freed) -> str:
     """For a row that shows what is still cached anyway."""
+    if outcome.state == "gone":
+        return _("it has ended")
     if outcome.state != "done":
         return freed(outcome)
     return _("freed {size} in {time}").format(

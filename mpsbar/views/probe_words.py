@@ -134,6 +134,10 @@ def say_end(probe: Probe) -> str:
     return f"{text}: {probe.error}" if probe.error else text
 
 
+def say_none_found() -> str:
+    return _("no Python with torch was found; --python PATH names one that has it")
+
+
 def _say_check(reason: Reason) -> str:
     check = str(reason.values["check"])
     words = {

@@ -16,6 +16,8 @@ from mpsbar.views.tensor_rows import ROOM, build_tensors
 MOST = 20
 # Of those that have ended; the report has them all.
 MOST_GONE = 3
+# One row as wide as an error's text would make the whole menu so; VoiceOver reads all of it.
+_NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 
 def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
@@ -63,6 +65,8 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
     details = ", ".join(note for note in notes if note)
     words = [name.removeprefix("└ "), device, size, details]
     text = ", ".join(word for word in words if word)
+    device = wording.shorten(device, _DEVICE_WIDTH)
+    details = wording.shorten(details, _NOTES_WIDTH)
     return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
 
 
@@ -101,27 +105,29 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, desk: Desk) -> Iterator[
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
-            opens=FindTensors(pid), room=0 if pid in snapshot.tensors else ROOM,
+            opens=FindTensors(pid), room=ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
-    watched = (pid, started) in desk.watched
-    watch = WatchEnd(pid, started, worker.name, on=not watched)
+    # Its start may not have been known yet when it was asked for.
+    known = desk.watched & {(pid, started), (pid, None)}
+    asked_for = next(iter(known), (pid, started))
+    watch = WatchEnd(*asked_for, worker.name, on=not known)
     text = _("Notify When It Ends")
-    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=watched)
+    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=bool(known))
     yield _copy_pid(pid)
     if process is not None:
         yield _stop(process, worker.name, snapshot)
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, desk: Desk) -> Row:
-    pid = process.pid
+    pid = process.pid  # its row keeps its key when it connects, and does not say "ended" then
     notes = [_("not connected"), *_doings(pid, snapshot)]
     children: list[Row] = []
     if desk.is_app:
         children = [*_connect(process, snapshot), _copy_pid(pid)]
         children.append(_stop(process, process.name, snapshot))
     return _row(
-        f"process-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
+        f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         notes, children=tuple(children), tooltip=wording.way_to_connect(process),
     )  # fmt: skip
 
@@ -144,7 +150,8 @@ def _copy_pid(pid: int) -> Row:
 def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
     """The second time more firmly: the first may have been ignored."""
     before = snapshot.stopped.get(process.pid)
-    firmly = before is not None and before.state == "asked"
+    is_same = before is not None and before.started in (None, process.started)
+    firmly = before is not None and before.state == "asked" and is_same
     action = Stop(process.pid, process.started, name, firmly)
     return Row(f"stop-{process.pid}", _("Stop…"), actions=(action,))
 

@@ -9,7 +9,8 @@ from mpsbar.model.reason import Reason
 from mpsbar.model.report import Report
 from mpsbar.views import wording
 from mpsbar.views.alert_words import say_alert
-from mpsbar.views.chart import Chart, Line, Mark, draw_chart, say_time
+from mpsbar.views.chart import draw_chart
+from mpsbar.views.chart_data import Chart, Line, Mark, say_time
 from mpsbar.views.html import Markup, join, tag, void
 from mpsbar.views.language import _
 from mpsbar.views.report_table import build_table

@@ -7,6 +7,7 @@ from mpsbar.views.language import _
 from mpsbar.views.row import Row
 
 _MOST = 8
+_WIDTH = 110
 # The groups, others, what Python cannot see, and that it was cut short.
 ROOM = _MOST + 3
 
@@ -21,7 +22,8 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
         words = [outcome_words.tensors_refused(found)]
     else:
         words = _lines(found)
-    return tuple(Row(f"tensor-{pid}-{number}", text) for number, text in enumerate(words))
+    lines = [wording.shorten(text, _WIDTH) for text in words]
+    return tuple(Row(f"tensor-{pid}-{number}", text) for number, text in enumerate(lines))
 
 
 def _lines(found: Tensors) -> list[str]:

@@ -5,7 +5,7 @@
 from typing import Any
 
 from appkit import session
-from appkit.loop import MODAL, main_loop
+from appkit.loop import DEFAULT, MODAL, main_loop
 from appkit.objects import NSObject, is_text, stored
 from appkit.values import NSArray, array
 from appkit.views import NSButton, NSWindow
@@ -17,6 +17,8 @@ _FIRST = 1000  # NSAlertFirstButtonReturn
 def run_modal(what: str, titles: list[str]) -> session.Answer:
     """The person's answer; the loop meanwhile runs in modal mode, as long as the test makes it."""
     now = session.current()
+    if main_loop().currentMode() != DEFAULT:  # a menu's tracking takes the clicks meant for it
+        now.fault(RuntimeError(f"the alert {what!r} over an open menu or another alert"))
     now.alerts.append(what)
     if not now.answers:
         now.end_with(session.Hangs(f"nobody answers the alert {what!r} with {titles}"))

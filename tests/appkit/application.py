@@ -30,7 +30,7 @@ class NSApplication(NSResponder, framework="AppKit"):
         self._active = True
 
     def activate(self) -> None:
-        self._active = True
+        """A request; menu bar apps report that it is declined while another app is active."""
 
     def setActivationPolicy_(self, policy: int) -> bool:
         self._policy = policy

@@ -14,7 +14,7 @@ CLASSES = """
 NSAlert NSAppearance NSApplication NSArray NSAttributedString NSAutoreleasePool NSBundle NSColor NSDate
 NSDictionary NSError NSEvent NSFont NSImage NSImageRep NSMenu NSMenuItem NSMenuItemBadge NSMutableArray
 NSMutableAttributedString NSMutableDictionary NSMutableParagraphStyle NSNotification
-NSNotificationCenter NSObject NSPasteboard
+NSNotificationCenter NSObject NSOpenPanel NSPasteboard
 NSProcessInfo NSRunLoop NSScreen NSSecureTextField NSSlider NSStatusBar NSStatusBarButton NSStatusItem
 NSString NSTextField NSTextTab NSThread NSTimer NSURL NSUserDefaults NSUserNotification
 NSUserNotificationCenter NSWindow NSWorkspace NSWorkspaceOpenConfiguration SMAppService UNNotification

@@ -80,6 +80,10 @@ class Mac:
         with self.menu(*path[:-1]) as menu:
             menu.click(path[-1])
 
+    def announce_sleep(self) -> None:
+        """And no more: something called it off."""
+        self._post(SLEEPS)
+
     def sleep(self, seconds: float) -> None:
         """The lid is closed and opened again: no timer fires in between."""
         self._post(SLEEPS)

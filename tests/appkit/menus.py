@@ -71,6 +71,8 @@ class NSMenuItem(NSObject, framework="AppKit"):
         if self.submenu() is not None:
             self.submenu()._owner = None
         self._submenu = submenu
+        # AppKit makes its own action of it; nobody says that it brings the former one back.
+        self._target, self._action = None, None if submenu is None else "submenuAction:"
         if submenu is not None:
             submenu._owner = self
 

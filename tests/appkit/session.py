@@ -67,6 +67,7 @@ class Session:
     home: Path
     macos: tuple[int, ...]
     bundle: str | None  # the bundle identifier; None: a bare Python
+    info: dict[str, Any] = field(default_factory=dict)  # its Info.plist
     now: float = START
     main: int = field(default_factory=threading.get_ident)
     single: dict[Any, Any] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class Session:
         default_factory=lambda: [(((0.0, 0.0), (1512.0, 982.0)), 0.0, NOWHERE, NOWHERE)]
     )
     low_power: bool = False
+    activities: list[int] = field(default_factory=list)  # NSActivityOptions of those under way
     # UserNotifications
     may_notify: bool = True
     shown: list[tuple[str, int]] = field(default_factory=list)  # title, how the delegate wants it

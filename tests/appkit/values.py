@@ -3,6 +3,7 @@
 # ruff: noqa: N802, N815 - the names are Objective-C's
 
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -141,6 +142,9 @@ class NSURL(NSObject, framework="Foundation"):
     def fileURLWithPath_(cls, path: str) -> "NSURL":
         return cls.URLWithString_(f"file://{path}")
 
+    def path(self) -> str:
+        return str(self._address).removeprefix("file://")
+
 
 class NSNotification(NSObject, framework="Foundation"):
     name = stored("name")[0]
@@ -208,6 +212,9 @@ class NSBundle(NSObject, framework="Foundation"):
         now = session.current()
         return str(now.home / ("Applications/mpsbar.app" if now.bundle else "bin"))
 
+    def infoDictionary(self) -> dict[str, Any]:
+        return dict(session.current().info)
+
 
 class NSProcessInfo(NSObject, framework="Foundation"):
     @classmethod
@@ -216,6 +223,13 @@ class NSProcessInfo(NSObject, framework="Foundation"):
 
     def isLowPowerModeEnabled(self) -> bool:
         return session.current().low_power
+
+    def beginActivityWithOptions_reason_(self, options: int, reason: str) -> NSObject:
+        """Ends when it is told to, or when nobody keeps what this returns."""
+        now, token = session.current(), NSObject.alloc().init()
+        now.activities.append(options)
+        weakref.finalize(token, now.activities.remove, options)
+        return token
 
 
 class NSThread(NSObject, framework="Foundation"):

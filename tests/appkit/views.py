@@ -51,6 +51,7 @@ class NSResponder(NSObject, framework="AppKit"):
 class NSWindow(NSResponder, framework="AppKit"):
     appearance, setAppearance_ = stored("appearance")
     title, setTitle_ = stored("title", "", is_text)
+    level, setLevel_ = stored("level", 0)
 
     def _setup(self) -> None:
         self._on_bar = False

@@ -38,6 +38,9 @@ class Feed:
         yield
         self.looking -= 1
 
+    def cancel_probe(self) -> None:
+        self.log.append("cancel_probe")
+
     def rest(self) -> None:
         self.log.append("rest")
 

@@ -21,11 +21,15 @@ from mpsbar.model.action import (
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.machine import Process
 from mpsbar.model.reason import Health, Reason
+from mpsbar.model.settings import Loaded, Settings
 from mpsbar.model.snapshot import Gone
 from mpsbar.storage.settings import read_settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
 TAIL = [
+    "─",
+    "(dtypes: not probed yet)",
+    "Run dtype Probe",
     "─",
     "Open Report",
     "How to Profile…",
@@ -63,12 +67,20 @@ def test_start_with_no_worker(mac):
     play(mac, snapshot(), person)
 
 
-def test_it_is_no_dock_app(mac):
-    from AppKit import NSApplication
+def test_it_is_no_dock_app(mac, monkeypatch):
+    """Before its status item exists: changed afterwards, macOS has drawn it without height."""
+    from appkit.statusbar import NSStatusBar
 
+    policies = []
+    make = NSStatusBar.statusItemWithLength_
+
+    def note(bar, length):
+        policies.append(mac.state.single["application"]._policy)
+        return make(bar, length)
+
+    monkeypatch.setattr(NSStatusBar, "statusItemWithLength_", note)
     play(mac, snapshot(), lambda scene: None)
-    assert NSApplication.sharedApplication.__self__ is NSApplication
-    assert mac.state.single["application"]._policy == 1
+    assert policies == [1]
 
 
 def test_three_workers_of_which_one_is_busy(mac):
@@ -137,6 +149,20 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_who_does_not_answer_is_named_all_the_same(mac):
+    silent = Freed(4711, "4711", "silent", seconds=30.0)
+
+    def person(scene):
+        scene.click("train.py", "Free Cache")
+        scene.show(snapshot())
+        scene.end(0, silent)
+        assert scene.notices.told[0][:2] == (
+            "train.py", "no answer within 30 s; it may still free later",
+        )  # fmt: skip
+
+    play(mac, snapshot(worker()), person)
+
+
 def test_free_all_is_one_notice(mac):
     def person(scene):
         scene.click("Free All Caches")
@@ -166,7 +192,14 @@ def test_the_open_menu_follows(mac):
             menu.wait(0.6)
             assert "train.py\tmps\t8.0 GB\tcached 3.0 GB  ▸" in menu.lines()
             assert mac.bar() == " \u20078.0 GB"
+            scene.feed.latest = snapshot(worker(held=7 * GB))
+            menu.wait(0.6)
+            assert mac.bar() == " \u20077.0 GB"
         assert scene.feed.looking == 0
+        mac.wait(5)
+        scene.feed.latest = snapshot(worker(held=9 * GB))
+        mac.wait(1)
+        assert mac.bar() == " \u20077.0 GB"  # a closed menu costs less
 
     play(mac, snapshot(worker()), person)
 
@@ -202,6 +235,21 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
     play(mac, snapshot(worker()), person)
 
 
+def test_a_process_that_connects_while_the_menu_is_open_has_not_ended(mac):
+    def person(scene):
+        with scene.open("serve.py") as menu:
+            scene.show(snapshot(worker(4720, "serve.py")))
+            assert menu.lines() == ["()", "Copy PID", "Stop…"]
+            menu.leave()
+            assert menu.lines()[4] == "serve.py\tmps\t6.0 GB\tcached 3.0 GB  ▸"
+            scene.show(snapshot(processes=[SERVE]))
+            assert menu.lines()[4] == "serve.py\ttorch\t2.0 GB\tnot connected  ▸"
+            menu.enter(menu.lines()[4].removesuffix("  ▸"))
+            assert menu.lines()[0] == "Connect This Environment…"
+
+    play(mac, snapshot(processes=[SERVE]), person)
+
+
 def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
     """A slot that had a submenu must not keep it for a row that has none, and the other way."""
     children = [Process(n, 7.0, "train.py", ("torch",), parent=4711) for n in (5, 6)]
@@ -215,6 +263,22 @@ def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
         assert scene.lines("b.py")[0] == "Free Cache"
         scene.show(snapshot(worker()))
         assert scene.lines() == one
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_a_row_can_be_clicked_in_the_place_of_one_with_a_submenu(mac):
+    """The second row of a worker leads to its tensors, that of another process copies its pid."""
+    from AppKit import NSPasteboard, NSPasteboardTypeString
+
+    def person(scene):
+        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
+        scene.show(snapshot(processes=[SERVE]))
+        scene.click("serve.py", "Copy PID")
+        text = NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString)
+        assert text == "4720"
+        scene.show(snapshot(worker()))
+        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
 
     play(mac, snapshot(worker()), person)
 
@@ -242,9 +306,25 @@ def test_the_biggest_tensors_are_counted_when_they_come_into_view(mac):
             assert menu.lines()[:2] == ["(counting…)", "()"]
             scene.show(snapshot(worker(), tensors={4711: found}))
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
-        assert scene.lines("train.py", "Biggest Tensors") == [
-            "(192 MB  3 × float32 4096×4096  mps)"
-        ]
+        with scene.open("train.py", "Biggest Tensors") as menu:
+            assert scene.feed.asked[1][0] == FindTensors(4711)  # anew
+            assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
+            more = TensorGroup("cpu", "int64", "8", 1, 64)
+            again = replace(found, groups=(*found.groups, more))
+            scene.show(snapshot(worker(), tensors={4711: again}))
+            assert menu.lines()[1] == "(64 B  int64 8  cpu)"  # there is room for what is new
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_tensors_are_not_counted_twice_at_once(mac):
+    """Four counts of a worker that hangs would be all that the monitor does at once."""
+
+    def person(scene):
+        for _ in range(5):
+            scene.lines("train.py", "Biggest Tensors")
+            scene.show(snapshot(worker(), pending=frozenset([FindTensors(4711)])))
+        assert len(scene.feed.asked) == 1
 
     play(mac, snapshot(worker()), person)
 
@@ -283,12 +363,38 @@ def test_connect_asks_and_says_that_it_takes_effect_later(mac):
         assert scene.feed.asked[0][0] == Connect("/v/bin/python")
         mac.answer("OK")
         scene.end(0, Connected("/v/bin/python", "enabled"))
+        mac.wait(1)
         asked, told = mac.state.alerts
         assert asked.startswith("Connect this environment?: /v/bin/python")
         assert told == (
             "Connected: /v/bin/python\n\nIts agent answered."
             " It takes effect when the process is started again."
         )
+
+    play(mac, snapshot(processes=[SERVE]), person)
+
+
+def test_what_ended_waits_with_its_dialog_for_an_open_menu_and_another_dialog(mac):
+    ended = Connected("/v/bin/python", "enabled")
+
+    def person(scene):
+        mac.answer("Connect")
+        scene.click("serve.py", "Connect This Environment…")
+        with scene.open() as menu:
+            scene.end(0, ended)
+            menu.wait(5)
+            assert len(mac.state.alerts) == 1
+        mac.answer("OK")
+        mac.wait(1)
+        assert mac.state.alerts[-1].startswith("Connected: ")
+        mac.answer("Connect")
+        scene.click("serve.py", "Connect This Environment…")
+        mac.answer("OK", meanwhile=lambda: (scene.end(1, ended), mac.wait(5)))
+        scene.click("About mpsbar")
+        assert mac.state.alerts[-1].startswith("mpsbar: Version")
+        mac.answer("OK")
+        mac.wait(1)
+        assert mac.state.alerts[-1].startswith("Connected: ")
 
     play(mac, snapshot(processes=[SERVE]), person)
 
@@ -487,8 +593,24 @@ def test_notify_when_it_ends(mac):
         for at in (2, 4, 6):
             scene.show(snapshot(time=1000.0 + at))
         assert [title for title, _, _ in scene.notices.told] == ["train.py ended"]
+        assert scene.app._clicks.desk.watched == frozenset()
 
     play(mac, snapshot(worker()), person)
+
+
+def test_who_is_to_be_told_of_stays_so_when_its_start_becomes_known(mac):
+    def person(scene):
+        scene.click("train.py", "Notify When It Ends")
+        scene.show(snapshot(worker(), time=1002.0))
+        assert "✓ Notify When It Ends" in scene.lines("train.py")
+        scene.click("train.py", "Notify When It Ends")
+        assert "Notify When It Ends" in scene.lines("train.py")
+        for at in (4, 6, 8):
+            scene.show(snapshot(time=1000.0 + at))
+        assert scene.notices.told == []
+
+    unknown = replace(worker(), process=None)
+    play(mac, replace(snapshot(worker()), workers=(unknown,), processes=()), person)
 
 
 def test_sleep_and_wake(mac):
@@ -503,6 +625,21 @@ def test_sleep_and_wake(mac):
         mac.wait(1)
         assert scene.notices.told == []
         assert "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸" in scene.lines()
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_a_sleep_that_was_called_off_does_not_stop_the_looks_for_ever(mac):
+    def person(scene):
+        mac.announce_sleep()
+        mac.wait(30)
+        assert scene.feed.log == ["rest"]
+        mac.wait(60)
+        assert scene.feed.log == ["rest", "wake"]
+        mac.announce_sleep()
+        mac.sleep(8 * 3600)
+        mac.wait(3600)
+        assert scene.feed.log == ["rest", "wake", "rest", "rest", "wake"]
 
     play(mac, snapshot(worker()), person)
 
@@ -569,6 +706,25 @@ def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
     play(mac, snapshot(), person)
 
 
+def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
+    from mpsbar.desktop import login
+
+    image = login.LoginStatus("unavailable", "app", "/Volumes/mpsbar/mpsbar.app", "disk_image")
+    monkeypatch.setattr(login, "read_login", lambda: image)
+    monkeypatch.setattr(login, "turn_on", lambda: image)
+
+    def person(scene):
+        mac.wait_for(lambda: scene.lines("Settings")[-1] == "Start at Login")
+        scene.click("Settings", "Start at Login")
+        mac.wait_for(lambda: scene.notices.told)
+        assert scene.notices.told[0][1] == (
+            "mpsbar cannot change its start at login: it runs from its disk image;"
+            " move it to Applications first"
+        )
+
+    play(mac, snapshot(), person)
+
+
 def test_a_second_start_brings_a_notice(mac):
     from mpsbar.storage.instance import claim, nudge
 
@@ -605,6 +761,116 @@ def test_about(mac):
         assert mac.state.alerts[0].startswith("mpsbar: Version 0")
 
     play(mac, snapshot(), person)
+
+
+def test_a_dialog_opens_in_front_of_the_app_that_is_active(mac):
+    from AppKit import NSApplication
+
+    def person(scene):
+        ours = NSApplication.sharedApplication()
+        ours._active = False  # the person works elsewhere
+        seen = []
+        mac.answer("OK", meanwhile=lambda: seen.append(ours.isActive()))
+        scene.click("About mpsbar")
+        assert seen == [True]
+
+    play(mac, snapshot(), person)
+
+
+def test_macos_is_asked_not_to_hold_back_its_timers(mac):
+    from AppKit import NSActivityUserInitiatedAllowingIdleSystemSleep
+
+    def person(scene):
+        import gc
+
+        gc.collect()  # who does not keep the activity has none
+        assert mac.state.activities == [NSActivityUserInitiatedAllowingIdleSystemSleep]
+
+    play(mac, snapshot(), person)
+
+
+def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
+    def person(scene):
+        for _ in range(2):
+            scene.click("Copy Diagnostics")
+        with scene.open():
+            scene.end(0, Checkup(MACHINE))
+            scene.feed.asked[1][1].set_exception(OSError("no Python was found"))
+            mac.wait(0)
+        copied, failed = scene.notices.told
+        assert copied[0] == "Diagnostics copied"
+        assert failed[0] == "Copy Diagnostics failed"
+        assert failed[1].startswith("OSError: no Python was found. More is in ")
+
+    play(mac, snapshot(), person)
+
+
+def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
+    """macOS may send menuNeedsUpdate: at any time, for instance to look for a shortcut."""
+
+    def person(scene):
+        with scene.open() as menu:
+            scene.feed.latest = snapshot(worker(1, "new.py"), worker())
+            root = menu.levels[0]
+            root.delegate().menuNeedsUpdate_(root)
+            assert menu.lines()[4].startswith("train.py")
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac):
+    complaint = "bar is 7: it must be one of memory, gpu, dot, icon"
+    loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
+
+    def person(scene):
+        assert scene.notices.told == [("Not all settings can be used", complaint, "settings")]
+        assert scene.app._alerts.cool_down == 1.0
+
+    play(mac, snapshot(), person, loaded=loaded)
+
+
+def test_tooltips_and_the_place_in_the_bar(mac):
+    def person(scene):
+        assert mac.item().autosaveName() == "mpsbar"
+        assert mac.item().button().toolTip() == "All is well"
+        with scene.open("train.py") as menu:
+            assert menu.find("Free Cache").toolTip().startswith("Pauses the process briefly")
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
+    from AppKit import (
+        NSColor,
+        NSFontAttributeName,
+        NSForegroundColorAttributeName,
+        NSParagraphStyleAttributeName,
+    )
+
+    def attributes(text):
+        ((_, _, found),) = text._runs
+        return found
+
+    def person(scene):
+        button = mac.item().button()
+        seen = attributes(button.attributedTitle())
+        assert seen[NSFontAttributeName].fontName().endswith("digits")
+        with scene.open() as menu:
+            row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
+        assert row[NSFontAttributeName].fontName().endswith("digits")
+        assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
+        scene.click("Settings", "Menu Bar Shows", "Only a Dot")
+        dot = attributes(button.attributedTitle())
+        assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
+
+    play(mac, snapshot(worker()), person)
+
+
+def test_after_quitting_another_may_start(mac):
+    from mpsbar.storage.instance import claim
+
+    play(mac, snapshot(), lambda scene: None)
+    assert claim() is not None
 
 
 def test_ten_thousand_refreshes_leave_nothing_behind(mac):

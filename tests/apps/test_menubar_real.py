@@ -184,7 +184,7 @@ def test_connect_an_environment(mac, stage, workers, tmp_path, monkeypatch):
             mac.answer("Connect")
             mac.answer("OK")
             stage.click("mine", "Connect This Environment…")
-            stage.wait_for(lambda: len(mac.state.alerts) == 2)
+            stage.wait_for(lambda: mac.wait(0.2) or len(mac.state.alerts) == 2)
             assert mac.state.alerts[1].startswith(f"Connected: {venv}/bin/python")
             assert "takes effect when the process is started again" in mac.state.alerts[1]
             second = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL)

@@ -1,6 +1,7 @@
 """Real environments of five Pythons: enabled, used, listed, disabled, and nothing left behind."""
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -399,3 +400,13 @@ def test_a_real_torch_is_noticed(workers, this_venv):
         assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
     process.communicate(b"", timeout=PATIENCE)
     assert process.returncode == 0
+
+
+def test_an_apps_own_python_is_left_alone():
+    from mpsbar.client.environment import EnvironmentProblem, parse_environment
+
+    site = "/Applications/mpsbar.app/Contents/Resources/lib/python3.13/site-packages"
+    told = {"implementation": "cpython", "version": [3, 13], "prefix": "/x", "site": site}
+    answer = "\x1empsbar " + json.dumps(told | {"managed": False, "has_mpsbar": True})
+    with pytest.raises(EnvironmentProblem, match="belongs to an app, whose signature"):
+        parse_environment("/x/python", answer)

@@ -1,5 +1,6 @@
 """mpsbar enable, disable and enable --list as a person types them."""
 
+import shutil
 import subprocess
 import sys
 
@@ -122,3 +123,38 @@ def test_a_file_of_that_name_that_is_not_ours_is_left_alone(mpsbar, workers):
     assert done.returncode == 1
     assert done.stderr.startswith("mpsbar: ")
     assert file.read_text() == "mine = 1\n"
+
+
+def test_disable_all_takes_out_what_was_enabled(mpsbar, venv):
+    python = str(venv / "bin/python")
+    assert mpsbar("enable", "--python", python).returncode == 0
+    assert mpsbar("enable", "--jupyter").returncode == 0
+    done = mpsbar("disable", "--all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{venv}: disabled\n" in done.stdout
+    assert "startup/50-mpsbar.py: removed\n" in done.stdout
+    assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
+
+
+def test_disable_all_forgets_what_is_gone(mpsbar, venv):
+    python = str(venv / "bin/python")
+    assert mpsbar("enable", "--python", python).returncode == 0
+    shutil.rmtree(venv)
+    done = mpsbar("disable", "--all")
+    assert done.returncode == 0
+    assert f"{python}: gone, with all that was in it\n" in done.stdout
+    assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
+
+
+def test_in_the_app_the_python_must_be_named(monkeypatch):
+    """The app's own is never meant."""
+    from mpsbar.client.environment import EnvironmentProblem
+    from mpsbar.commands.enable import choose_python
+
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    with pytest.raises(EnvironmentProblem, match="name the Python to enable"):
+        choose_python(None)
+    monkeypatch.setenv("VIRTUAL_ENV", "/v")
+    assert choose_python(None) == "/v/bin/python"

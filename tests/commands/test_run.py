@@ -189,3 +189,20 @@ def test_torchrun_ranks_are_seen_under_their_launcher(workers, folder):
             assert client.ask("hello")["parent"] == launcher.pid
     (folder / "stop").touch()
     assert launcher.process.wait(PATIENCE) == 0
+
+
+def test_in_the_app_others_run_a_copy_of_the_agent(private, monkeypatch, capsys):
+    """They write bytecode beside what they import, and nothing may be written into the app."""
+    from mpsbar.client.run import SITE
+    from mpsbar.commands.run import _build_environment
+
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    assert _build_environment()["PYTHONPATH"] == f"{SITE}:/mine"
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    first, mine = _build_environment()["PYTHONPATH"].split(":")
+    assert first.startswith(str(private / "data"))
+    assert mine == "/mine"
+    (private / "file").write_text("")
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(private / "file"))
+    assert _build_environment()["PYTHONPATH"] == "/mine"
+    assert "mpsbar: not connected: no copy of the agent" in capsys.readouterr().err

@@ -100,15 +100,16 @@ def test_a_whole_dtype_that_should_work():
 
 
 def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
-    def slow(device, seconds):
+    def slow(device, seconds, dtype="float16"):
         probe = make_probe(device)
         return replace(probe, cells=tuple(
-            replace(c, seconds=seconds) if (c.operation, c.dtype) == ("softmax", "float16") else c for c in probe.cells
+            replace(c, seconds=seconds) if (c.operation, c.dtype) == ("sum", dtype) else c for c in probe.cells
         ))  # fmt: skip
 
     assert told(slow("mps", 0.02)) == [("dtype_slow", "float16")]
     assert told(slow("mps", 0.0005)) == []  # 5 times
     assert told(slow("cpu", 0.02)) == []
+    assert told(slow("mps", 0.02, "int64")) == []  # nobody expects it to be fast
     assert count_failures(slow("mps", 0.02)) == {}
 
 

@@ -159,6 +159,16 @@ def test_every_fall_back_is_told_not_only_the_first():
     ]
 
 
+def test_a_fall_back_in_other_words_and_in_the_backward_pass():
+    """Kernels of a backward pass run on a thread of torch's own."""
+    cells = ["sort/float32", "cumsum/float32", "backward/float32", "add/float32"]
+    faults = "fallback:qr sort *; fallback:pool cumsum *; fallback sgn *"
+    _, answers, _ = run_child(cells, SOFTMPS_FAULTS=faults)
+    assert [answers[cell]["state"] for cell in cells] == ["fallback"] * 3 + ["works"]
+    assert answers["sort/float32"]["text"].endswith("falling back to CPU.")
+    assert "Falling back on CPU" in answers["cumsum/float32"]["text"]
+
+
 def test_slowness_is_measured():
     _, answers, _ = run_child(
         ["softmax/float32", "softmax/float16"], SOFTMPS_FAULTS="slow _softmax float16"

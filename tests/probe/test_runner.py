@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import interpreters
 import psutil
 import pytest
 from fake_torch import add_startup, make_torch
-from probe_kit import EVERY, needs_mps
-from worker_kit import wait_for
+from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
+from worker_kit import PATIENCE, wait_for
 
 from mpsbar.model.dtypes import Progress
 from mpsbar.model.verdicts import find_surprises, judge_dtypes
@@ -142,42 +141,72 @@ def find_child(parent=None):
     return [one for one in found if any("child.py" in word for word in one.cmdline())]
 
 
+def run_aside(runner):
+    """Its result, in a list, once the thread has ended."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(runner.run()))
+    thread.start()
+    return thread, found
+
+
 def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path):
     """Once: that is nobody's fault in the cell it was at, which is tried again."""
     pytest.importorskip("torch")
-    killed = []
-
-    def kill(progress):
-        if progress.done > 20 and not killed:
-            killed.extend(one.pid for one in find_child())
-            os.kill(killed[0], signal.SIGKILL)
-
-    probe = Runner([sys.executable], "cpu").run(kill)
-    assert killed
-    assert (probe.ended, probe.measured) == ("ok", len(EVERY))
-    assert not [cell for cell in probe.cells if cell.state == "crashed"]
+    monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
+    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    wait_until_held(tmp_path)
+    os.kill(find_child()[0].pid, signal.SIGKILL)
+    thread.join(PATIENCE)
+    assert (found[0].ended, found[0].measured) == ("ok", len(EVERY))
+    assert states(found[0], "softmax/float32") == [("works", None)]
 
 
-def test_cancelled_from_another_thread(tmp_path):
+def test_killed_again_it_is_the_cell(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
+    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    for _ in range(2):
+        wait_until_held(tmp_path)
+        (tmp_path / "held").unlink()  # so that the next one is held too
+        os.kill(find_child()[0].pid, signal.SIGKILL)
+    wait_until_held(tmp_path)  # by the same operation in the next dtype
+    os.kill(find_child()[0].pid, signal.SIGKILL)
+    thread.join(PATIENCE)
+    assert states(found[0], "softmax/float32", "softmax/float16") == [
+        ("crashed", "SIGKILL"),
+        ("works", None),
+    ]
+
+
+def test_a_second_start_that_fails_is_no_cells_fault(monkeypatch, tmp_path):
+    """Once it is tried again; then it is left at what is known."""
+    pytest.importorskip("torch")
+    startup = hold_once(tmp_path)
+    with open(os.path.join(startup, "sitecustomize.py"), "a") as file:
+        file.write(f"import os, pathlib\nstarts = pathlib.Path({str(tmp_path / 'starts')!r})\n"
+                   "starts.open('a').write('x')\nif len(starts.read_text()) > 1: os._exit(5)\n")  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", startup)
+    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    wait_until_held(tmp_path)
+    os.kill(find_child()[0].pid, signal.SIGKILL)
+    thread.join(PATIENCE)
+    assert (found[0].ended, found[0].measured) == ("stopped", 6)
+    assert (tmp_path / "starts").read_text() == "xxx"
+    assert states(found[0], "softmax/float32") == [("unknown", None)]
+
+
+def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     """At once, and what was measured is kept; nobody is left behind."""
     pytest.importorskip("torch")
-    runner = Runner([sys.executable], "cpu")
-    begun, left = threading.Event(), []
-
-    def follow(progress):
-        if progress.done > 20:
-            left.extend(find_child())
-            begun.set()
-            time.sleep(0.2)
-
-    found = []
-    thread = threading.Thread(target=lambda: found.append(runner.run(follow)))
-    thread.start()
-    assert begun.wait(120)
+    monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
+    runner = Runner([sys.executable], "cpu", cell_seconds=300)
+    thread, found = run_aside(runner)
+    wait_until_held(tmp_path)
+    left = find_child()
+    assert left
     runner.cancel()
-    thread.join(60)
-    assert found[0].ended == "cancelled"
-    assert found[0].measured > 20
+    thread.join(PATIENCE)
+    assert (found[0].ended, found[0].measured) == ("cancelled", 6)
     assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)
 
 

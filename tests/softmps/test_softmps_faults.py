@@ -141,6 +141,22 @@ def test_the_fall_back_is_told_once_as_torch_does(usable: None) -> None:
     )
 
 
+def test_the_other_texts_of_a_fall_back(usable: None) -> None:
+    code = """
+    import json, torch, warnings
+    x = torch.eye(3, device="mps")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values = [torch.sin(x).shape, torch.cos(x).shape]
+    print(json.dumps([str(w.message).partition(" (Triggered")[0] for w in caught]))
+    """
+    assert answer_of(code, SOFTMPS_FAULTS="fallback:qr sin *; fallback:pool cos *") == [
+        "linalg_qr: MPS implementation is currently limited to min(m,n) <= 512, falling back to CPU.",
+        "MPS: passing divisor to Average Pooling op with int64 input is not supported on MPS backend. "
+        "Falling back on CPU. This may have performance implications.",
+    ]
+
+
 def test_an_abort_is_one(usable: None) -> None:
     done = run_child(
         "import torch; torch.ones(2, device='mps').cumsum(0)", SOFTMPS_FAULTS="abort cumsum float32"

@@ -107,8 +107,25 @@ def test_the_second_stop_is_firmer():
     found = rows(build_menu(seen, APP))
     assert found["stop-4711"].actions == (Stop(4711, 100.0, "train.py", firmly=True),)
     assert found["worker-4711"].cells[3].endswith("asked to stop (SIGINT)")
+    earlier = Stopped(4711, "old.py", "asked", started=50.0)  # of another process with its pid
+    assert rows(build_menu(snapshot(worker(), stopped={4711: earlier}), APP))[
+        "stop-4711"
+    ].actions == (Stop(4711, 100.0, "train.py"),)
     gone = snapshot(worker(), stopped={4711: Stopped(4711, "train.py", "another")})
     assert rows(build_menu(gone, APP))["stop-4711"].actions[0].firmly is False
+
+
+def test_no_error_makes_the_menu_as_wide_as_the_screen():
+    freed = {4711: Freed(4711, "train.py", "failed", error="e" * 300)}
+    backend = replace(worker().backends[0], name="d" * 300)
+    odd = replace(worker(), backends=(backend,))
+    found = rows(build_menu(snapshot(odd, freed=freed), APP))["worker-4711"]
+    assert max(map(len, found.cells)) <= 110
+    assert len("".join(found.cells)) < 180
+    assert "e" * 300 in found.text
+    tensors = {4711: Tensors(4711, "failed", error="e" * 300)}
+    found = rows(build_menu(snapshot(worker(), tensors=tensors), APP))
+    assert len(found["tensor-4711-0"].text) <= 110
 
 
 def test_an_older_agent_is_offered_what_it_has():
@@ -121,7 +138,7 @@ def test_a_program_without_a_python_cannot_be_connected():
     paint = Process(4721, 7.0, "Paint", ("torch",))
     found = rows(build_menu(snapshot(processes=[paint]), APP))
     assert "connect-4721" not in found
-    assert found["process-4721"].tooltip == (
+    assert found["worker-4721"].tooltip == (
         "add `import mpsbar; mpsbar.attach()` to its code, if that is Python"
     )
 
@@ -186,7 +203,7 @@ def test_the_biggest_tensors(found, pending, lines):
     )
     row = rows(build_menu(seen, APP))["tensors-1"]
     assert [child.text for child in row.children] == lines
-    assert row.room == (0 if found else ROOM)
+    assert row.room == ROOM  # it is counted anew each time
     assert len(lines) <= ROOM
 
 

@@ -12,7 +12,8 @@ from history_kit import GB, HOSTILE, MB, NOW, make_snapshot
 from report_kit import HOME, make_page, make_report, make_span, read_page, read_text
 
 from mpsbar.model.past import Course
-from mpsbar.views.chart import Chart, Line, draw_chart, find_top
+from mpsbar.views.chart import draw_chart, find_top
+from mpsbar.views.chart_data import Chart, Line
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report.txt"
 

@@ -12,9 +12,10 @@ from PyObjCTools import AppHelper
 from mpsbar.apps.menubar.background import guarded
 from mpsbar.apps.menubar.button import Button
 from mpsbar.apps.menubar.clicks import Clicks
-from mpsbar.apps.menubar.clock import Clock
+from mpsbar.apps.menubar.clock import Clock, avoid_nap
 from mpsbar.apps.menubar.delegate import listen
 from mpsbar.apps.menubar.pool import Level
+from mpsbar.desktop.command_line import find_tool
 from mpsbar.desktop.notify import Notifier
 from mpsbar.desktop.screen import look_at_icon
 from mpsbar.model.alerts import Alerts
@@ -32,6 +33,7 @@ from mpsbar.views.menu import SECTIONS, build_menu
 
 OPEN_SECONDS = 0.5  # how soon an open menu follows
 CLOSED_SECONDS = 5.0  # the bar follows each tick anyhow; this is for what no tick tells
+AWAKE_TICKS = 12  # so many after "it will sleep" and no "it woke": it did not sleep
 ICON_SECONDS = 3.0  # the bar has settled: is our icon in it?
 _log = logging.getLogger("mpsbar")
 
@@ -45,13 +47,14 @@ class MenuBar:
         self._alerts = Alerts()
         self._clicks = Clicks(
             monitor,
-            Desk(is_app=True, settings=loaded.settings),
+            Desk(is_app=True, settings=loaded.settings, has_tool=find_tool() is not None),
             self._alerts,
             self._tell,
             self._changed,
         )
         self._clock = Clock(guarded(self._tick))
         self._is_open = False
+        self._ticks_at_rest: int | None = None
         self._seen: Snapshot | None = None
         self._drawn: tuple[Snapshot, Desk] | None = None
         self._watching = ExitStack()
@@ -77,6 +80,7 @@ class MenuBar:
         )
         self._button = Button(self._app._nsapp.nsstatusitem)
         self._lay_out()
+        self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._look_at_icon))
@@ -90,6 +94,7 @@ class MenuBar:
 
     def _tick(self) -> None:
         self._refresh()
+        self._doubt_sleep()
         if self._claim.nudged():
             self._tell(words.tell_running(), "running")
 
@@ -113,7 +118,7 @@ class MenuBar:
 
     def _opened(self) -> None:
         self._is_open = True
-        self._monitor.wake()
+        self._wake()
         self._watching.enter_context(self._monitor.watched())
         self._clock.set(OPEN_SECONDS)
         self._clicks.read_login()
@@ -139,11 +144,13 @@ class MenuBar:
             title, text = say_alert(alert)
             _log.info("alert %s %s: %s: %s", alert.key, alert.kind, title, text)
             self._notifier.notify(title, text, alert.key)
+            if alert.kind == "ended" and alert.pid is not None:
+                self._clicks.forget_end(alert.pid, alert.started)
 
     def _tell(self, notice: words.Notice, key: str) -> None:
-        """Not while the menu is open: there the rows tell."""
+        """Not what a row tells while the menu is open; a failure has no row."""
         _log.info("%s: %s", notice.title, notice.text)
-        if not self._is_open:
+        if not (self._is_open and notice.is_in_row):
             self._notifier.notify(notice.title, notice.text, key)
 
     def _look_at_icon(self) -> None:
@@ -154,10 +161,21 @@ class MenuBar:
         self._clicks.background.write("Keeping the look at the icon", lambda: write_icon(sight))
 
     def _sleep(self) -> None:
+        self._ticks_at_rest = 0
         self._monitor.rest()
 
     def _wake(self) -> None:
+        self._ticks_at_rest = None
         self._monitor.wake()
+
+    def _doubt_sleep(self) -> None:
+        """A sleep that was called off has no end to be told; no timer fires in a real one."""
+        if self._ticks_at_rest is None:
+            return
+        self._ticks_at_rest += 1
+        if self._ticks_at_rest > AWAKE_TICKS:
+            _log.warning("told to sleep, and still awake")
+            self._wake()
 
     def _end(self) -> None:
         self._clock.stop()
@@ -167,5 +185,10 @@ class MenuBar:
 
 
 def _is_same(before: Snapshot, now: Snapshot) -> bool:
-    """But for the time: what has not changed is the very same object, and quickly compared."""
-    return before is now or replace(before, time=now.time) == now
+    """But for the time: what has not changed is the very same object, and quickly compared.
+
+    Of the time only minutes are shown ("ended 3 min ago").
+    """
+    if before is now:
+        return True
+    return before.time // 60 == now.time // 60 and replace(before, time=now.time) == now

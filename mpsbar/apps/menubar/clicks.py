@@ -13,13 +13,14 @@ from PyObjCTools import AppHelper
 
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
-from mpsbar.apps.menubar.background import Background
+from mpsbar.apps.menubar.background import Background, guarded
 from mpsbar.apps.report import write_report
 from mpsbar.apps.versions import read_versions
-from mpsbar.desktop import clipboard, login
+from mpsbar.desktop import clipboard, command_line, login
 from mpsbar.desktop.open import ACTIVITY_MONITOR, INSTRUMENTS, open_application, open_file
 from mpsbar.model.action import (
     Action,
+    CancelProbe,
     CheckUp,
     Choose,
     Connect,
@@ -27,7 +28,9 @@ from mpsbar.model.action import (
     Copy,
     Free,
     Freed,
+    InstallCommand,
     OpenReport,
+    ProbeDtypes,
     Quit,
     ShowAbout,
     ShowProfiling,
@@ -40,18 +43,24 @@ from mpsbar.model.alerts import Alerts
 from mpsbar.model.checkup import Checkup
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.desk import Desk
+from mpsbar.model.dtypes import Probe
+from mpsbar.model.moment import judge_moment
 from mpsbar.model.settings import change
 from mpsbar.monitor import Monitor
 from mpsbar.storage.paths import log_file
 from mpsbar.storage.results import find_result
 from mpsbar.storage.settings import write_setting
 from mpsbar.views import dialog_words as words
+from mpsbar.views import tool_words
 from mpsbar.views.diagnostics import render_diagnostics
+from mpsbar.views.probe import say_headline, say_moment
+from mpsbar.views.probe_words import say_end
 from mpsbar.views.profiling import SNIPPET
 from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
 
 _log = logging.getLogger("mpsbar")
+_SOON = 0.1  # not 0: only a call with a delay waits for the run loop's default mode
 
 
 class Clicks:
@@ -74,12 +83,15 @@ class Clicks:
             Stop: self._stop,
             Connect: self._connect,
             CheckUp: self._check_up,
+            ProbeDtypes: self._probe,
+            CancelProbe: lambda _: self._monitor.cancel_probe(),
             Copy: lambda asked: self._copy(asked.text),
             WatchEnd: self._watch_end,
             Choose: self._choose,
             StartAtLogin: self._start_at_login,
             ShowProfiling: lambda _: self._show_profiling(),
             OpenReport: lambda _: self._make_report(),
+            InstallCommand: lambda _: self._install_command(),
             ShowAbout: lambda _: _show(words.about(__version__)),
             Quit: lambda _: rumps.quit_application(),
         }
@@ -95,8 +107,10 @@ class Clicks:
 
     def open(self, row: Row) -> None:
         """A submenu comes into view."""
-        if row.opens is not None:
-            self._monitor.perform(row.opens)
+        asked = row.opens
+        # Not twice: a worker that hangs would fill the pool, and Stop… would wait behind it.
+        if asked is not None and asked not in self._monitor.latest.pending:
+            self._monitor.perform(asked)
 
     def read_login(self) -> None:
         self.background.run("Start at Login", login.read_login, self._show_login)
@@ -113,17 +127,18 @@ class Clicks:
         self._tell(words.tell_failure(what, error, str(log_file())), f"failed-{what}")
 
     def _free(self, action: Free) -> None:
-        self.background.follow("Free Cache", self._monitor.perform(action), self._show_freed)
+        show = partial(self._show_freed, self._monitor.latest.names)
+        self.background.follow("Free Cache", self._monitor.perform(action), show)
 
-    def _show_freed(self, outcome: Freed) -> None:
-        self._tell(words.tell_freed(outcome), f"freed-{outcome.pid}")
+    def _show_freed(self, names: dict[int, str], outcome: Freed) -> None:
+        self._tell(words.tell_freed(_named(outcome, names)), f"freed-{outcome.pid}")
 
     def _free_all(self, actions: list[Free]) -> None:
         """Many workers, one notice."""
-        ended: list[Freed] = []
+        names, ended = self._monitor.latest.names, list[Freed]()
 
         def show(outcome: Freed) -> None:
-            ended.append(outcome)
+            ended.append(_named(outcome, names))
             if len(ended) == len(actions):
                 self._tell(words.tell_all_freed(ended), "freed-all")
 
@@ -145,7 +160,23 @@ class Clicks:
 
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
-        _show(words.tell_connected(outcome))
+        told = words.tell_connected(outcome)
+        dialogs.tell(told.title, told.text, told.buttons[0])
+
+    def _probe(self, action: ProbeDtypes) -> None:
+        """It must not disturb a run; when memory is about to run out it waits for better days."""
+        latest = self._monitor.latest
+        for reason in judge_moment(latest)[:1]:
+            name = latest.names.get(reason.pid) if reason.pid is not None else None
+            is_refused = reason.level == "critical"
+            if _show(words.ask_probe(say_moment(reason, name), is_refused)) != 0 or is_refused:
+                return
+        self.background.follow("Run dtype Probe", self._monitor.perform(action), self._show_probed)
+
+    def _show_probed(self, probe: Probe) -> None:
+        if probe.ended != "cancelled":
+            text = say_headline(probe) if probe.cells else say_end(probe)
+            self._tell(words.tell_probed(text), "probe")
 
     def _check_up(self, action: CheckUp) -> None:
         future = self._monitor.perform(action)
@@ -193,6 +224,10 @@ class Clicks:
             watched = self.desk.watched - {who}
         self._set(replace(self.desk, watched=watched))
 
+    def forget_end(self, pid: int, started: float | None) -> None:
+        """It was told; a check mark would pass to the next process with its pid."""
+        self._set(replace(self.desk, watched=self.desk.watched - {(pid, started)}))
+
     def _choose(self, choice: Choose) -> None:
         settings = change(self.desk.settings, choice.key, choice.value)
         self._set(replace(self.desk, settings=settings))
@@ -215,8 +250,7 @@ class Clicks:
             self._tell(words.Notice("mpsbar", sentence), "login")
 
     def _show_login(self, status: login.LoginStatus) -> None:
-        state = None if status.state == "unavailable" else status.state
-        self._set(replace(self.desk, login=state))
+        self._set(replace(self.desk, login=status.state))  # "unavailable": the click tells why
 
     def _show_profiling(self) -> None:
         chosen = _show(words.ask_profiling())
@@ -229,10 +263,36 @@ class Clicks:
             if chosen == number and not open_application(application, "darwin"):
                 _show(words.no_application(name))
 
+    def _install_command(self) -> None:
+        tool, home = command_line.find_tool(), str(Path.home())
+        folders = command_line.suggest_folders(home)
+        chosen = _show(tool_words.ask_folder(folders, home))
+        folder = folders[chosen] if chosen < len(folders) else None
+        if chosen == len(folders):
+            folder = dialogs.choose_folder(home, *tool_words.choose_folder())
+        if tool is not None and folder is not None:
+            link = partial(command_line.install, tool, folder)
+            self.background.run("Install Command Line Tool", link, self._show_link_soon)
+
+    def _show_link_soon(self, link: command_line.Link) -> None:
+        """Not over a menu that was opened meanwhile: its tracking takes the alert's clicks."""
+        AppHelper.callLater(_SOON, guarded(self._show_link), link)
+
+    def _show_link(self, link: command_line.Link) -> None:
+        _log.info("command line tool: %s %s", link.state, link.path)
+        told = tool_words.tell_link(link.state, link.path, link.on_path, link.by_hand, link.detail)
+        if _show(told) == 0 and len(told.buttons) > 1:
+            self._copy(link.by_hand)
+
     def _set(self, desk: Desk) -> None:
         if desk != self.desk:
             self.desk = desk
             self._changed()
+
+
+def _named(outcome: Freed, names: dict[int, str]) -> Freed:
+    """As it was called at the click: who did not answer did not tell its name either."""
+    return replace(outcome, name=names.get(outcome.pid, outcome.name))
 
 
 def _show(dialog: words.Dialog) -> int:

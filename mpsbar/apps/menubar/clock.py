@@ -3,10 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from Foundation import NSDate, NSObject, NSRunLoop, NSRunLoopCommonModes, NSTimer
+from Foundation import (
+    NSActivityUserInitiatedAllowingIdleSystemSleep,
+    NSDate,
+    NSObject,
+    NSProcessInfo,
+    NSRunLoop,
+    NSRunLoopCommonModes,
+    NSTimer,
+)
 
 # Of the interval: how much later macOS may fire to save battery, with other timers.
 _TOLERANCE = 0.1
+
+
+def avoid_nap() -> Any:
+    """macOS holds back the timers and threads of an app without windows (App Nap), and the bar
+    would show what was. The computer itself may sleep. To be kept: it lasts as long as this."""
+    begin = NSProcessInfo.processInfo().beginActivityWithOptions_reason_
+    return begin(NSActivityUserInitiatedAllowingIdleSystemSleep, "shows live figures in the bar")
 
 
 class MpsbarTimerTarget(NSObject):  # type: ignore[misc]

@@ -1,9 +1,22 @@
 """Questions and notices in front of everything: modal, so only for what the person just clicked."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from AppKit import NSAlert, NSAlertFirstButtonReturn, NSApplication
+from AppKit import (
+    NSURL,
+    NSAlert,
+    NSAlertFirstButtonReturn,
+    NSApplication,
+    NSFloatingWindowLevel,
+    NSModalResponseOK,
+    NSOpenPanel,
+)
+from PyObjCTools import AppHelper
+
+from mpsbar.apps.menubar.background import guarded
+
+# Not 0: only a call with a delay waits for the run loop's default mode.
+_SOON = 0.1
 
 
 def ask(title: str, text: str, buttons: Sequence[str]) -> int:
@@ -14,13 +27,35 @@ def ask(title: str, text: str, buttons: Sequence[str]) -> int:
     alert.setInformativeText_(text)
     for button in buttons:
         alert.addButtonWithTitle_(button)
+    alert.window().setLevel_(NSFloatingWindowLevel)  # should macOS not make us the active app
     return int(alert.runModal() - NSAlertFirstButtonReturn)
 
 
+def choose_folder(start: str, text: str, button: str) -> str | None:
+    """A folder of the person's choice, which the panel can also make; None: cancelled."""
+    _come_to_front()
+    panel = NSOpenPanel.openPanel()
+    panel.setCanChooseFiles_(False)
+    panel.setCanChooseDirectories_(True)
+    panel.setCanCreateDirectories_(True)
+    panel.setShowsHiddenFiles_(True)  # ~/.local is one
+    panel.setMessage_(text)
+    panel.setPrompt_(button)
+    panel.setDirectoryURL_(NSURL.fileURLWithPath_(start))
+    if panel.runModal() != NSModalResponseOK:
+        return None
+    return str(panel.URL().path())
+
+
+def tell(title: str, text: str, button: str) -> None:
+    """What ended by itself, once nothing is in the way: an alert must not open over an open menu,
+    whose tracking takes its clicks, nor over another alert."""
+    AppHelper.callLater(_SOON, guarded(ask), title, text, (button,))
+
+
 def _come_to_front() -> None:
-    """A menu bar app is not active by itself, and its alerts would open behind the others."""
-    application: Any = NSApplication.sharedApplication()
-    if application.respondsToSelector_("activate"):  # macOS 14
-        application.activate()
-    else:
-        application.activateIgnoringOtherApps_(True)
+    """A menu bar app is not active by itself, and its alerts would open behind the others.
+
+    Not macOS 14's `activate`: for a menu bar app it is a request that is often declined.
+    """
+    NSApplication.sharedApplication().activateIgnoringOtherApps_(True)

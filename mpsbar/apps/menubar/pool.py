@@ -79,8 +79,12 @@ class Slot:
 
     def _attach(self, has_children: bool) -> None:
         """An item with a submenu cannot be clicked, one without has no arrow."""
+        native = self.item._menuitem
         if self._level is not None and has_children != self._is_attached:
-            self.item._menuitem.setSubmenu_(self.item._menu if has_children else None)
+            native.setSubmenu_(self.item._menu if has_children else None)
+            if not has_children:  # a submenu has taken the place of the item's action
+                native.setTarget_(rumps.rumps.NSApp)
+                native.setAction_("callback:")
         self._is_attached = has_children
 
 

@@ -22,7 +22,10 @@ DTYPES = {
     "int16": "Short", "int32": "Int", "int64": "Long", "uint16": "UInt16", "bool": "Bool",
     "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
 }  # fmt: skip
-KINDS = ("wrong", "zero", "unchanged", "fallback", "abort", "hang", "slow")
+KINDS = (
+    "wrong", "zero", "unchanged", "fallback", "fallback:qr", "fallback:pool", "abort", "hang",
+    "slow",
+)  # fmt: skip
 TEXTS = (
     "unimplemented", "float64", "float64_tensor", "float64_kernel", "dtype", "undefined",
     "bfloat16", "out_of_memory", "macos", "buffer", "linear", "softmax", "conv_transpose",
@@ -107,7 +110,7 @@ def _fault(text: str, version: str) -> Fault:
     words = text.split()
     words += [""] * (len(words) == 3)
     kind, _, wanted = (words[0] if words else "").partition(":")
-    known = kind in KINDS if not wanted else kind == "refuse" and wanted in TEXTS
+    known = (words[:1] and words[0] in KINDS) or (kind == "refuse" and wanted in TEXTS)
     if len(words) != 4 or not known or words[2] not in DTYPES or words[3] not in WHEN:
         raise ValueError(
             "SOFTMPS_FAULTS must be faults such as 'wrong mm float16; refuse:dtype add * long', "

@@ -94,6 +94,12 @@ inline const Fault* begin_fault(const std::string& kernel, at::TensorList tensor
     if (f.kind == "abort") std::abort();
     while (f.kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
     if (f.kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (f.kind == "fallback:qr")
+      TORCH_WARN_ONCE("linalg_qr: MPS implementation is currently limited to min(m,n) <= 512, "
+          "falling back to CPU.");
+    if (f.kind == "fallback:pool")
+      TORCH_WARN_ONCE("MPS: passing divisor to Average Pooling op with int64 input is not supported "
+          "on MPS backend. Falling back on CPU. This may have performance implications.");
     if (f.kind == "fallback")  // one place for all ops: torch tells it once in a process
       TORCH_WARN_ONCE("The operator 'aten::", kernel, "' is not currently supported on the MPS "
           "backend and will fall back to run on the CPU. This may have performance implications.");

@@ -1,0 +1,39 @@
+"""Imports every module of a built bundle, with nothing on the path but the bundle and the double.
+
+python -I -S frozen_imports.py BUNDLE TESTS: what failed, and why, is one line of JSON.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+BUNDLE, TESTS = sys.argv[1:]
+RESOURCES = f"{BUNDLE}/Contents/Resources"
+LIB = f"{RESOURCES}/lib/python{sys.version_info[0]}.{sys.version_info[1]}"
+ZIP = f"{RESOURCES}/lib/python{sys.version_info[0]}{sys.version_info[1]}.zip"
+sys.path[:] = [ZIP, LIB, f"{LIB}/lib-dynload", TESTS]
+
+import contextlib  # noqa: E402
+import importlib  # noqa: E402
+import io  # noqa: E402
+import json  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import appkit  # noqa: E402
+
+# Scripts for a Python with torch; the one that steps aside for the user's.
+SCRIPTS = ("mpsbar.commands.demo_workers.", "mpsbar.agent.site.")
+imported, failed = [], {}
+with appkit.installed(bundle="io.github.mpsbar"):
+    for path in sorted(Path(LIB, "mpsbar").rglob("*.py")):
+        name = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
+        if name.startswith(SCRIPTS):
+            continue
+        try:
+            importlib.import_module(name)
+            imported.append(name)
+        except BaseException as error:
+            failed[name] = f"{type(error).__name__}: {error}"
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        importlib.import_module("mpsbar.commands.parser").run(["status"])
+print(json.dumps({"imported": imported, "failed": failed, "status": told.getvalue()}), flush=True)

@@ -1,0 +1,166 @@
+"""The app as py2app builds it, here without Mach-O and signature: what is in it, and that it starts."""
+
+import json
+import os
+import plistlib
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from worker_kit import ROOT
+
+import mpsbar
+
+HERE = Path(__file__).parent
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SECONDS = 400  # eight on an idle machine
+pytestmark = pytest.mark.skipif(
+    sys.platform == "darwin", reason="packaging/build_app.sh does it there"
+)
+# What py2app does not find and the app does without: the frameworks of macOS (here), what older
+# Pythons, other systems and torch's people have.
+MISSING = {
+    "AppKit", "Foundation", "Metal", "ServiceManagement", "UserNotifications", "objc",
+    "_abcoll", "_io._WindowsConsoleIO", "_overlapped", "dummy_thread", "jnius", "mlx.core", "thread",
+}  # fmt: skip
+
+
+def build(folder, *options):
+    command = [
+        sys.executable, HERE / "py2app_on_linux.py", *options,
+        "--dist-dir", folder / "dist", "--bdist-base", folder / "build",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "Done!" in done.stdout
+    return folder / "dist/mpsbar.app/Contents", done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    pytest.importorskip("py2app")
+    return build(tmp_path_factory.mktemp("full"))
+
+
+@pytest.fixture(scope="module")
+def contents(built):
+    return built[0]
+
+
+def list_files(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def check_plist(contents):
+    info = plistlib.loads((contents / "Info.plist").read_bytes())
+    wanted = {
+        "CFBundleIdentifier": "io.github.mpsbar",
+        "CFBundleName": "mpsbar",
+        "CFBundleExecutable": "mpsbar",
+        "CFBundleShortVersionString": mpsbar.__version__,
+        "CFBundleVersion": mpsbar.__version__,
+        "CFBundleIconFile": "mpsbar.icns",
+        "LSMinimumSystemVersion": "13.0",
+        "LSUIElement": True,
+        "NSHumanReadableCopyright": "MIT licence",
+    }
+    assert {key: info.get(key) for key in wanted} == wanted
+    assert info["NSAppleEventsUsageDescription"].endswith("notify.")
+    assert info["PyOptions"]["argv_emulation"] is False
+    assert info["PyOptions"]["no_chdir"] is True  # relative paths on its command line
+
+
+def test_the_plist(contents):
+    check_plist(contents)
+
+
+def test_it_has_a_mach_o_program_and_the_command(contents):
+    magic = (contents / "MacOS/mpsbar").read_bytes()[:4]
+    assert magic in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+    tool = contents / "Resources/bin/mpsbar"
+    assert os.access(tool, os.X_OK)
+    assert tool.read_bytes() == (ROOT / "packaging/app/bin/mpsbar").read_bytes()
+
+
+def test_mpsbar_is_in_it_once_and_as_files(contents):
+    package = contents / f"Resources/lib/python{VERSION}/mpsbar"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "mpsbar"],
+        cwd=ROOT, capture_output=True, text=True,
+    ).stdout.splitlines()  # fmt: skip
+    wanted = {name.removeprefix("mpsbar/") for name in tracked if (ROOT / name).exists()}
+    assert wanted, "no checkout"
+    assert {name for name in list_files(package) if not name.endswith(".pyc")} == wanted
+    with zipfile.ZipFile(contents / f"Resources/lib/python{VERSION.replace('.', '')}.zip") as file:
+        assert not [name for name in file.namelist() if name.startswith("mpsbar/")]
+
+
+def test_nothing_is_in_it_that_does_not_belong(contents):
+    with zipfile.ZipFile(contents / f"Resources/lib/python{VERSION.replace('.', '')}.zip") as file:
+        tops = {name.split("/")[0].split(".")[0] for name in file.namelist()}
+    lib = {path.name for path in (contents / f"Resources/lib/python{VERSION}").iterdir()}
+    unwanted = {
+        "torch", "numpy", "mlx", "tkinter", "pytest", "_pytest", "pip", "setuptools", "pkg_resources",
+        "test", "tests", "appkit", "softmps", "IPython", "psutil", "hypothesis", "py2app",
+    }  # fmt: skip
+    assert not unwanted & (tops | lib)
+    assert {"rumps", "platformdirs", "PyObjCTools"} <= tops
+    size = sum(len(data) for data in list_files(contents).values())
+    assert size < 60_000_000
+
+
+def test_what_it_lacks_is_known(built):
+    """What libraries import only if it is there is their own concern."""
+    told = re.findall(r"^ \* ([\w.]+) ?(.*)$", built[1], flags=re.MULTILINE)
+    assert told, "py2app no longer says what is missing"
+    ours = {name for name, by in told if not by or re.search(r"\b(?:mpsbar|rumps)\b", by)}
+    assert {"AppKit", "objc"} & ours
+    assert {name for name in ours if not any(_is_of(name, known) for known in MISSING)} == set()
+
+
+def _is_of(name, known):
+    return name == known or name.startswith(f"{known}.")
+
+
+def run_frozen(contents, script):
+    """With nothing on its path but the bundle and the double of AppKit."""
+    command = [sys.executable, "-I", "-S", HERE / script, contents.parent, ROOT / "tests"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_it_starts_to_its_menu_and_quits(contents, private):
+    before = list_files(contents)
+    seen = run_frozen(contents, "frozen_child.py")
+    assert seen["menu"][-1] == "Quit mpsbar  ⌘Q"
+    assert "Install Command Line Tool…" in seen["settings"]
+    assert seen["from_elsewhere"] == []
+    assert not seen["writes_bytecode"]
+    assert seen["agent"].startswith(str(contents))
+    assert seen["icon"].startswith(str(contents))
+    assert seen["environ"] == {"PYTHONPATH": "/of/the/user"}
+    assert list_files(contents) == before  # or its signature would be void
+
+
+def test_every_module_finds_what_it_imports(contents, private, monkeypatch):
+    """Those too that only a verb of the command line imports."""
+    monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
+    seen = run_frozen(contents, "frozen_imports.py")
+    assert seen["failed"] == {}
+    assert len(seen["imported"]) > 120
+    assert "mpsbar.commands.self_test" in seen["imported"]
+    assert "finetune.py" in seen["status"]
+
+
+def test_the_alias_build_is_for_work_on_it(tmp_path):
+    pytest.importorskip("py2app")
+    contents, _ = build(tmp_path, "--alias")
+    check_plist(contents)
+    assert plistlib.loads((contents / "Info.plist").read_bytes())["PyOptions"]["alias"] is True
+    assert (
+        str(ROOT / "packaging/app/start_app.py") in (contents / "Resources/__boot__.py").read_text()
+    )
