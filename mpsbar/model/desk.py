@@ -10,4 +10,5 @@ class Desk:
     is_app: bool = False  # there is someone to click
     settings: Settings = field(default_factory=Settings)
     login: str | None = None  # "on", "off", "needs_approval"; None: not known, or not to be had
+    most: int = 20  # rows of processes: what fits on the smallest screen
     watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end

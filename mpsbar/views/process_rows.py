@@ -12,18 +12,15 @@ from mpsbar.views.language import _
 from mpsbar.views.row import WIDTHS, Row
 from mpsbar.views.tensor_rows import ROOM, build_tensors
 
-# What fits on the smallest screen; a menu that scrolls hides its own end.
-MOST = 20
-
 
 def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
     families = snapshot.families
     doubles = Counter(one.name for family in families for one in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, desk)]
-    if len(rows) <= MOST:
+    if len(rows) <= desk.most:  # a menu that scrolls hides its own end
         return tuple(rows)
-    more = _("and {n} more…").format(n=len(rows) - MOST + 1)
-    return (*rows[: MOST - 1], Row("more", more, tooltip=_("mpsbar status shows them all")))
+    more = _("and {n} more…").format(n=len(rows) - desk.most + 1)
+    return (*rows[: desk.most - 1], Row("more", more, tooltip=_("mpsbar status shows them all")))
 
 
 def _shown(family: Family) -> list[Worker | Process]:
