@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpsbar.commands.top import run_terminal, why_no_terminal
 from mpsbar.machine.replay import Computer, read_recording
 from mpsbar.model.action import Free, Freed
 from mpsbar.model.complaint import Complaint
@@ -38,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
     monitor = Monitor()
     try:
         with started(plan) as processes:
+            if why_no_terminal() is None:
+                return run_terminal(monitor, None)
             return _show(monitor, processes)
     finally:
         monitor.close()
@@ -47,6 +50,8 @@ def _show_recorded(name: str) -> int:
     recording = read_recording(name)
     print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
     monitor = Monitor(Computer(recording))
+    if why_no_terminal() is None:
+        return run_terminal(monitor, None)
     try:
         print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
         if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""mpsbar alone: the menu bar on a Mac with a screen, one look anywhere else."""
+"""mpsbar alone: the menu bar on a Mac with a screen, else the terminal, else one look."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import threading
 from logging import Logger
 
 from mpsbar import __version__
-from mpsbar.commands import status
+from mpsbar.commands import status, top
 from mpsbar.desktop.screen import draws_no_icon, has_gui_session
 from mpsbar.model.complaint import Complaint
 from mpsbar.views import start_words
@@ -20,6 +20,9 @@ def run(options: argparse.Namespace) -> int:
         return run_menubar(options)
     if line := start_words.why_no_menubar(why):
         print(f"mpsbar: {line}", file=sys.stderr)
+    if top.is_terminal():
+        options.every = options.interval
+        return top.run(options)
     return status.run(options)
 
 

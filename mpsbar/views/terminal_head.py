@@ -13,6 +13,7 @@ from mpsbar.views.row import Menu
 # Told apart without colour; hollow while nothing is known.
 _MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _STYLES: dict[str, Style] = {"ok": "ok", "warning": "warning", "critical": "critical"}
+_NARROW, _WIDEST = 8, 30  # of a bar
 _PARTS = " ▏▎▍▌▋▊▉█"
 # Rows of the menu that are worth a line of their own when they are there.
 _WORTH_A_LINE = ("found", "dtypes")
@@ -52,10 +53,11 @@ def build_gauges(machine: Machine) -> Iterator[Gauge]:
 
 
 def render_gauges(gauges: list[Gauge], width: int) -> Line:
-    """As wide as the line allows; without bars, and then without the last, where it does not."""
-    words = sum(cells.width(g.label) + cells.width(g.text) + 3 for g in gauges)
-    bars = sum(gauge.part is not None for gauge in gauges)
-    room = min((width - words - bars) // max(bars, 1), 30)
+    """As wide as the line allows; of the GPU in one, and then without bars, where it does not."""
+    room = _room(gauges, width)
+    if room < _NARROW:
+        gauges = _joined(gauges)
+        room = _room(gauges, width)
     spans: list[Span] = []
     for gauge in gauges:
         spans.append(Span(f"{gauge.label} ", "dim"))
@@ -64,6 +66,23 @@ def render_gauges(gauges: list[Gauge], width: int) -> Line:
         spans.append(Span(f"{gauge.text}   "))
     spans[-1] = Span(spans[-1].text.rstrip())
     return tuple(spans)
+
+
+def _room(gauges: list[Gauge], width: int) -> int:
+    """For each bar."""
+    words = sum(cells.width(g.label) + cells.width(g.text) + 4 for g in gauges) - 3
+    bars = sum(gauge.part is not None for gauge in gauges)
+    return min((width - words - bars) // max(bars, 1), _WIDEST)
+
+
+def _joined(gauges: list[Gauge]) -> list[Gauge]:
+    """How busy the GPU is as a word before its memory."""
+    found = {gauge.label: gauge for gauge in gauges}
+    busy, memory = found.get(_("GPU")), found.get(_("GPU memory"))
+    if busy is None or memory is None:
+        return gauges
+    both = memory._replace(label=f"{busy.label} {busy.text}")
+    return [both if gauge is memory else gauge for gauge in gauges if gauge is not busy]
 
 
 def draw_bar(part: float, width: int) -> tuple[Span, Span]:

@@ -75,6 +75,14 @@ def render_keys(keys: list[Key], width: int) -> Frame:
     return Frame((tuple(spans),), tuple(hits))
 
 
+def say_copied(text: str) -> str:
+    return _("copied: {text}").format(text=text)
+
+
+def help_title() -> str:
+    return _("mpsbar in a terminal")
+
+
 def help_lines() -> list[str]:
     keys = [
         ("f", _("free the cache of the chosen process")),
