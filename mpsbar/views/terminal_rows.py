@@ -28,7 +28,9 @@ class Entry:
         return self.row.key
 
     def matches(self, text: str) -> bool:
-        return text.lower() in " ".join(self.cells.values()).lower()
+        """What tells it apart: not its numbers."""
+        words = [self.cells.get(name, "") for name in ("PID", "NAME", "DEVICE", "NOTE")]
+        return text.lower() in " ".join(words).lower()
 
 
 def build_entries(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Entry, ...]:

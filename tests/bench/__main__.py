@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, menubar, poll, start, tick, training
+from bench import attach, free, menubar, poll, start, tick, top, training
 
 BENCHMARKS = {
     "training": training,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "poll": poll,
     "tick": tick,
     "menubar": menubar,
+    "top": top,
 }
 
 
