@@ -1,6 +1,7 @@
 """Text in the cells of a terminal: how wide it is there, cut and padded to fit. Pure."""
 
 import unicodedata
+from functools import lru_cache
 
 from mpsbar.model.text import printable
 
@@ -47,6 +48,7 @@ def wrap(text: str, cells: int) -> list[str]:
     return lines
 
 
+@lru_cache(4096)  # asked for every cell of every frame
 def _cells(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
         return 0

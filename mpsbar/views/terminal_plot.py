@@ -1,7 +1,8 @@
 """The memory of one process over time, in Braille: two by four dots to a cell. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 
 from mpsbar.model.history import Point, Track, recent
 from mpsbar.views import cells, wording
@@ -14,6 +15,7 @@ _BLANK = 0x2800
 # By column and row from the top: the bits of a Braille character.
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _AXIS = 9
+_Pair = tuple[tuple[int, int], tuple[int, int]]  # of two columns: held and allocated, in dots
 _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 
 
@@ -32,16 +34,19 @@ def render_plot(track: Track | None, now: float, width: int, height: int) -> lis
     span = choose_span(track, now)
     upper, lower = (track.held, track.allocated) if track.held else (track.footprint, ())
     columns = plot_width * 2
+    now -= now % (span / columns)  # it moves by whole dots: between them nothing is drawn anew
     tops = _sample(recent(upper, now, span), now, span, columns)
     solids = _sample(recent(lower, now, span), now, span, columns)
-    highest = max((value for value in tops if value is not None), default=0)
-    if not any(value is not None for value in tops):
+    highest = max((value for value in tops if value is not None), default=None)
+    if highest is None:
         return [line_of(_("nothing known yet"), "dim")]
     ceiling = round_up(highest)
-    rows = height * 4
-    dots = [(_dots(top, ceiling, rows), _dots(solid, ceiling, rows))
-            for top, solid in zip(tops, solids, strict=True)]  # fmt: skip
-    return [_row(dots, y, height, ceiling) for y in range(height)]
+    heights = [(_dots(top, ceiling, height * 4), _dots(solid, ceiling, height * 4))
+               for top, solid in zip(tops, solids, strict=True)]  # fmt: skip
+    # Of neighbours that are alike one is drawn: memory is flat most of the time.
+    pairs = zip(heights[::2], heights[1::2], strict=True)
+    runs = [(pair, len(list(same))) for pair, same in groupby(pairs)]
+    return [_row(runs, y, height, ceiling) for y in range(height)]
 
 
 def round_up(size: int) -> int:
@@ -71,14 +76,15 @@ def _dots(value: int | None, ceiling: int, rows: int) -> int:
     return 0 if not value else max(1, round(value * rows / ceiling))
 
 
-def _row(dots: list[tuple[int, int]], y: int, height: int, ceiling: int) -> Line:
+def _row(runs: list[tuple[_Pair, int]], y: int, height: int, ceiling: int) -> Line:
     spans = [Span(_axis(y, height, ceiling), "dim")]
-    for x in range(0, len(dots), 2):
-        char, style = _cell(dots[x : x + 2], y, height)
+    for pair, number in runs:
+        char, style = _cell(pair, (height - y) * 4)
+        text = char * number
         if len(spans) > 1 and spans[-1].style == style:
-            spans[-1] = Span(spans[-1].text + char, style)
+            spans[-1] = Span(spans[-1].text + text, style)
         else:
-            spans.append(Span(char, style))
+            spans.append(Span(text, style))
     return tuple(spans)
 
 
@@ -90,12 +96,12 @@ def _axis(y: int, height: int, ceiling: int) -> str:
     return cells.fit(words.get(y, ""), _AXIS - 1, to_right=True) + (" ┤" if y in words else " │")
 
 
-def _cell(pair: Iterable[tuple[int, int]], y: int, height: int) -> tuple[str, Style]:
-    """What is allocated is full; beyond that every other dot, as a net."""
+def _cell(pair: _Pair, highest: int) -> tuple[str, Style]:
+    """What is allocated is full; beyond that every other dot, as a net. Dots count from below."""
     bits, is_solid = 0, False
     for column, (top, solid) in enumerate(pair):
         for row in range(4):
-            level = (height - y) * 4 - row  # counted from the bottom, from 1
+            level = highest - row
             if level <= solid:
                 bits, is_solid = bits | _DOTS[column][row], True
             elif level <= top and (level == top or (level + column) % 2):
