@@ -5,7 +5,11 @@ from functools import lru_cache
 
 from mpsbar.model.text import printable
 
+# From one look to the next most of a screen stays as it is.
+_remembered = lru_cache(2048)
 
+
+@_remembered
 def width(text: str) -> int:
     """Of one line; a Chinese character takes two cells, an accent of its own none."""
     return len(text) if text.isascii() else sum(map(_cells, text))
@@ -25,6 +29,7 @@ def cut(text: str, most: int) -> str:
     return kept + "…" if most > 0 else ""
 
 
+@_remembered
 def fit(text: str, cells: int, to_right: bool = False) -> str:
     """Exactly so many cells."""
     text = cut(text, cells)
@@ -48,7 +53,7 @@ def wrap(text: str, cells: int) -> list[str]:
     return lines
 
 
-@lru_cache(4096)  # asked for every cell of every frame
+@_remembered
 def _cells(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
         return 0

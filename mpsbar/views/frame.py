@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from mpsbar.views import cells
@@ -51,6 +52,7 @@ def line_of(text: str, style: Style = "") -> Line:
     return (Span(text, style),)
 
 
+@lru_cache(512)  # from one look to the next most lines stay as they are
 def fit_line(line: Line, width: int) -> Line:
     """Exactly so wide: what is too long is cut, the rest is space."""
     spans, room = [], width

@@ -11,7 +11,7 @@ from mpsbar.views.language import _
 from mpsbar.views.row import Menu
 from mpsbar.views.terminal_box import Box, lay_over
 from mpsbar.views.terminal_head import render_head
-from mpsbar.views.terminal_keys import build_keys, render_keys
+from mpsbar.views.terminal_keys import Key, build_keys, render_keys
 from mpsbar.views.terminal_panel import render_log, render_memory
 from mpsbar.views.terminal_rows import Entry, charged
 from mpsbar.views.terminal_table import Shown, choose_columns, render_table
@@ -145,13 +145,18 @@ def _last_line(scene: Scene, width: int) -> Frame:
         hint = line_of(_("Enter keeps it, Esc shows all"), "dim")
         typed = (Span("/", "key"), Span(cells.cut(view.filter[-60:], width - 2)), Span("▏"))
         return Frame((spread(typed, hint, width),))
-    keys = render_keys(build_keys(scene.menu, scene.chosen, width >= _WIDE), width)
+    keys = build_keys(scene.menu, scene.chosen, width >= _WIDE)
     if not view.filter:
-        return keys
+        return render_keys(keys, width)
     count = _("“{text}”: {n} of {all}").format(
         text=cells.cut(view.filter, 20), n=len(scene.entries), all=scene.everyone
     )
-    return Frame((spread(keys.lines[0], line_of(count, "warning"), width),), keys.hits)
+    # First, whatever else there is room for: rows that are missing must not be missed.
+    used = cells.width(count) + 2
+    rest = render_keys([Key("esc", _("All")), *keys], width - used)
+    line = (Span(f"{count}  ", "warning"), *rest.lines[0])
+    hits = [hit._replace(left=hit.left + used, right=hit.right + used) for hit in rest.hits]
+    return Frame((line,), tuple(hits))
 
 
 def _shift(hits: Sequence[Hit], down: int) -> list[Hit]:

@@ -32,7 +32,9 @@ def render_head(snapshot: Snapshot, menu: Menu, width: int) -> list[Line]:
     if gauges:
         lines.append(render_gauges(gauges, width))
     lines.append(_health(snapshot, menu))
-    lines += [line_of(row.text) for row in menu.rows if row.key in _WORTH_A_LINE]
+    for row in menu.rows:
+        if row.key in _WORTH_A_LINE:
+            lines += [line_of(text) for text in cells.wrap(row.text, width)]
     return lines
 
 

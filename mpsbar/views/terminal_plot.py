@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby
+from math import ceil
 
 from mpsbar.model.history import Point, Track, recent
 from mpsbar.views import cells, wording
@@ -34,7 +35,8 @@ def render_plot(track: Track | None, now: float, width: int, height: int) -> lis
     span = choose_span(track, now)
     upper, lower = (track.held, track.allocated) if track.held else (track.footprint, ())
     columns = plot_width * 2
-    now -= now % (span / columns)  # it moves by whole dots: between them nothing is drawn anew
+    step = span / columns  # it moves by whole dots: between them nothing is drawn anew
+    now = ceil(now / step) * step
     tops = _sample(recent(upper, now, span), now, span, columns)
     solids = _sample(recent(lower, now, span), now, span, columns)
     highest = max((value for value in tops if value is not None), default=None)

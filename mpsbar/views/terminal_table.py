@@ -7,6 +7,9 @@ from mpsbar.views import cells, wording
 from mpsbar.views.frame import Frame, Hit, Line, Span
 from mpsbar.views.terminal_rows import Entry
 
+# At least; they share what is left.
+_NAME, _NOTE = 16, 13
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -18,11 +21,11 @@ class Column:
 def choose_columns(width: int, entries: Sequence[Entry], charged_name: str) -> list[Column]:
     """Those that fit, the most telling first; name and note share what is left."""
     wanted = [
-        Column("PID", 7), Column("DEVICE", 6, False), Column("HELD", 8), Column("CACHED", 8),
+        Column("HELD", 8), Column("PID", 7), Column("CACHED", 8), Column("DEVICE", 6, False),
         Column(charged_name, max(8, len(charged_name))), Column("GPU", 5), Column("ALLOCATED", 9),
         Column("PEAK", 8),
     ]  # fmt: skip
-    used, chosen = 18 + 1 + 13, []
+    used, chosen = _NAME + 1 + _NOTE, []
     for column in wanted:
         words = [entry.cells.get(column.name, "") for entry in entries]
         if column.name in ("GPU", "PEAK") and not any(
@@ -40,8 +43,8 @@ def choose_columns(width: int, entries: Sequence[Entry], charged_name: str) -> l
 def _in_order(chosen: list[Column], left: int, charged_name: str) -> list[Column]:
     more = min(max(left, 0) // 2, 22)
     flexible = {
-        "NAME": Column("NAME", 18 + more, False),
-        "NOTE": Column("NOTE", 13 + left - more, False),
+        "NAME": Column("NAME", _NAME + more, False),
+        "NOTE": Column("NOTE", _NOTE + left - more, False),
     }
     found = {column.name: column for column in chosen} | flexible
     order = ("PID", "NAME", "DEVICE", "HELD", "ALLOCATED", "CACHED", "PEAK", charged_name, "GPU")

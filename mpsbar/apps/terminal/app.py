@@ -99,7 +99,7 @@ class Terminal(App[None]):
         if self._stage.view.box is not None:
             self._deeds.answer(int(what)) if kind == "choice" else self._deeds.close_box()
         elif kind == "key":
-            self._press("enter" if what == "⏎" else what, what)
+            self._press({"⏎": "enter", "esc": "escape"}.get(what, what), what)
         elif kind == "sort":
             self._stage.sort_by(what)
         elif kind == "row":

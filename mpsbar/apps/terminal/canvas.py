@@ -14,7 +14,7 @@ class Canvas(Widget):
     DEFAULT_CSS = "Canvas { width: 1fr; height: 1fr; }"
 
     class Pressed(Message):
-        """A click on something that means something."""
+        """A click; `target` is empty where nothing is meant by it."""
 
         def __init__(self, target: str) -> None:
             super().__init__()
@@ -45,8 +45,7 @@ class Canvas(Widget):
         return draw(line, self.size.width, not self.app.no_color)
 
     def on_click(self, event: events.Click) -> None:
-        if target := self._frame.target(event.x, event.y):
-            self.post_message(self.Pressed(target))
+        self.post_message(self.Pressed(self._frame.target(event.x, event.y) or ""))
 
     def on_mouse_scroll_down(self, _event: events.MouseScrollDown) -> None:
         self.post_message(self.Scrolled(1))

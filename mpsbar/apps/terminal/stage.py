@@ -32,6 +32,7 @@ class Stage:
         self.desk = Desk(is_app=True, settings=settings, most=_EVERY_ROW)
         self.view = View()
         self.snapshot = snapshot
+        self._taken: Snapshot | None = None
         self.bells = 0  # for those whose end was asked to be told
         self._history = History()
         causes = settings.alert_causes if settings.alerts else ()
@@ -44,8 +45,8 @@ class Stage:
 
     def take(self, snapshot: Snapshot) -> None:
         """A new look; the same one again tells nothing new."""
-        if snapshot is not self.snapshot:
-            self.snapshot = snapshot
+        if snapshot is not self._taken:
+            self.snapshot = self._taken = snapshot
             self._history.add(snapshot)
             self._meet(snapshot)
             for alert in self._alerts.consider(snapshot):
