@@ -4,8 +4,10 @@ import argparse
 import importlib
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +77,7 @@ def plan_workers() -> dict[str, dict[str, str]]:
 
 @contextmanager
 def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    _leave_in_order()
     processes = [
         subprocess.Popen(
             [sys.executable, str(_SCRIPTS / script)],
@@ -92,6 +95,13 @@ def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[b
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def _leave_in_order() -> None:
+    """A closed terminal must not leave workers behind that nobody sees."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:

@@ -35,7 +35,8 @@ def why_no_terminal() -> str | None:
 
 def is_terminal() -> bool:
     """Someone who sees and types."""
-    there = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    # textual draws on stderr.
+    there = all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
     return there and os.environ.get("TERM", "dumb") != "dumb"
 
 

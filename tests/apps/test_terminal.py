@@ -263,7 +263,7 @@ def test_asking_never_waits_and_a_failure_is_told():
 
 
 HOSTILE = (
-    "[bold red]evil[/]", "\x1b[2J\x1b]0;owned\x07", "a\r\nb\tc", "‮gnp.exe", "日本語の訓練.py", "é" + "\u0301" * 40,
+    "[bold red]evil[/]", "\x1b[2J\x1b]0;owned\x07", "a\r\nb\tc", "\u202egnp.exe", "日本語の訓練.py", "é" + "\u0301" * 40,
     "[@click=app.quit]x[/]", "<img onerror=alert(1)>", "%s{0}{name}", "└ child", "x" * 500,
 )  # fmt: skip
 
