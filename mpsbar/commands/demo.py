@@ -77,18 +77,11 @@ def plan_workers() -> dict[str, dict[str, str]]:
 
 @contextmanager
 def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    _leave_in_order()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(_SCRIPTS / script)],
-            env=os.environ | extra,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
-        )
-        for script, extra in plan.items()
-    ]
+    processes: list[subprocess.Popen[bytes]] = []
+    _end_with_the_terminal(processes)
     try:
+        for script, extra in plan.items():
+            processes.append(_start(script, extra))
         yield processes
     finally:
         for process in processes:
@@ -97,11 +90,27 @@ def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[b
             process.wait()
 
 
-def _leave_in_order() -> None:
-    """A closed terminal must not leave workers behind that nobody sees."""
+def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(_SCRIPTS / script)],
+        env=os.environ | extra,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
+    )
+
+
+def _end_with_the_terminal(processes: list[subprocess.Popen[bytes]]) -> None:
+    """At once: who still tries to draw on a terminal that is gone may wait for ever."""
+
+    def end(number: int, _frame: object) -> None:
+        for process in processes:
+            process.terminate()
+        os._exit(128 + number)
+
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+            signal.signal(number, end)
 
 
 def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:

@@ -58,9 +58,8 @@ class Terminal(App[None]):
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
-                loop.add_signal_handler(number, self.exit)
+        with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
+            loop.add_signal_handler(signal.SIGTERM, self.exit)
         self._take()
 
     def on_tick(self, _snapshot: Snapshot) -> None:
