@@ -30,7 +30,14 @@ def why_no_terminal() -> str | None:
     """A code; None: it can be drawn here."""
     if not is_terminal():
         return "no_terminal"
-    return "no_textual" if importlib.util.find_spec("textual") is None else None
+    return None if _has_textual() else "no_textual"
+
+
+def _has_textual() -> bool:
+    try:
+        return importlib.util.find_spec("textual") is not None
+    except ValueError:  # someone keeps it from being imported
+        return False
 
 
 def is_terminal() -> bool:
