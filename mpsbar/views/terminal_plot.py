@@ -12,6 +12,8 @@ from mpsbar.views.language import _
 
 # Seconds shown: the first that holds all there is, so that a young process is not a dash.
 SPANS = (60.0, 120.0, 300.0, 600.0)
+# It moves on in steps: between them only what changed is drawn anew.
+_STEP_SECONDS = 4.0
 _BLANK = 0x2800
 # By column and row from the top: the bits of a Braille character.
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -35,7 +37,7 @@ def render_plot(track: Track | None, now: float, width: int, height: int) -> lis
     span = choose_span(track, now)
     upper, lower = (track.held, track.allocated) if track.held else (track.footprint, ())
     columns = plot_width * 2
-    step = span / columns  # it moves by whole dots: between them nothing is drawn anew
+    step = max(span / columns, _STEP_SECONDS)
     now = ceil(now / step) * step
     tops = _sample(recent(upper, now, span), now, span, columns)
     solids = _sample(recent(lower, now, span), now, span, columns)
