@@ -78,10 +78,14 @@ def plan_workers() -> dict[str, dict[str, str]]:
 @contextmanager
 def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
-    _end_with_the_terminal(processes)
+    is_started = threading.Event()
+    hung_up = _end_with_the_terminal(processes, is_started)
     try:
         for script, extra in plan.items():
             processes.append(_start(script, extra))
+        is_started.set()
+        if hung_up:
+            sys.exit(128 + hung_up[0])
         yield processes
     finally:
         for process in processes:
@@ -100,10 +104,19 @@ def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end_with_the_terminal(processes: list[subprocess.Popen[bytes]]) -> None:
-    """At once: who still tries to draw on a terminal that is gone may wait for ever."""
+def _end_with_the_terminal(
+    processes: list[subprocess.Popen[bytes]], is_started: threading.Event
+) -> list[int]:
+    """At once: who still tries to draw on a terminal that is gone may wait for ever.
+
+    What comes while they are being started, one perhaps not yet in the list, is returned.
+    """
+    early: list[int] = []
 
     def end(number: int, _frame: object) -> None:
+        if not is_started.is_set():
+            early.append(number)
+            return
         for process in processes:
             process.terminate()
         os._exit(128 + number)
@@ -111,6 +124,7 @@ def _end_with_the_terminal(processes: list[subprocess.Popen[bytes]]) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, end)
+    return early
 
 
 def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
