@@ -4,13 +4,16 @@ import argparse
 import importlib
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpsbar.commands.top import run_terminal, why_no_terminal
 from mpsbar.machine.replay import Computer, read_recording
 from mpsbar.model.action import Free, Freed
 from mpsbar.model.complaint import Complaint
@@ -38,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     monitor = Monitor()
     try:
         with started(plan) as processes:
+            if why_no_terminal() is None:
+                return run_terminal(monitor, None)
             return _show(monitor, processes)
     finally:
         monitor.close()
@@ -47,6 +52,8 @@ def _show_recorded(name: str) -> int:
     recording = read_recording(name)
     print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
     monitor = Monitor(Computer(recording))
+    if why_no_terminal() is None:
+        return run_terminal(monitor, None)
     try:
         print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
         if sys.stdout.isatty():
@@ -70,23 +77,54 @@ def plan_workers() -> dict[str, dict[str, str]]:
 
 @contextmanager
 def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-B", str(_SCRIPTS / script)],
-            env=os.environ | extra,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
-        )
-        for script, extra in plan.items()
-    ]
+    processes: list[subprocess.Popen[bytes]] = []
+    is_started = threading.Event()
+    hung_up = _end_with_the_terminal(processes, is_started)
     try:
+        for script, extra in plan.items():
+            processes.append(_start(script, extra))
+        is_started.set()
+        if hung_up:
+            sys.exit(128 + hung_up[0])
         yield processes
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-B", str(_SCRIPTS / script)],
+        env=os.environ | extra,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
+    )
+
+
+def _end_with_the_terminal(
+    processes: list[subprocess.Popen[bytes]], is_started: threading.Event
+) -> list[int]:
+    """At once: who still tries to draw on a terminal that is gone may wait for ever.
+
+    What comes while they are being started, one perhaps not yet in the list, is returned.
+    """
+    early: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        if not is_started.is_set():
+            early.append(number)
+            return
+        for process in processes:
+            process.terminate()
+        os._exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
+    return early
 
 
 def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:

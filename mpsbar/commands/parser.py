@@ -57,7 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="mpsbar",
         description="Who holds my GPU memory, and can I get it back? For PyTorch and MLX. Without "
-        "a verb: the menu bar on a Mac with a screen, one look (as status) anywhere else.",
+        "a verb: the menu bar on a Mac with a screen, live in the terminal (as top) elsewhere, one "
+        "look (as status) where there is no terminal.",
         epilog="examples:\n  mpsbar\n  mpsbar --bar gpu --interval 5\n"
         "  mpsbar run python train.py\n  mpsbar status\n  mpsbar free --all",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -69,9 +70,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--interval", metavar="SECONDS", type=_seconds, help="between two looks, this time"
     )
-    parser.set_defaults(json=False, watch=None)
+    parser.set_defaults(json=False, watch=None, every=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _add_status(verbs)
+    _add_top(verbs)
     _add_free(verbs)
     _add_run(verbs)
     _add_enable(verbs)
@@ -102,6 +104,27 @@ def _add_status(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         type=_seconds,
         const=2.0,
         help="again and again until Ctrl-C (default: every 2); with --json one line each",
+    )
+
+
+def _add_top(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    top = verbs.add_parser(
+        "top",
+        help="the same, live: choose a process, free its cache, see its memory over time",
+        description="This computer and its PyTorch and MLX processes, live in the terminal: what "
+        "each holds, its memory over the last minutes, and keys to free, look at and stop. ? shows "
+        "all keys. Needs textual; without it, or without a terminal, it is one look, as status.",
+        epilog="examples:\n  mpsbar top\n  mpsbar top --interval 5\n  ssh -t mac mpsbar top\n"
+        "  NO_COLOR=1 mpsbar top",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    # Not the name of the menu bar's flag, which the parser before this one owns.
+    top.add_argument(
+        "--interval",
+        dest="every",
+        metavar="SECONDS",
+        type=_seconds,
+        help="between two looks (default: 2, or as set; at least 5 on battery)",
     )
 
 
@@ -245,8 +268,8 @@ def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     demo = verbs.add_parser(
         "demo",
         help="mpsbar at work, with small real workers",
-        description="Starts small real workers, shows the menu, frees a cache and shows it again; "
-        "on a terminal it stays live until Ctrl-C.",
+        description="Starts small real workers. On a terminal they are shown live, as by mpsbar "
+        "top; otherwise the menu as text, a cache freed, and the menu again.",
         epilog="examples:\n  mpsbar demo\n  mpsbar demo --recorded m1-8gb",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""mpsbar alone: the menu bar on a Mac with a screen, one look anywhere else."""
+"""mpsbar alone: the menu bar on a Mac with a screen, else the terminal, else one look."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import threading
 from logging import Logger
 
 from mpsbar import __version__
-from mpsbar.commands import status
+from mpsbar.commands import status, top
 from mpsbar.desktop.screen import draws_no_icon, has_gui_session
 from mpsbar.model.complaint import Complaint
 from mpsbar.model.reason import Reason
@@ -23,6 +23,9 @@ def run(options: argparse.Namespace) -> int:
         return run_menubar(options)
     if why not in ("no_mac", "no_screen"):  # there nobody expects one
         print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
+    if top.is_terminal():
+        options.every = options.interval
+        return top.run(options)
     return status.run(options)
 
 

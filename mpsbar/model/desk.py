@@ -11,5 +11,6 @@ class Desk:
     settings: Settings = field(default_factory=Settings)
     login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
     is_reporting: bool = False  # a report is being made
+    most: int = 20  # rows of processes: what fits on the smallest screen
     watched: frozenset[tuple[int, float | None]] = frozenset()  # pid and start of who may end
     has_tool: bool = False  # the app brings the command along, and can install it

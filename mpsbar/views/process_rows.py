@@ -12,8 +12,6 @@ from mpsbar.views.language import _
 from mpsbar.views.row import WIDTHS, Row
 from mpsbar.views.tensor_rows import ROOM, build_tensors
 
-# What fits on the smallest screen; a menu that scrolls hides its own end.
-MOST = 20
 # Of those that have ended; the report has them all.
 MOST_GONE = 3
 # One row as wide as an error's text would make the whole menu so; VoiceOver reads all of it.
@@ -24,13 +22,13 @@ def build_processes(snapshot: Snapshot, desk: Desk) -> tuple[Row, ...]:
     families = snapshot.families
     doubles = Counter(one.name for family in families for one in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, desk)]
-    if len(rows) <= MOST:
-        left = min(MOST_GONE, MOST - len(rows))
+    if len(rows) <= desk.most:  # a menu that scrolls hides its own end
+        left = min(MOST_GONE, desk.most - len(rows))
         return (*rows, *(_gone(one, snapshot.time) for one in snapshot.gone[:left]))
-    more = _("and {n} more…").format(n=len(rows) - MOST + 1)
+    more = _("and {n} more…").format(n=len(rows) - desk.most + 1)
     actions = (OpenReport(),) if desk.is_app else ()
     tip = _("The report and mpsbar status show them all")
-    return (*rows[: MOST - 1], Row("more", more, actions=actions, tooltip=tip))
+    return (*rows[: desk.most - 1], Row("more", more, actions=actions, tooltip=tip))
 
 
 def _gone(one: Gone, now: float) -> Row:

@@ -171,16 +171,16 @@ def gpu(told: Gpu) -> str:
     if told.memory_budget is None:
         words.append(_("{size} in use").format(size=size(told.memory_in_use)))
     else:
-        words.append(_part(told.memory_in_use, told.memory_budget))
+        words.append(part(told.memory_in_use, told.memory_budget))
     return " · ".join(words)
 
 
-def _part(used: int | None, whole: int | None) -> str:
+def part(used: int | None, whole: int | None) -> str:
     """9.8 of 27.0 GB; the unit once if it is the same."""
-    part, total = size(used), size(whole)
-    if part.split(" ")[1:] == total.split(" ")[1:]:
-        part = part.split(" ")[0]
-    return _("{used} of {whole}").format(used=part, whole=total)
+    some, total = size(used), size(whole)
+    if some.split(" ")[1:] == total.split(" ")[1:]:
+        some = some.split(" ")[0]
+    return _("{used} of {whole}").format(used=some, whole=total)
 
 
 def found(snapshot: Snapshot) -> str:

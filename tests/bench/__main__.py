@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, history, menubar, poll, probe, start, tick, training
+from bench import attach, free, history, menubar, poll, probe, start, tick, top, training
 
 BENCHMARKS = {
     "training": training,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "menubar": menubar,
     "history": history,
     "probe": probe,
+    "top": top,
 }
 
 

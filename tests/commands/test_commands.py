@@ -107,13 +107,14 @@ def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
     assert all(json.loads(line) for line in rest.splitlines())
 
 
-def shown_on_a_terminal(workers, *arguments, until, **extra):
+def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
     """What `mpsbar …` writes to a terminal until it has written `until` so often, then Ctrl-C."""
     pid, terminal = pty.fork()
     if not pid:
         os.chdir(ROOT)
         env = workers.env(TERM="xterm", **extra)
-        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", *arguments], env)
+        how = ["-m", "mpsbar"] if code is None else ["-c", code]
+        os.execve(sys.executable, [sys.executable, *how, *arguments], env)
     shown, (text, times) = b"", until
     with contextlib.suppress(OSError):  # a terminal whose program has ended
         while shown.count(text) < times:
@@ -143,7 +144,7 @@ def test_colour_is_left_out_where_it_is_not_wanted(workers, extra):
     pid, terminal = pty.fork()
     if not pid:
         os.chdir(ROOT)
-        os.execve(sys.executable, [sys.executable, "-m", "mpsbar"], workers.env(**env))
+        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", "status"], workers.env(**env))
     shown = b""
     with contextlib.suppress(OSError):
         while chunk := os.read(terminal, 65536):
@@ -260,12 +261,20 @@ def test_the_monitor_never_imports_torch_or_mlx(workers):
     assert done.stdout.endswith("[]\n"), done.stderr
 
 
-def test_the_demo_on_a_terminal_stays_until_ctrl_c(workers):
+def test_the_demo_on_a_terminal_is_live_until_ctrl_c(workers, private):
     if not plan_workers():
         pytest.skip("neither torch nor MLX is here")
-    # The second is drawn by the ticking thread.
-    shown = shown_on_a_terminal(workers, "demo", until=(b"Live until Ctrl-C", 2))
-    assert "freed" in shown
+    shown = shown_on_a_terminal(workers, "demo", until=(b"torch_worker.py", 3))
+    assert "Quit" in shown
+    assert shown.rstrip().endswith("l")  # the modes of the terminal were put back
+
+
+def test_the_demo_on_a_terminal_without_textual_is_text_until_ctrl_c(workers, private):
+    """The second is drawn by the ticking thread."""
+    without = "import sys; sys.modules['textual'] = None; from mpsbar.__main__ import main; main()"
+    until = (b"Live until Ctrl-C", 2)
+    shown = shown_on_a_terminal(workers, "demo", "--recorded", until=until, code=without)
+    assert "RECORDED" in shown
 
 
 def test_the_demo_of_a_recorded_mac(mpsbar):

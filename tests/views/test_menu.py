@@ -29,13 +29,13 @@ from mpsbar.model.settings import Settings
 from mpsbar.model.snapshot import Backend, Gone, Snapshot, Worker
 from mpsbar.views.bar import build_bar
 from mpsbar.views.menu import SECTIONS, build_menu
-from mpsbar.views.process_rows import MOST
 from mpsbar.views.tensor_rows import ROOM
 
 GB, MB = 1 << 30, 1 << 20
 GOLDEN = Path(__file__).parents[1] / "golden"
 ALL = frozenset(["hello", "stats", "free", "tensors"])
 APP = Desk(is_app=True, login="off")
+MOST = APP.most
 MACHINE = Machine(
     chip="Apple M3 Max", memory_total=36 * GB, pressure="normal",
     gpu=Gpu("Apple M3 Max", 30, 43.0, int(9.8 * GB), 27 * GB),

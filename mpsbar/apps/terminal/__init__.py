@@ -1,0 +1,1 @@
+"""The terminal: the same rows as the menu, live, drawn by textual."""
