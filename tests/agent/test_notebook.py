@@ -16,7 +16,7 @@ from mpsbar.client.free import free_worker
 from mpsbar.client.parse import parse_worker
 from mpsbar.client.workers import Workers
 from mpsbar.model.action import Freed
-from mpsbar.views import wording
+from mpsbar.views import outcome_words, wording
 
 MB = 1024 * 1024
 BIG = 600 * MB  # above 512 MB a buffer has its own heap: all of it comes back
@@ -460,7 +460,7 @@ def test_unknown_numbers_are_question_marks():
 
 def test_reasons_read_as_everywhere_else():
     for code, words in notebook._REASONS.items():
-        assert wording.reason(Freed(1, "x", "busy", reason=code)) == words
+        assert outcome_words.reason(Freed(1, "x", "busy", reason=code)) == words
     on_main = notebook._why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no moment was found at which it is safe"
     told = []

@@ -74,7 +74,7 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
         "RSS",
         "NOTE",
     ]
-    (line,) = [line.split() for line in lines if line.startswith(f"{worker.pid} ")]
+    (line,) = [words for line in lines if (words := line.split())[:1] == [str(worker.pid)]]
     line = [word for word in line if word != "└"]  # pytest has MLX loaded too by now
     assert line[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
     assert line[9].replace(".", "").isdigit()  # the system's own word

@@ -34,6 +34,9 @@ def test_on_torch_says_so_everywhere(usable: None) -> None:
 FORK = """
 import os, threading, time, torch
 ops = torch.ops.softmps
+# What torch works out at its first CPU kernel is guarded by a lock of C++, which a child that is
+# forked in that very moment (another thread runs what was queued) would wait for in vain.
+torch.ones(2).uniform_()
 def child(label):
     pid = os.fork()
     if pid:
