@@ -44,7 +44,7 @@ def test_one_stuck_read_does_not_stop_the_rest():
 
 
 def test_what_is_stuck_is_not_asked_again_until_it_came_back():
-    some, gate, calls = readers(), threading.Event(), []
+    some, gate, calls, others = readers(), threading.Event(), [], threads()
 
     def read():
         calls.append(1)
@@ -54,9 +54,9 @@ def test_what_is_stuck_is_not_asked_again_until_it_came_back():
     for _ in range(3):
         assert isinstance(some.run([("x", read)], PATIENCE)["x"], Stuck)
     assert len(calls) == 1
-    before = threads()
+    started = threads() - others
     gate.set()
-    for thread in before:
+    for thread in started:
         thread.join(PATIENCE)
     assert some.run([("x", read)], PATIENCE)["x"] == "back"
     some.close()
