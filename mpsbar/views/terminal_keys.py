@@ -16,6 +16,8 @@ from mpsbar.views.terminal_rows import Entry
 OF_CHOSEN = {"f": "free", "t": "tensors", "s": "stop", "c": "connect", "n": "watch", "y": "copy"}
 OF_MENU = {"F": "free-all", "p": "probe", "r": "report"}
 _ALWAYS_SHOWN = ("f", "F", "t", "s")
+# Where the line is too short, the first to go; they work all the same, and ? tells them.
+_SPARED = ("o", "⏎", "r", "/", "c", "p")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ def build_keys(menu: Menu, chosen: Entry | None, is_wide: bool) -> list[Key]:
 
 def render_keys(keys: list[Key], width: int) -> Frame:
     """One line; closer together where it is narrow."""
-    needed = sum(cells.width(key.char) + 1 + cells.width(key.text) for key in keys)
+    for spare in _SPARED:
+        if _measure(keys) + len(keys) - 1 > width:
+            keys = [key for key in keys if key.char != spare]
+    needed = _measure(keys)
     gap = 2 if needed + 2 * len(keys) <= width else 1
     spans: list[Span] = []
     hits, at = [], 0
@@ -77,6 +82,10 @@ def render_keys(keys: list[Key], width: int) -> Frame:
         hits.append(Hit(0, at, at + wide, f"key:{key.char}"))
         at += wide + gap
     return Frame((tuple(spans),), tuple(hits))
+
+
+def _measure(keys: list[Key]) -> int:
+    return sum(cells.width(key.char) + 1 + cells.width(key.text) for key in keys)
 
 
 def say_copied(text: str) -> str:

@@ -35,7 +35,7 @@ class Entry:
 
 def build_entries(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Entry, ...]:
     workers = {f"worker-{worker.pid}": worker for worker in snapshot.workers}
-    processes = {f"process-{process.pid}": process for process in snapshot.processes or ()}
+    processes = {f"worker-{process.pid}": process for process in snapshot.processes or ()}
     entries = []
     for row in rows:
         if (worker := workers.get(row.key)) is not None:

@@ -5,22 +5,27 @@ from pathlib import Path
 
 import pytest
 from apps.feed import Feed
-from apps.scene import GB, MB, snapshot, worker
+from apps.scene import GB, MACHINE, MB, snapshot, worker
+from probe_samples import make_probe
 
 pytest.importorskip("textual")
 from apps.terminal_kit import play
 
 from mpsbar.model.action import (
+    CheckUp,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
+    ProbeDtypes,
     Stop,
     Stopped,
     TensorGroup,
     Tensors,
 )
+from mpsbar.model.checkup import Checkup
+from mpsbar.model.dtypes import Progress
 from mpsbar.model.machine import Process
 from mpsbar.model.reason import Health, Reason
 
@@ -122,21 +127,47 @@ def test_tensors_are_counted_and_shown_when_they_are_known():
     play(Feed(seen()), person)
 
 
-def test_what_cannot_be_done_does_nothing_and_there_is_no_key_for_what_the_menu_lacks():
+def test_what_cannot_be_done_does_nothing():
     async def person(p):
         await p.press("end")
-        await p.press("f", "t", "p", "r", "x", "f5")
+        await p.press("f", "t", "x", "f5")
         assert p.asked == []
         keys = p.screen().splitlines()[-1]
         assert "c Connect" in keys
-        assert "Probe" not in keys
-        assert "Report" not in keys
+        assert "q Quit" in keys  # what does not fit goes before that
         await p.press("c")
         assert "Connect this environment?" in p.screen()
         await p.press("y")
         assert p.asked == [Connect("/v/bin/python")]
 
     play(Feed(seen()), person)
+
+
+def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
+
+    async def person(p):
+        await p.press("p")
+        assert p.asked == [ProbeDtypes()]
+        await p.show(snapshot(worker(), probing=Progress(42, 100)))
+        assert "Probing… 42 %" in p.screen()
+        await p.end(0, make_probe())
+        assert "dtype probe: as expected" in p.screen()
+        await p.show(snapshot(worker(), dtypes=make_probe()))
+        assert "dtypes: as expected" in p.screen()
+        await p.press("r")
+        assert p.asked[1:] == [CheckUp()]
+        await p.end(1, Checkup(MACHINE))
+        for _ in range(500):
+            if "(no browser could be opened here)" in p.screen():
+                break
+            await p.pilot.pause(0.02)
+        (page,) = tmp_path.rglob("*.html")
+        assert "train.py" in page.read_text()
+
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    play(Feed(snapshot(worker())), person)
 
 
 def test_the_menu_of_a_row_by_enter_and_by_a_click():
@@ -149,7 +180,7 @@ def test_the_menu_of_a_row_by_enter_and_by_a_click():
         await p.click("Copy PID")
         assert copied == ["4711"]
         await p.click("serve.py")  # chooses
-        assert p.app._stage.view.shown.chosen == "process-4720"
+        assert p.app._stage.view.shown.chosen == "worker-4720"
         await p.click("serve.py")  # opens
         assert "Connect This Environment…" in p.screen()
         await p.pilot.click(offset=(0, 0))

@@ -25,6 +25,7 @@ from mpsbar.model.action import (
     Tensors,
     WatchEnd,
 )
+from mpsbar.model.checkup import Checkup
 from mpsbar.model.dtypes import Probe
 from mpsbar.model.moment import judge_moment
 from mpsbar.model.text import printable
@@ -205,12 +206,11 @@ class Deeds:
 
     def _make_report(self) -> None:
         self._stage.note(say_making_report())
-        checkup = self._monitor.perform(CheckUp())
+        self._follow(self._monitor.perform(CheckUp()), self._write_report)
 
-        def write() -> Path:
-            return write_report(self._monitor.latest, checkup.result())
-
-        self._follow(self._pool.submit(write), self._show_report)
+    def _write_report(self, checkup: Checkup) -> None:
+        written = self._pool.submit(write_report, self._monitor.latest, checkup)
+        self._follow(written, self._show_report)
 
     def _show_report(self, file: Path) -> None:
         self._stage.note(say_report(str(file), open_file(file)))
