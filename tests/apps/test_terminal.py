@@ -37,7 +37,7 @@ BUSY = worker(4712, "notebook kernel", 1400 * MB, 400 * MB, state="busy", age=3.
 
 @pytest.fixture(autouse=True)
 def noon(monkeypatch):
-    monkeypatch.setattr("mpsbar.apps.terminal.stage.time.strftime", lambda _: "12:00:00")
+    monkeypatch.setattr("mpsbar.apps.terminal.stage.time.strftime", lambda *_: "12:00:00")
 
 
 def seen():
