@@ -28,6 +28,7 @@ PLIST = {
     "not let mpsbar notify.",
     "NSHighResolutionCapable": True,
     "NSHumanReadableCopyright": "MIT licence",
+    "NSAppSleepDisabled": True,  # the bar and the alerts must follow while nobody looks
     "NSSupportsAutomaticTermination": False,
     "NSSupportsSuddenTermination": False,
 }

@@ -65,6 +65,7 @@ def check_plist(contents):
         "CFBundleIconFile": "mpsbar.icns",
         "LSMinimumSystemVersion": "13.0",
         "LSUIElement": True,
+        "NSAppSleepDisabled": True,
         "NSHumanReadableCopyright": "MIT licence",
     }
     assert {key: info.get(key) for key in wanted} == wanted
