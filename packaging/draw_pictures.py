@@ -17,7 +17,9 @@ from mpsbar.views.row import Menu
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
-CAPTION = "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max, its workers invented"
+CAPTION = (
+    "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max, its workers invented"
+)
 LOOKS = ("light", "dark")
 SCALE = 2
 
