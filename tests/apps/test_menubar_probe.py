@@ -139,7 +139,7 @@ def test_for_real(mac, workers, monkeypatch):
 
         def has_ended():
             with mac.menu() as menu:
-                seen.add(full(menu, "Prob") if monitor.latest.probing else "")
+                seen.update(line for line in menu.lines() if "Probing…" in line)
             return notices.told
 
         mac.wait_for(has_ended, PATIENCE)
@@ -152,5 +152,6 @@ def test_for_real(mac, workers, monkeypatch):
     mac.run(app.run, person)
     monitor.close()
     assert notices.told[0][0] == "dtype probe"
+    assert seen  # it was there to be seen while it ran
     (kept,) = probe_folder().glob("*.json")
     assert json.loads(kept.read_text())["device"] == "cpu"
