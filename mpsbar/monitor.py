@@ -55,7 +55,6 @@ _COUNTED_SECONDS = 600.0
 _COURSE = 8
 # Between the two readings that a share of the GPU takes, when there is only one look.
 _SHARE_SECONDS = 0.2
-
 # The process may end right after it was closed.
 _LAST_WORDS_SECONDS = 2.0
 
@@ -129,7 +128,6 @@ class Monitor:
     def perform(self, action: Connect) -> "Future[Connected]": ...
     @overload
     def perform(self, action: CheckUp) -> "Future[Checkup]": ...
-
     @overload
     def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
 

@@ -51,6 +51,8 @@ def run_menubar(options: argparse.Namespace) -> int:
         return 0
     log = start_log()
     log.info("mpsbar %s, Python %s, macOS %s", __version__, sys.version, platform.mac_ver()[0])
+    if not claim.is_sure:
+        log.warning("whether another mpsbar runs cannot be known: %s", claim.why_unsure)
     flags = {key: getattr(options, key) for key in ("bar", "interval")}
     loaded = read_settings({k: v for k, v in flags.items() if v is not None}, repair=True)
     for complaint in loaded.complaints:

@@ -5,6 +5,7 @@ import sys
 
 from mpsbar.desktop import login_agent, login_app, login_autostart
 from mpsbar.desktop.login_status import LoginState, LoginStatus, Owner, Why
+from mpsbar.desktop.open import LOGIN_ITEMS
 
 __all__ = [
     "LoginState",
@@ -16,8 +17,6 @@ __all__ = [
     "turn_off",
     "turn_on",
 ]
-
-_PANE = "x-apple.systempreferences:com.apple.LoginItems-Settings.extension"
 
 
 def read_login() -> LoginStatus:
@@ -62,7 +61,7 @@ def open_login_settings() -> bool:
         return False
     if login_app.open_settings():
         return True
-    command = ["/usr/bin/open", _PANE]
+    command = ["/usr/bin/open", LOGIN_ITEMS]
     try:
         return subprocess.run(command, timeout=10, check=False).returncode == 0
     except (OSError, subprocess.SubprocessError):

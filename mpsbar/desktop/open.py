@@ -13,7 +13,6 @@ from pathlib import Path
 ACTIVITY_MONITOR = "com.apple.ActivityMonitor"
 INSTRUMENTS = "com.apple.dt.Instruments"  # comes with Xcode
 LOGIN_ITEMS = "x-apple.systempreferences:com.apple.LoginItems-Settings.extension"
-NOTIFICATIONS = "x-apple.systempreferences:com.apple.Notifications-Settings.extension"
 _PANES = "x-apple.systempreferences:"
 
 

@@ -1,6 +1,7 @@
 """mpsbar alone: the menu bar where there is one, one look elsewhere, and one instance."""
 
 import argparse
+import errno
 import subprocess
 import sys
 
@@ -141,3 +142,13 @@ def test_the_app_records_and_says_once_that_the_history_was_damaged(
     sentence = f"the history was damaged; it was moved to {kept}, and a new one was begun"
     assert told == [sentence]
     assert (private / "log/mpsbar.log").read_text().count(sentence) == 1
+
+
+def test_where_locks_do_not_work_it_starts_and_the_log_says_so(mac, private, workers, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    mac.run(lambda: start.run_menubar(OPTIONS), lambda: mac.click("Quit mpsbar"))
+    log = (private / "log/mpsbar.log").read_text()
+    assert "whether another mpsbar runs cannot be known: No locks available" in log

@@ -13,7 +13,7 @@ from PyObjCTools import AppHelper
 
 from mpsbar import __version__
 from mpsbar.apps.menubar import dialogs
-from mpsbar.apps.menubar.background import Background, guarded
+from mpsbar.apps.menubar.background import Background
 from mpsbar.apps.report import write_report
 from mpsbar.apps.versions import read_versions
 from mpsbar.desktop import clipboard, command_line, login
@@ -60,7 +60,6 @@ from mpsbar.views.row import Row
 from mpsbar.views.settings_words import login as say_login
 
 _log = logging.getLogger("mpsbar")
-_SOON = 0.1  # not 0: only a call with a delay waits for the run loop's default mode
 
 
 class Clicks:
@@ -276,7 +275,7 @@ class Clicks:
 
     def _show_link_soon(self, link: command_line.Link) -> None:
         """Not over a menu that was opened meanwhile: its tracking takes the alert's clicks."""
-        AppHelper.callLater(_SOON, guarded(self._show_link), link)
+        dialogs.when_free(self._show_link, link)
 
     def _show_link(self, link: command_line.Link) -> None:
         _log.info("command line tool: %s %s", link.state, link.path)

@@ -1,6 +1,6 @@
 """Questions and notices in front of everything: modal, so only for what the person just clicked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from AppKit import (
     NSURL,
@@ -50,7 +50,12 @@ def choose_folder(start: str, text: str, button: str) -> str | None:
 def tell(title: str, text: str, button: str) -> None:
     """What ended by itself, once nothing is in the way: an alert must not open over an open menu,
     whose tracking takes its clicks, nor over another alert."""
-    AppHelper.callLater(_SOON, guarded(ask), title, text, (button,))
+    when_free(ask, title, text, (button,))
+
+
+def when_free(function: Callable[..., object], *arguments: object) -> None:
+    """Once no menu and no other alert is open."""
+    AppHelper.callLater(_SOON, guarded(function), *arguments)
 
 
 def _come_to_front() -> None:

@@ -100,10 +100,6 @@ class Level:
         for number, line in enumerate(self._lines):
             owner[f"line-{number}"] = line
 
-    @property
-    def rows(self) -> list[Row]:
-        return [slot.row for slots in self._sections for slot in slots if slot.is_shown]
-
     def lay_out(self, sections: Sequence[Sequence[Row]], room: int = 0) -> None:
         for number, rows in enumerate(sections):
             wanted = [*rows, *([_BLANK] * (room - len(rows)))]
