@@ -1,10 +1,10 @@
-# make test, make run, make bench: each does all the set-up, once, in .venv.
+# make test, make quick, make run, make bench: each does all the set-up, once, in .venv.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
 
-.PHONY: help setup check-python test lint types bench run app pictures clean
+.PHONY: help setup check-python test quick lint types bench run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -16,9 +16,10 @@ WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
 	@echo "make run       mpsbar at work, with small real workers"
-	@echo "make test      lint, types and tests"
+	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
+	@echo "make quick     lint, types and the tests that start no process: under a minute"
 	@echo "make bench     the figures, as ratios from one run"
-	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (packaging/build_app.sh --help)"
+	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's drawings of the menu, by Chromium"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
@@ -58,8 +59,14 @@ lint: setup
 types: setup
 	$(PY) -m mypy
 
-test: lint types
-	$(PY) -m pytest $(ARGS)
+# Tests mostly wait for their workers: `auto` is two processes a core (tests/conftest.py).
+PYTEST = $(PY) -m pytest -n auto --dist loadgroup
+
+test: $(if $(ARGS),setup,lint types)
+	$(PYTEST) $(ARGS)
+
+quick: lint types
+	$(PYTEST) -m "not starts_processes" $(ARGS)
 
 run: setup
 	@$(PY) -m mpsbar demo
@@ -68,7 +75,7 @@ bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
 
 app:
-	@packaging/build_app.sh
+	@./build_app.sh
 
 pictures: setup
 	@$(PY) packaging/draw_pictures.py

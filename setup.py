@@ -1,7 +1,4 @@
-"""mpsbar.app: `python setup.py py2app`, as packaging/build_app.sh calls it.
-
-All else is in pyproject.toml.
-"""
+"""What pyproject.toml cannot say: resources/ inside the wheel, and mpsbar.app (build_app.sh)."""
 
 import runpy
 import sys
@@ -9,11 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+RESOURCES = sorted(p.relative_to(ROOT) for p in (ROOT / "resources").rglob("[!.]*") if p.is_file())
+# Where the package lies in the app: resources/ goes into it, as in a wheel.
+APP_PACKAGE = Path(f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/mpsbar")
 VERSION = runpy.run_path(str(ROOT / "mpsbar/agent/__init__.py"))["__version__"]
 IDENTIFIER = "io.github.mpsbar"
-FRONT_ENDS = ("textual", "prometheus_client")
 
 PLIST = {
     "CFBundleName": "mpsbar",
@@ -35,21 +35,37 @@ PLIST = {
 OPTIONS = {
     "argv_emulation": False,  # it needs Carbon, which is gone
     "no_chdir": True,  # the command line takes relative paths
-    "iconfile": "mpsbar/resources/mpsbar.icns",
+    "iconfile": "resources/mpsbar.icns",
     # Real files: another Python runs the probe and the agent, and `enable` copies the latter.
-    # The front ends' libraries load parts of themselves by name.
-    "packages": ["mpsbar", *(name for name in FRONT_ENDS if find_spec(name))],
+    # textual loads parts of itself by name.
+    "packages": ["mpsbar", *(["textual"] if find_spec("textual") else [])],
     # Imported by name, or only when needed: what reads the sources does not see them.
     "includes": ["rumps", "platformdirs.macos"],
     # Without _tkinter: naming it makes py2app look for Tk.
     "excludes": [
         "torch", "numpy", "mlx", "tkinter", "test", "tests", "pytest", "_pytest", "pip",
-        "setuptools", "pkg_resources", "wheel", "ensurepip", "softmps", "IPython", "psutil",
-        "httpx",
+        "setuptools", "pkg_resources", "wheel", "ensurepip", "softmps", "IPython", "httpx",
     ],
     "plist": PLIST,
 }  # fmt: skip
 TOOL = ("bin", ["packaging/app/bin/mpsbar"])
+
+
+class BuildWithResources(build_py):
+    """Puts resources/ into the package of a wheel; system/paths finds it there.
+
+    An editable install has the checkout, whose resources/ is found beside the package, as it is
+    when mpsbar runs from there without an install: a mapping in package_dir would not reach that.
+    """
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        for file in RESOURCES:
+            target = Path(self.build_lib, "mpsbar", file)
+            self.mkpath(str(target.parent))
+            self.copy_file(str(ROOT / file), str(target))
 
 
 class AppDistribution(Distribution):
@@ -67,9 +83,9 @@ class AppDistribution(Distribution):
 if "py2app" in sys.argv:
     setup(
         app=["packaging/app/start_app.py"],
-        data_files=[TOOL],
+        data_files=[TOOL, *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES)],
         options={"py2app": OPTIONS},
         distclass=AppDistribution,
     )
 else:
-    setup()
+    setup(cmdclass={"build_py": BuildWithResources})

@@ -26,7 +26,7 @@ def attach() -> bool:
     start. ``MPSBAR_DISABLE=1`` turns it off.
     """
     try:
-        from .agent.life import attach as start
+        from .agent.lifecycle import attach as start
     except Exception as error:  # noqa: BLE001 - an exotic interpreter must not lose its training run
         import sys
 

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    from mpsbar.commands.parser import run
+    from mpsbar.cli.parser import run
 
     sys.exit(run(sys.argv[1:]))
 

@@ -6,42 +6,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from mpsbar.actions import Actions
-from mpsbar.client.recorded import RecordedWorkers
-from mpsbar.client.workers import Workers
-from mpsbar.machine import this_computer
-from mpsbar.machine.platform import Computer
-from mpsbar.machine.scan import Look, Scanner
-from mpsbar.model.action import (
-    Asked,
-    CheckUp,
-    Connect,
-    Connected,
-    FindTensors,
-    Free,
-    Freed,
-    Outcome,
-    ProbeDtypes,
-    Stop,
-    Stopped,
-    Tensors,
-)
-from mpsbar.model.health import judge
-from mpsbar.model.history import History
-from mpsbar.model.lives import Lives
-from mpsbar.model.machine import Machine, Problem, Process
-from mpsbar.model.reason import Health, Reason
-from mpsbar.model.snapshot import Snapshot, Worker
+from mpsbar.action_runner import ActionRunner
+from mpsbar.core.actions import Free, Freed, Outcome, Stopped, Tensors, WatchEnd
+from mpsbar.core.alerts import Alerts
+from mpsbar.core.events import EventLog
+from mpsbar.core.findings import Health, Reason
+from mpsbar.core.health import judge
+from mpsbar.core.machine import Machine, Problem, Process
+from mpsbar.core.process_tracker import ProcessTracker
+from mpsbar.core.snapshot import LastFree, Snapshot, Worker
+from mpsbar.core.trends import GAP, History
+from mpsbar.system import this_computer
+from mpsbar.system.platform import Computer
+from mpsbar.system.scan import Scan, Scanner
+from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from mpsbar.model.checkup import Checkup
-    from mpsbar.model.dtypes import Probe
-    from mpsbar.storage.last_probe import LastProbe
-    from mpsbar.storage.recorder import Recorder
+    from mpsbar.core.settings import Settings
+    from mpsbar.dtypes.results import LatestResult
+    from mpsbar.history.recorder import Recorder
 
 INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
@@ -77,12 +63,15 @@ class Monitor:
         self.interval = interval
         computer = computer or this_computer()
         self._scanner = Scanner(computer)
-        recorded: list[Any] | None = getattr(computer, "workers", None)
-        self._workers = Workers() if recorded is None else RecordedWorkers(recorded)
+        recorded = computer.recorded_workers
+        self._workers = WorkerPoll() if recorded is None else RecordedWorkers(recorded)
         self._history = History()
-        self._lives = Lives()
+        self._tracker = ProcessTracker()
         self._recorder = recorder
-        self._to_record: list[Freed] = []
+        self._alerts = Alerts()
+        self._events = EventLog()
+        self._began = self.latest.time
+        self._logged: dict[str, str | None] = {}  # the last failure of each attempt
         self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
         self._has_gpu_times = False
         self._is_resting = False
@@ -93,8 +82,11 @@ class Monitor:
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._health = Health()  # the last that could be judged
-        self._actions = Actions(computer, lambda: self.latest, self._wakes.put)
-        self._dtypes: LastProbe | None = None
+        self._actions = ActionRunner(computer, lambda: self.latest, self._wakes.put)
+        # How an action ended is also in the snapshots that follow.
+        self.perform = self._actions.perform
+        self.cancel_probe = self._actions.cancel_probe
+        self._dtypes: LatestResult | None = None
 
     def start(self, on_tick: Callable[[Snapshot], None] | None = None) -> None:
         """Tick on a thread of its own from now on; `on_tick` is called there after each."""
@@ -118,30 +110,17 @@ class Monitor:
         time.sleep(_SHARE_SECONDS)
         return self.tick()
 
-    @overload
-    def perform(self, action: Free) -> "Future[Freed]": ...
-    @overload
-    def perform(self, action: FindTensors) -> "Future[Tensors]": ...
-    @overload
-    def perform(self, action: Stop) -> "Future[Stopped]": ...
-    @overload
-    def perform(self, action: Connect) -> "Future[Connected]": ...
-    @overload
-    def perform(self, action: CheckUp) -> "Future[Checkup]": ...
-    @overload
-    def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
+    def apply(self, settings: "Settings") -> None:
+        """How often to look, and which alerts are wanted."""
+        self.interval = settings.interval
+        self._alerts.apply(settings)
 
-    def perform(self, action: Asked) -> "Future[Any]":
-        """Returns at once; how it ended is also in the snapshots that follow."""
-        return self._actions.perform(action)
-
-    def cancel_probe(self) -> None:
-        self._actions.cancel_probe()
-
-    @property
-    def gpu_clients(self) -> dict[int, bool]:
-        """Which processes hold the GPU, as of the last look."""
-        return self._actions.gpu_clients
+    def watch_end(self, asked: WatchEnd) -> None:
+        """Alert when this process ends, or no longer."""
+        if asked.on:
+            self._alerts.watch_end(asked.pid, asked.started, asked.name)
+        else:
+            self._alerts.unwatch(asked.pid, asked.started)
 
     def rest(self) -> None:
         """Before the computer sleeps: no tick until `wake`, so none is cut in two."""
@@ -184,7 +163,7 @@ class Monitor:
                 continue
             snapshot = self.tick()
             if on_tick is not None:
-                _survive(lambda seen=snapshot: on_tick(seen))  # type: ignore[misc]
+                self._attempt("showing a snapshot", partial(on_tick, snapshot))
             self._wait()
         self._end()
 
@@ -195,18 +174,24 @@ class Monitor:
         except queue.Empty:
             return
 
+    def _note_all(self) -> None:
+        while not self._wakes.empty():
+            self._note(self._wakes.get())
+
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed | Tensors | Stopped):
             self._outcomes[type(wake), wake.pid] = (time.monotonic(), wake)
-        if isinstance(wake, Freed) and self._recorder is not None:
-            self._to_record.append(wake)
+        if isinstance(wake, Freed):
+            self._events.add(time.time(), wake)
+            tracked = self._tracker.present.get(wake.pid)
+            if tracked is not None and wake.number is not None:
+                tracked.last_free = max(wake.number, tracked.last_free or 0)
 
     def _build(self) -> Snapshot:
-        while not self._wakes.empty():
-            self._note(self._wakes.get())
+        self._note_all()
         look, failed = _survive(self._scanner.look)
         if look is None:
-            look = Look(Machine(), None)
+            look = Scan(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
         self._has_gpu_times = look.has_gpu_times
         self._actions.gpu_clients = look.gpu_clients
@@ -222,7 +207,6 @@ class Monitor:
             problems=(*problems, *look.problems),
             pending=self._actions.pending,
             probing=self._actions.progress,
-            freed=self._recent(Freed),
             tensors=self._recent(Tensors, _COUNTED_SECONDS),
             stopped=self._recent(Stopped, _STOP_SECONDS),
         )
@@ -248,11 +232,11 @@ class Monitor:
         if self._thread is None:
             return snapshot
         if self._dtypes is None:
-            from mpsbar.storage.last_probe import LastProbe
+            from mpsbar.dtypes.results import LatestResult
 
-            self._dtypes = LastProbe()
+            self._dtypes = LatestResult()
         last = self._dtypes
-        probe, _ = _survive(lambda: last.read(snapshot))
+        probe = self._attempt("reading the dtype results", lambda: last.read(snapshot))
         return replace(snapshot, dtypes=probe)
 
     def _judge(self, snapshot: Snapshot) -> Snapshot:
@@ -266,24 +250,75 @@ class Monitor:
             return replace(snapshot, problems=problems, health=_NOT_JUDGED)
         self._health = health
         course = [point.value for point in self._history.machine.utilization]
-        return replace(snapshot, health=health, gpu_course=tuple(course[-_COURSE:]))
+        return replace(
+            snapshot,
+            health=health,
+            gpu_course=tuple(course[-_COURSE:]),
+            tracks=self._history.copy_tracks(),
+        )
 
     def _follow(self, snapshot: Snapshot) -> Snapshot:
-        """Who has ended; and all of it is kept, if it can be."""
-        ended, _ = _survive(lambda: self._lives.look(snapshot))
-        if self._recorder is not None and snapshot.machine.recording is None:
-            recorder, freed = self._recorder, self._to_record
-            present = self._lives.present.values()
-            self._to_record = []
-            before, failed = _survive(
-                lambda: recorder.record(snapshot, present, ended or [], freed)
-            )
-            self._lives.remember(before or (), snapshot.time)
-            if failed:
-                snapshot = replace(
-                    snapshot, problems=(*snapshot.problems, Problem("history", failed))
-                )
-        return replace(snapshot, gone=self._lives.gone)
+        """Adds who has ended and what happened; and all of it is recorded, if it can be."""
+        tracker = self._tracker
+        ended = self._attempt("tracking processes", lambda: tracker.look(snapshot))
+        self._attempt("finding other programs' frees", lambda: self._find_other_frees(snapshot))
+        alerts = self._attempt("alerts", lambda: self._alerts.consider(snapshot, tracker))
+        for tracked, end in ended or ():
+            if tracked.is_connected:
+                self._events.add(snapshot.time, end)
+        for alert in alerts or ():
+            self._events.add(snapshot.time, alert)
+        seen = replace(
+            snapshot,
+            ended=tracker.ended,
+            events=self._events.recent,
+            freed=self._recent(Freed),
+        )
+        if self._recorder is None or seen.machine.recording is not None:
+            return seen
+        recorder, present = self._recorder, tracker.present.values()
+        before, failed = _survive(lambda: recorder.record(seen, present, ended or []))
+        tracker.remember(before or (), seen.time)
+        problems = (Problem("history", failed),) if failed else ()
+        return replace(seen, ended=tracker.ended, problems=(*seen.problems, *problems))
+
+    def _find_other_frees(self, snapshot: Snapshot) -> None:
+        """A Free that another program asked for is told by its worker's next stats."""
+        told = [worker for worker in snapshot.workers if self._may_be_another_free(worker)]
+        if not told:
+            return
+        asked = {action.pid for action in self._actions.pending if isinstance(action, Free)}
+        # An outcome is queued before its action stops being pending: now all of ours are known.
+        if not self._wakes.empty():
+            self._note_all()
+            self._wakes.put(None)  # the rest of what woke us is for the next tick
+        for worker in told:
+            free, tracked = worker.last_free, self._tracker.present[worker.pid]
+            if free is None or worker.pid in asked or free.number <= (tracked.last_free or 0):
+                continue
+            is_known = tracked.last_free is None and free.time < self._began
+            tracked.last_free = free.number
+            if not is_known:
+                self._note_other_free(worker, free, snapshot.time)
+
+    def _may_be_another_free(self, worker: Worker) -> bool:
+        tracked = self._tracker.present.get(worker.pid)
+        if tracked is None or worker.age is None:
+            return False
+        if worker.last_free is None:
+            tracked.last_free = tracked.last_free or 0  # whatever comes now is new
+            return False
+        return worker.last_free.number > (tracked.last_free or 0)
+
+    def _note_other_free(self, worker: Worker, free: LastFree, now: float) -> None:
+        outcome = Freed(
+            worker.pid, worker.name, free.state, free.freed, free.seconds,
+            number=free.number, asked_here=False,
+        )  # fmt: skip
+        # The worker's clock is not ours, and may be set to anything.
+        self._events.add(free.time if 0 <= now - free.time <= GAP else now, outcome)
+        if free.state == "done":
+            self._outcomes[Freed, worker.pid] = (time.monotonic(), outcome)
 
     def _recent(self, kind: type[_T], seconds: float = _TOLD_SECONDS) -> dict[int, _T]:
         since = time.monotonic() - seconds
@@ -299,7 +334,17 @@ class Monitor:
         self._workers.close()
         self._scanner.close()
         if self._recorder is not None:
-            _survive(self._recorder.close)
+            self._attempt("closing the history", self._recorder.close)
+
+    def _attempt(self, what: str, do: Callable[[], _T]) -> _T | None:
+        """For what is shown nowhere: a failure is logged, once until it is another one."""
+        result, failed = _survive(do)
+        if failed is not None and self._logged.get(what) != failed:
+            import logging  # one look does not wait for it
+
+            logging.getLogger("mpsbar").warning("%s failed: %s", what, failed)
+        self._logged[what] = failed
+        return result
 
 
 def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:

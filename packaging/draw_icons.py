@@ -12,7 +12,7 @@ from pathlib import Path
 from chromium import read_page, require_chromium
 from icns import PLANES, SIZES, build_icns
 
-RESOURCES = Path(__file__).parents[1] / "mpsbar/resources"
+RESOURCES = Path(__file__).parents[1] / "resources"
 POINTS = 18
 SCALES = (1, 2, 3)
 STATES = {"ok": "icon", "warning": "icon-warning", "critical": "icon-critical"}

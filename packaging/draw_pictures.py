@@ -9,11 +9,11 @@ from pathlib import Path
 from chromium import draw_page, require_chromium
 from menu_page import build_page, measure_page
 
-from mpsbar.machine.replay import Computer, read_recording
-from mpsbar.model.desk import Desk
 from mpsbar.monitor import Monitor
-from mpsbar.views.menu import build_menu
-from mpsbar.views.row import Menu
+from mpsbar.system.replay import Computer, read_recording
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import Menu
+from mpsbar.ui.ui_state import UiState
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
@@ -28,7 +28,7 @@ def read_menu() -> Menu:
     """What the app would show on that machine."""
     monitor = Monitor(Computer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.look_once(), Desk(is_app=True, login="on"))
+        return build_menu(monitor.look_once(), UiState(is_app=True, login="on"))
     finally:
         monitor.close()
 

@@ -4,8 +4,8 @@ import base64
 from html import escape
 from pathlib import Path
 
-from mpsbar.storage.paths import resource
-from mpsbar.views.row import Menu, Row
+from mpsbar.system.paths import resource
+from mpsbar.ui.rows import Menu, Row
 
 WIDTH = 812
 _BAR, _ROW, _LINE, _CAPTION = 30, 22, 11, 44

@@ -39,7 +39,7 @@ def _is_ours(path: Path) -> bool:
     """Only where a framework is imported can a message be sent."""
     text = path.read_text("utf-8")
     return any(f"from {framework} import" in text for framework in FRAMEWORKS) or (
-        "apps/menubar" in path.as_posix()
+        "ui/menubar" in path.as_posix()
     )
 
 

@@ -1,7 +1,12 @@
-"""Fixtures shared by all rooms."""
+"""Fixtures shared by all folders, and what makes a test run the same wherever it is started."""
 
+import fcntl
+import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 
 import appkit
 import pytest
@@ -11,6 +16,103 @@ from worker_kit import Workers
 # Hypothesis times what it runs; on two busy cores that says nothing about the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# Python itself ignores these two, and subprocess gives them back to children.
+IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+
+
+def restore_signals() -> None:
+    """Undo what this run inherited: nohup and a shell's `&` start it with signals ignored.
+
+    A child inherits an ignored or blocked signal even through exec, and would then not end at Ctrl-C.
+    """
+    for number in signal.valid_signals() - IGNORED_BY_PYTHON:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            interrupt = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if interrupt else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+restore_signals()
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes `-n auto` starts: tests wait most of their time, so more than cores."""
+    return 2 * (os.cpu_count() or 1)
+
+
+# A test that uses one of these, or whose module imports one of those, starts real processes.
+STARTING_FIXTURES = {"workers", "usable", "built", "browser", "display"}
+STARTING_MODULES = {"subprocess", "pty", "host_kit", "probe_kit", "device_child"}
+
+
+# What is expensive and lives in one process: the tests that use it run there, one after the other.
+SHARED_FIXTURES = {"shared_device", "queued", "small_device", "on_cpu", "clean", "browser", "made"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups and -m the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add the mark starts_processes where it can be seen (other tests carry it), and the groups."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for shared in fixtures & SHARED_FIXTURES:
+            item.add_marker(pytest.mark.xdist_group(f"{shared} of {item.path.parent.name}"))
+        module = vars(getattr(item, "module", None) or type(item))
+        imported = {getattr(value, "__module__", None) for value in module.values()}
+        imported |= {value.__name__ for value in module.values() if isinstance(value, ModuleType)}
+        if fixtures & STARTING_FIXTURES or imported & STARTING_MODULES:
+            item.add_marker("starts_processes")
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--golden",
+        action="store_true",
+        help="write tests/golden anew instead of comparing with it: then read the git diff",
+    )
+
+
+@pytest.fixture
+def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """A way to compare what a person reads with a file of tests/golden: check_golden(name, text)."""
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--golden"):
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8")
+
+    return check
+
+
+BuildOnce = Callable[[str, Callable[[Path], str]], tuple[Path, str]]
+
+
+@pytest.fixture(scope="session")
+def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
+    """A way to make a folder once for all processes of this test run: build_once(name, make).
+
+    The first that asks runs `make(folder)`, which returns its log; all get the folder and that log.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # each process of pytest-xdist has a folder of its own in it
+
+    def build(name: str, make: Callable[[Path], str]) -> tuple[Path, str]:
+        folder, log = base / f"built-{name}", base / f"built-{name}.log"
+        with (base / f"built-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not log.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                log.write_text(make(folder))
+        return folder, log.read_text()
+
+    return build
 
 
 @pytest.fixture
@@ -25,7 +127,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
 
 
 # They import AppKit, and so belong to one session of its double.
-BOUND = ("mpsbar.apps.menubar", "mpsbar.desktop")
+BOUND = ("mpsbar.ui.menubar", "mpsbar.desktop")
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ import math
 import random
 from contextlib import closing
 
-from mpsbar.model.checkup import Checkup
-from mpsbar.model.machine import Gpu, Machine, Process
-from mpsbar.model.reason import Health, Reason
-from mpsbar.model.snapshot import Backend, Gone, Snapshot, Worker
-from mpsbar.storage.database import open_database
-from mpsbar.storage.recorder import CAP
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.findings import Health, Reason
+from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.doctor.checkup import Checkup
+from mpsbar.history.database import open_database
+from mpsbar.history.recorder import CAP
 
 GB, MB = 1 << 30, 1 << 20
 NOW = 1_794_000_000.0  # Friday, 6 November 2026, 21:20 UTC
@@ -110,7 +111,7 @@ def make_snapshot():
     reason = Reason("leak", "warning", {"growth": 1400 * MB, "seconds": 300}, 4001)
     return Snapshot(
         NOW, workers, MACHINE, (*known, serve, app), Health("warning", (reason,)),
-        gone=(Gone(4100, 1.0, "old_run.py", NOW - 180, True, int(11.2 * GB), GB),),
+        ended=(EndedProcess(4100, 1.0, "old_run.py", NOW - 180, True, int(11.2 * GB), GB),),
     )  # fmt: skip
 
 

@@ -4,56 +4,84 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-# A room and the rooms of mpsbar it may import from. `agent.protocol` names one module only.
-ROOMS: dict[str, set[str]] = {
+# Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
+OWN_FILES = {
+    "system.atomic_file", "system.owned_files", "system.ownership", "system.paths", "system.single_instance",
+}  # fmt: skip
+# A throwaway Python: started after a look at who can change it, listened to, ended.
+THROWAWAY = {"system.child_process", "system.start_python"}
+# A folder and what of mpsbar it may import. `agent.protocol` names one module only; of two folders that
+# a file lies in the inner one counts (`ui.text` is not `ui`).
+FOLDERS: dict[str, set[str]] = {
     "agent": set(),
-    "model": set(),
-    "views": {"model"},
-    "machine": {"model"},
-    "client": {"model", "agent.protocol", "agent.peer", "agent.places", "agent.__version__"},
-    "probe": {"model"},
-    "storage": {"model", "agent.places"},
-    "actions": {"model", "machine", "client", "probe", "storage"},
-    "monitor": {"actions", "model", "views", "machine", "client", "probe", "storage"},
-    "desktop": set(),
-    "apps": {"model", "views", "storage", "monitor", "desktop"},
-    "commands": {
-        "agent.__version__", "model", "views", "machine", "client", "probe", "storage", "monitor", "desktop", "apps",
+    # `agent.frameworks` is only data: the one list of frameworks, which the copied agent needs too.
+    "core": {"agent.frameworks"},
+    "system": {"core", "agent.frameworks", "agent.places"},
+    "workers": {
+        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.places",
+        "agent.protocol",
+    },
+    "ui.text": {"core", "agent.frameworks", "ui.columns"},
+    # The one list of columns, made of text; `status`, `top` and the report show it.
+    "ui.columns": {"core", "ui.text"},
+    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
+    "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
+    "history": {"core", *OWN_FILES},
+    # One page shows what all features found.
+    "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
+    "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
+    "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
+    "desktop": {"core", "agent.frameworks", *OWN_FILES},
+    # Not the machine and the wire themselves: front ends draw what the monitor has read.
+    "ui": {
+        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
+        "history.report", "monitor", "desktop",
+    },
+    "cli": {
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor", "history",
+        "history.report", "monitor", "desktop",
     },
     "__init__": {"agent"},
-    "__main__": {"commands"},
+    "__main__": {"cli"},
 }  # fmt: skip
 
 # Foreign modules with a home: nobody else may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "torch": (
-        "probe/child.py",
-        "probe/operations.py",
-        "probe/checks.py",
-        "probe/device.py",
-        "commands/demo_workers/",
+        "dtypes/dtype_child.py",
+        "dtypes/operations.py",
+        "dtypes/checks.py",
+        "doctor/doctor_child.py",
+        "cli/demo_workers/",
     ),
-    "mlx": ("commands/demo_workers/",),
-    "rumps": ("apps/menubar",),
-    "objc": ("apps/menubar", "desktop/", "machine/macos"),
-    "AppKit": ("apps/menubar", "desktop/", "machine/macos"),
-    "Foundation": ("apps/menubar", "desktop/", "machine/macos"),
-    "Metal": ("machine/macos",),
+    "mlx": ("cli/demo_workers/",),
+    "rumps": ("ui/menubar/",),
+    "objc": ("ui/menubar/", "desktop/", "system/macos/"),
+    "AppKit": ("ui/menubar/", "desktop/", "system/macos/"),
+    "Foundation": ("ui/menubar/", "desktop/", "system/macos/"),
+    "Metal": ("system/macos/",),
     "ServiceManagement": ("desktop/",),
     "UserNotifications": ("desktop/",),
-    "textual": ("apps/terminal",),
-    "prometheus_client": ("apps/exporter",),
+    # Not where a look passes at every tick, nor in what `mpsbar status` imports: it takes 25 ms.
+    "psutil": ("system/macos/", "system/stop.py", "workers/request.py"),
+    "textual": ("ui/terminal/",),
+    "prometheus_client": ("fleet/",),
 }
 
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "hashlib", "importlib", "json", "os",
-    "platform", "pwd", "re", "selectors", "signal", "socket", "stat", "struct", "sys", "threading", "time",
-    "types", "typing", "weakref",
+    "_socket", "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "hashlib", "importlib", "itertools",
+    "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "sys", "threading",
+    "time", "types", "typing", "weakref",
 }  # fmt: skip
-# What the two start-up files exist for: the agent under its other name, the user's sitecustomize.
-NAMED_AT_START = {"agent/hook.py": "mpsbar_agent", "agent/site/sitecustomize.py": "sitecustomize"}
+# What a file exists to import: the agent under its other name, the user's sitecustomize, the
+# backends that the list of frameworks names ("?": no literal).
+ALLOWED_IN_WORKER = {
+    "agent/startup_hook.py": "mpsbar_agent",
+    "agent/site/sitecustomize.py": "sitecustomize",
+    "agent/all_backends.py": "?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +117,36 @@ def read_imports(path: Path, file: str, package: str) -> list[Import]:
 
 
 def judge(found: Import, package: str) -> str | None:
-    top, _, rest = found.target.partition(".")
+    top, _, target = found.target.partition(".")
     if top != package:
         return _judge_foreign(found.file, top)
-    here = found.file.split("/")[0].removesuffix(".py")
-    there = rest.split(".")[0]
-    if there == here or (here == "__init__" and not rest):
+    here = find_folder(found.file.removesuffix(".py").replace("/", "."))
+    there = find_folder(target)
+    if here is None:
+        return f"is in no folder of the map: {found.file.split('/')[0].removesuffix('.py')}"
+    if target in ("__version__", "") or there == here:
         return None
-    allowed = ROOMS.get(here)
-    if allowed is None:
-        return f"is in no room of the map: {here}"
-    fits = any(rest == way or rest.startswith(way + ".") for way in allowed)
-    if fits or there in ("__version__", ""):
+    # `ui` does not name `ui.text`: a folder of its own is allowed by its own name.
+    if any(_is_of(target, one) and find_folder(one) == there for one in FOLDERS[here]):
         return None
-    return f"{here} may not import {rest}"
+    return f"{here} may not import {target}"
+
+
+def find_folder(module: str) -> str | None:
+    """The innermost folder of the map that a module is in."""
+    fits = [folder for folder in FOLDERS if _is_of(module, folder)]
+    return max(fits, key=len, default=None)
+
+
+def _is_of(module: str, folder: str) -> bool:
+    return module == folder or module.startswith(folder + ".")
 
 
 def _judge_foreign(file: str, top: str) -> str | None:
     home = HOMES.get(top)
     if home is not None and not any(file.startswith(place) for place in home):
         return f"{top} may not be imported here"
-    if NAMED_AT_START.get(file) == top:
+    if ALLOWED_IN_WORKER.get(file) == top:
         return None
     if file.startswith(IN_THE_WORKER) and top not in STDLIB_IN_WORKER:
         return f"runs in the worker and may not import {top}"

@@ -11,8 +11,8 @@ import pytest
 from fake_torch import add_startup
 from worker_kit import NO_MPS, PATIENCE, wait_for
 
-from mpsbar.probe import checks, child, operations
-from mpsbar.probe.runner import CEILING
+from mpsbar.dtypes import checks, dtype_child, operations
+from mpsbar.dtypes.runner import CEILING
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] + list(checks.CHECKS)
@@ -38,7 +38,7 @@ def run_child(
     device="mps",
     *,
     python=sys.executable,
-    script=child.__file__,
+    script=dtype_child.__file__,
     ceiling=CEILING,
     **variables,
 ):
@@ -50,9 +50,9 @@ def run_child(
         env=environment(**variables), capture_output=True, text=True, cwd="/", timeout=PATIENCE,
     )  # fmt: skip
     lines = [
-        json.loads(line[len(child.MARK) :])
+        json.loads(line[len(dtype_child.MARK) :])
         for line in done.stdout.split("\n")
-        if line.startswith(child.MARK)
+        if line.startswith(dtype_child.MARK)
     ]
     told = {line["stage"]: line for line in lines if line["stage"] != "cell"}
     return told, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done

@@ -5,12 +5,13 @@ from datetime import timezone
 
 from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
 
-from mpsbar.model.dtypes import Cell, Check, Probe
-from mpsbar.model.past import Course, Happening, Run, Span
-from mpsbar.model.report import Report
-from mpsbar.storage.paths import resource
-from mpsbar.views.diagnostics import render_diagnostics
-from mpsbar.views.report import render_report
+from mpsbar.core.dtype_results import Cell, Check, Probe
+from mpsbar.doctor.diagnostics import render_diagnostics
+from mpsbar.dtypes.summary import render_brief
+from mpsbar.history.records import Event, Period, Run, TimeSeries
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.page import render_report
+from mpsbar.system.paths import resource
 
 HOME = "/Users/jane"
 BLOCKS = {
@@ -45,36 +46,38 @@ def make_span(seconds=3600.0, step=120.0):
     since, points = NOW - seconds, int(seconds / step)
     times = tuple(since + step * n for n in range(1, points + 1))
     values = tuple((1 + 5 * n // points) * GB for n in range(points))
-    machine = Course(
+    machine = TimeSeries(
         times,
         {"used": values, "swap": (0,) * points, "gpu": values, "busy": (50,) * points,
          "total": (36 * GB,) * points, "budget": (27 * GB,) * points},
     )  # fmt: skip
-    held = Course(
+    held = TimeSeries(
         times,
         {"allocated": values, "cached": (*(GB,) * 9, None, *(GB,) * (points - 10)), "held": values,
          "footprint": values},
     )  # fmt: skip
     runs = (
-        Run(4001, since, "train_1.py", "mps", True, since, NOW, None, None, 5 * GB, 6 * GB, 5 * GB,
-            4 * GB, GB, 6 * GB, held),
+        Run(4001, since, "train_1.py", "mps", True, since, NOW, None, None, 5 * GB, 6 * GB,
+            {"held": 5 * GB}, held),
         Run(4003, since, HOSTILE, "mps", True, since, NOW - 60, NOW - 58, "pressure", 3 * GB, 3 * GB,
-            GB, GB, 0, GB, held),
+            {"held": GB}, held),
         Run(4009, since, "overnight.py", "mps", True, since - 9e4, NOW - 8e4, NOW - 8e4, "unseen",
-            20 * GB, 21 * GB, 19 * GB, GB, 0, GB),
+            20 * GB, 21 * GB, {"held": 19 * GB}),
     )  # fmt: skip
     happenings = (
-        Happening(NOW - 300, "free", "done", 4001, "train_1.py", size=int(1.2 * GB)),
-        Happening(NOW - 400, "alert", "leak", 4003, HOSTILE, "warning", None, "raised",
+        Event(NOW - 300, "free", "done", 4001, "train_1.py", size=int(1.2 * GB)),
+        Event(NOW - 400, "alert", "leak", 4003, HOSTILE, "warning", None, "raised",
                   {"growth": 1400 * MB, "seconds": 300}),
-        Happening(NOW - 500, "free", "busy", 4001, "train_1.py"),
+        Event(NOW - 500, "free", "busy", 4001, "train_1.py"),
     )  # fmt: skip
-    return Span(since, NOW, machine, runs, happenings)
+    return Period(since, NOW, machine, runs, happenings)
 
 
 def make_report(**fields):
     snapshot, checkup, probe = make_snapshot(), make_checkup(), make_probe()
-    diagnostics = render_diagnostics("0.1.0 · Python 3.12.1", snapshot, checkup, HOME, probe)
+    diagnostics = render_diagnostics(
+        "0.1.0 · Python 3.12.1", snapshot, checkup, HOME, render_brief(probe)
+    )
     given = {
         "spans": (make_span(), make_span(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
         "diagnostics": diagnostics,

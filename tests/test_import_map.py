@@ -1,10 +1,10 @@
-"""The house keeps to its map, and the map's own test is tested on planted violations."""
+"""The tree keeps to its map, and the map's own test is tested on planted violations."""
 
 import sys
 from pathlib import Path
 
 import pytest
-from import_map import ROOMS, STDLIB_IN_WORKER, find_violations
+from import_map import FOLDERS, STDLIB_IN_WORKER, find_violations
 
 PACKAGE = Path(__file__).parents[1] / "mpsbar"
 
@@ -13,9 +13,9 @@ def test_the_sources_keep_to_the_map():
     assert find_violations(PACKAGE) == []
 
 
-def test_every_folder_is_a_room():
+def test_every_folder_is_in_the_map():
     folders = {path.name for path in PACKAGE.iterdir() if any(path.rglob("*.py"))}
-    assert folders - {"resources"} <= set(ROOMS)  # which holds pictures, no code
+    assert folders <= set(FOLDERS)
 
 
 def test_the_worker_imports_only_the_standard_library_of_its_python():
@@ -25,28 +25,49 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
 @pytest.mark.parametrize(
     ("file", "source", "problem"),
     [
-        ("agent/server.py", "import psutil", "runs in the worker and may not import psutil"),
+        ("agent/server.py", "import tomli", "runs in the worker and may not import tomli"),
         ("agent/server.py", "import torch", "torch may not be imported here"),
         (
             "agent/backends/mps.py",
             "def f():\n    import torch.mps",
             "torch may not be imported here",
         ),
-        ("agent/server.py", "from ..model import snapshot", "agent may not import model.snapshot"),
-        ("agent/x.py", "from mpsbar.client import w", "agent may not import client.w"),
+        ("agent/server.py", "import importlib\nimportlib.import_module(name)", "may not import ?"),
+        ("core/snapshot.py", "from mpsbar.agent import places", "core may not import agent.places"),
+        ("agent/server.py", "from ..core import snapshot", "agent may not import core.snapshot"),
+        ("agent/x.py", "from mpsbar.workers import w", "agent may not import workers.w"),
         ("__init__.py", "import platformdirs", "may not import platformdirs"),
-        ("__init__.py", "from .client import workers", "__init__ may not import client.workers"),
-        ("model/snapshot.py", "from mpsbar.views import menu", "model may not import views.menu"),
-        ("model/snapshot.py", "import mpsbar.monitor", "model may not import monitor"),
-        ("client/w.py", "from mpsbar.agent import server", "client may not import agent.server"),
-        ("client/w.py", "from mpsbar.machine import linux", "client may not import machine.linux"),
-        ("views/menu.py", "import rumps", "rumps may not be imported here"),
-        ("apps/menubar.py", "from mpsbar.client import w", "apps may not import client.w"),
-        ("apps/fleet.py", "import AppKit", "AppKit may not be imported here"),
-        ("monitor.py", "from mpsbar.apps import menubar", "monitor may not import apps.menubar"),
-        ("machine/linux.py", "import Metal", "Metal may not be imported here"),
-        ("views/x.py", "import importlib\nimportlib.import_module('torch')", "torch may not be"),
-        ("helpers.py", "from mpsbar.model import x", "is in no room of the map: helpers"),
+        ("__init__.py", "from .workers import poll", "__init__ may not import workers.poll"),
+        ("core/snapshot.py", "from mpsbar.ui import menu", "core may not import ui.menu"),
+        ("core/snapshot.py", "import mpsbar.monitor", "core may not import monitor"),
+        ("core/snapshot.py", "import mpsbar.system.paths", "core may not import system.paths"),
+        ("workers/w.py", "from mpsbar.agent import server", "workers may not import agent.server"),
+        ("workers/w.py", "from mpsbar.system import linux", "workers may not import system.linux"),
+        ("dtypes/x.py", "from mpsbar.doctor import rules", "dtypes may not import doctor.rules"),
+        ("doctor/x.py", "from mpsbar.dtypes import runner", "doctor may not import dtypes.runner"),
+        ("history/x.py", "from mpsbar.ui.text import y", "history may not import ui.text.y"),
+        (
+            "history/x.py",
+            "import mpsbar.history.report.page",
+            "history may not import history.report",
+        ),
+        (
+            "history/report/x.py",
+            "from mpsbar.ui import menu",
+            "history.report may not import ui.menu",
+        ),
+        ("desktop/x.py", "from mpsbar.ui.text import y", "desktop may not import ui.text.y"),
+        ("ui/text/x.py", "from mpsbar.ui import rows", "ui.text may not import ui.rows"),
+        ("ui/text/x.py", "from mpsbar.dtypes import text", "ui.text may not import dtypes.text"),
+        ("ui/menu.py", "import rumps", "rumps may not be imported here"),
+        ("ui/menubar/x.py", "from mpsbar.workers import w", "ui may not import workers.w"),
+        ("ui/menubar/x.py", "from mpsbar.system import scan", "ui may not import system.scan"),
+        ("ui/terminal/x.py", "import AppKit", "AppKit may not be imported here"),
+        ("monitor.py", "from mpsbar.ui import menubar", "monitor may not import ui.menubar"),
+        ("system/linux.py", "import Metal", "Metal may not be imported here"),
+        ("system/scan.py", "import psutil", "psutil may not be imported here"),
+        ("ui/text/x.py", "import importlib\nimportlib.import_module('torch')", "torch may not be"),
+        ("helpers.py", "from mpsbar.core import x", "is in no folder of the map: helpers"),
     ],
 )
 def test_planted_violations_are_caught(tmp_path, file, source, problem):
@@ -61,12 +82,16 @@ def test_planted_violations_are_caught(tmp_path, file, source, problem):
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("client/w.py", "from mpsbar.agent import protocol"),
-        ("client/w.py", "from mpsbar.agent.places import list_sockets"),
-        ("monitor.py", "from mpsbar.client.workers import Workers"),
-        ("agent/turn.py", "from . import parked\nimport ctypes"),
-        ("machine/macos/gpu.py", "import Metal"),
-        ("apps/menubar.py", "import rumps\nfrom mpsbar.monitor import Monitor"),
+        ("workers/w.py", "from mpsbar.agent import protocol"),
+        ("doctor/x.py", "from mpsbar.system.child_process import start_child"),
+        ("core/x.py", "from mpsbar.agent.frameworks import FRAMEWORKS"),
+        ("dtypes/x.py", "from mpsbar.ui.text.wording import size\nimport mpsbar.system.paths"),
+        ("history/report/x.py", "from mpsbar.dtypes import verdicts\nimport mpsbar.history.reader"),
+        ("monitor.py", "from mpsbar.workers.poll import WorkerPoll"),
+        ("agent/x.py", "from . import server\nimport ctypes"),
+        ("system/macos/gpu.py", "import Metal"),
+        ("ui/menubar/app.py", "import rumps\nfrom mpsbar.monitor import Monitor"),
+        ("ui/menu.py", "from mpsbar.ui.text import wording"),
     ],
 )
 def test_allowed_imports_are_not(tmp_path, file, source):

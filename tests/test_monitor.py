@@ -1,19 +1,16 @@
 """The one thread that looks: never twice at once, never stopped by a reader, woken by what happens."""
 
 import gc
-import os
-import signal
 import sys
 import threading
 import time
 import types
 
 import pytest
-from machine.scripted import Scripted
+from system.scripted import Scripted
 from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
 
-from mpsbar.machine.platform import GpuClient
-from mpsbar.model.action import (
+from mpsbar.core.actions import (
     CheckUp,
     Connect,
     Connected,
@@ -24,13 +21,19 @@ from mpsbar.model.action import (
     Stop,
     Stopped,
     Tensors,
+    WatchEnd,
 )
-from mpsbar.model.dtypes import Probe, Progress
-from mpsbar.model.machine import Gpu, Machine, Problem
-from mpsbar.model.snapshot import Gone
+from mpsbar.core.dtype_results import Probe, Progress
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import Gpu, Machine, Problem
+from mpsbar.core.settings import Settings
+from mpsbar.core.snapshot import Worker
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
-from mpsbar.storage.enabled import read_enabled
-from mpsbar.views.status import render_status
+from mpsbar.system.platform import GpuClient
+from mpsbar.ui.text.status import render_status
+from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environment import Environment
+from mpsbar.workers.free import free_worker
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
@@ -80,11 +83,11 @@ def test_who_has_not_answered_is_known_from_the_outside(monitor, computer, worke
     worker = workers.start(IDLE)
     computer.pids[worker.pid] = "x"
     computer.libraries[worker.pid] = TORCH
-    os.kill(worker.pid, signal.SIGSTOP)
+    worker.freeze()
     try:
         (row,) = monitor.tick().workers
     finally:
-        os.kill(worker.pid, signal.SIGCONT)
+        worker.thaw()
     assert (row.name, row.parent, row.age) == (f"train{worker.pid}.py", 1, None)
     assert row.command == ("python", f"train{worker.pid}.py")
 
@@ -282,7 +285,9 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
 def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, workers, monkeypatch):
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
-    monkeypatch.setattr("mpsbar.actions.free_worker", lambda pid, hint: hints.append((pid, hint)))
+    monkeypatch.setattr(
+        "mpsbar.action_runner.free_worker", lambda pid, hint, _: hints.append((pid, hint))
+    )
     computer.clients = {9: GpuClient(2, 0)}
     computer.pids[3] = "c"
     monitor.tick()
@@ -294,7 +299,7 @@ def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, wor
 def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     gate = threading.Event()
     outcome = Stopped(2, "x", "asked")
-    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: gate.wait(PATIENCE) and outcome)
+    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: gate.wait(PATIENCE) and outcome)
     action = Stop(2, 1.0, "x")
     future = monitor.perform(action)
     assert monitor.tick().pending == {action}
@@ -313,15 +318,17 @@ def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tm
     refused = monitor.perform(Connect("/no/such/python")).result(PATIENCE)
     assert refused.state == "refused"
     assert read_enabled() == []
-    monkeypatch.setattr("mpsbar.probe.survey.find_pythons", lambda *_: [sys.executable])
+    monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
     checkup = monitor.perform(CheckUp()).result(PATIENCE)
     assert checkup.pythons[0][0].torch.startswith("2.")
 
 
 def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
-    enabled = Connected("/v/bin/python", "enabled")
-    monkeypatch.setattr("mpsbar.client.connect.connect", lambda python: enabled)
+    environment = Environment("/v/bin/python", (3, 12), "/v", tmp_path, has_mpsbar=False)
+    monkeypatch.setattr("mpsbar.workers.enable.read_environment", lambda _: environment)
+    monkeypatch.setattr("mpsbar.workers.enable.read_answer", lambda *_: "1.0")
+    enabled = Connected("/v/bin/python", "enabled", prefix="/v")
     assert monitor.perform(Connect("/v/bin/python")).result(PATIENCE) == enabled
     assert read_enabled() == ["/v/bin/python"]
 
@@ -357,10 +364,10 @@ class Notes:
     def __init__(self, error=None, before=()):
         self.told, self.error, self.before, self.is_closed = [], error, before, False
 
-    def record(self, snapshot, lives, ended, freed):
+    def record(self, snapshot, tracker, ended):
         if self.error is not None:
             raise self.error
-        self.told.append((snapshot, [life.pid for life in lives], ended, freed))
+        self.told.append((snapshot, [life.pid for life in tracker], ended))
         before, self.before = self.before, ()
         return before
 
@@ -369,21 +376,134 @@ class Notes:
 
 
 def test_a_recorder_is_told_of_every_look_and_of_ends(computer, workers):
-    notes = Notes(before=(Gone(77, 1.0, "old.py", time.time() - 60),))
+    notes = Notes(before=(EndedProcess(77, 1.0, "old.py", time.time() - 60),))
     monitor = Monitor(computer, recorder=notes)
     monitor.tick()
-    assert [gone.pid for gone in monitor.latest.gone] == [77]
+    assert [gone.pid for gone in monitor.latest.ended] == [77]
     computer.pids.pop(2)
     ends = [monitor.tick() and notes.told[-1][2] for _ in range(3)]
     assert [len(end) for end in ends] == [0, 1, 0]
     assert ends[1][0][1].name == "train2.py"
-    assert [pids for _, pids, _, _ in notes.told] == [[2], [2], [], []]
+    assert [pids for _, pids, _ in notes.told] == [[2], [2], [], []]
     monitor._wakes.put(Freed(2, "b", "done", 5))
-    monitor.tick()
-    monitor.tick()
-    assert [freed for _, _, _, freed in notes.told[-2:]] == [[Freed(2, "b", "done", 5)], []]
+    events = monitor.tick().events
+    assert [event.what for event in events] == [Freed(2, "b", "done", 5)]
+    assert notes.told[-1][0].events == events == monitor.tick().events
     monitor.close()
     assert notes.is_closed
+
+
+def test_the_one_alert_engine_is_told_by_the_snapshot_and_obeys_the_settings(computer, workers):
+    critical = Machine(pressure="critical", memory_total=1 << 34)
+    for settings, kinds in ((Settings(), ["raised"]), (Settings(alerts=False), [])):
+        notes = Notes()
+        monitor = Monitor(computer, recorder=notes)
+        monitor.apply(settings)
+        computer.machine = critical
+        monitor.tick()
+        seen = monitor.tick()
+        assert [event.what.kind for event in seen.events] == kinds
+        assert notes.told[-1][0].events == seen.events  # what is recorded is what is shown
+        assert seen.health.level == "critical"  # the health itself is never switched off
+        monitor.close()
+
+
+def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_event(
+    monitor, computer, monkeypatch
+):
+    connected = [Worker(2, "train2.py", "live", 0.0)]
+    monkeypatch.setattr(monitor._workers, "poll", lambda _: tuple(connected))
+    (worker,) = monitor.tick().workers
+    monitor.watch_end(WatchEnd(2, worker.process.started, "train2.py", on=True))
+    connected.clear()
+    computer.pids.pop(2)
+    monitor.tick()
+    ended, alert = (event.what for event in monitor.tick().events)
+    assert (ended.pid, ended.name) == (2, "train2.py")
+    assert (alert.kind, alert.pid) == ("ended", 2)
+
+
+def frees(snapshot):
+    return [
+        (event.what.pid, event.what.state, event.what.asked_here)
+        for event in snapshot.events
+        if isinstance(event.what, Freed)
+    ]
+
+
+def test_a_free_by_another_program_is_an_event_once(monitor, workers):
+    pid = workers.start(IDLE).pid
+    assert frees(monitor.tick()) == []
+    assert free_worker(pid).state == "done"  # as `mpsbar free` does it
+    seen = monitor.tick()
+    assert frees(seen) == [(pid, "done", False)]
+    assert seen.freed[pid].freed == 0
+    assert seen.time - 60 < seen.events[0].time <= seen.time
+    assert frees(monitor.tick()) == frees(seen)
+    assert monitor.perform(Free(pid)).result(PATIENCE).number == 2
+    for _ in range(2):
+        assert frees(monitor.tick()) == [(pid, "done", False), (pid, "done", True)]
+    free_worker(pid)
+    assert frees(monitor.tick())[2:] == [(pid, "done", False)]
+
+
+def test_a_free_from_before_the_monitor_is_no_event_and_one_before_the_first_look_is(
+    computer, workers, monkeypatch
+):
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
+    earlier, later = workers.start(IDLE).pid, workers.start(IDLE).pid
+    free_worker(earlier)
+    monitor = Monitor(computer)
+    free_worker(later)
+    assert frees(monitor.tick()) == [(later, "done", False)]
+    free_worker(earlier)
+    assert frees(monitor.tick())[1:] == [(earlier, "done", False)]
+    monitor.close()
+
+
+def test_our_own_free_is_not_taken_for_anothers_while_its_answer_is_on_the_way(
+    monitor, workers, monkeypatch
+):
+    """The stats may tell of it before its outcome is known here."""
+    pid, gate, freed = workers.start(IDLE).pid, threading.Event(), threading.Event()
+
+    def free_and_wait(pid, *_):
+        outcome = free_worker(pid)
+        freed.set()
+        assert gate.wait(PATIENCE)
+        return outcome
+
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", free_and_wait)
+    monitor.tick()
+    asked = monitor.perform(Free(pid))
+    assert freed.wait(PATIENCE)
+    assert frees(monitor.tick()) == []
+    gate.set()
+    asked.result(PATIENCE)
+    for _ in range(2):
+        assert frees(monitor.tick()) == [(pid, "done", True)]
+
+
+def test_what_fails_beside_the_readings_is_logged_once_and_stops_nothing(
+    monitor, monkeypatch, caplog
+):
+    def fail(*_):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(monitor._tracker, "look", fail)
+    monkeypatch.setattr(monitor._alerts, "consider", fail)
+    ticks = []
+
+    def on_tick(snapshot):
+        ticks.append(snapshot)
+        fail()
+
+    monitor.start(on_tick)
+    wait_for(lambda: len(ticks) > 2, "ticks that go on")
+    monitor.close()
+    assert [process.pid for process in ticks[-1].processes] == [2]
+    wanted = {"tracking processes", "alerts", "showing a snapshot"}
+    assert sorted(caplog.messages) == sorted(f"{what} failed: RuntimeError: no" for what in wanted)
 
 
 def test_a_recorder_that_fails_stops_nothing(computer, workers):
@@ -427,9 +547,9 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
 
 def test_stop_never_waits_behind_workers_that_hang(monitor, monkeypatch):
     gate = threading.Event()
-    monkeypatch.setattr("mpsbar.actions.free_worker", lambda *_: gate.wait(PATIENCE))
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: gate.wait(PATIENCE))
     stopped = Stopped(9, "x", "asked")
-    monkeypatch.setattr("mpsbar.actions.stop", lambda *_: stopped)
+    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: stopped)
     hung = [monitor.perform(Free(pid)) for pid in range(10, 20)]
     assert monitor.perform(Stop(9, 1.0, "x")).result(PATIENCE) == stopped
     assert not any(future.done() for future in hung)
@@ -451,7 +571,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
             ended.append(self.over.wait(PATIENCE))
             return Probe("/p", "cancelled")
 
-    monkeypatch.setattr("mpsbar.probe.runner.Runner", Endless)
+    monkeypatch.setattr("mpsbar.dtypes.runner.Runner", Endless)
     for end in (monitor.cancel_probe, monitor.close):
         future = monitor.perform(ProbeDtypes())
         wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")

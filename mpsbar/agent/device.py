@@ -7,18 +7,9 @@ torch is the host's own, never imported here.
 from typing import Any
 
 from .backends import loaded
+from .mps_support import FIRST_RELEASE, dtype_macos, has_dtype
 from .results import read_safe
 
-# The first release that has it on MPS. What is in neither table is not known to work there.
-_ALWAYS = ("float32", "float16", "bool", "uint8", "int8", "int16", "int32", "int64", "complex64")
-_SINCE = {
-    "bfloat16": (2, 3),  # on macOS 14 or newer: see _works_on_mps
-    "uint16": (2, 9),
-    "uint32": (2, 9),
-    "uint64": (2, 9),
-    "complex32": (2, 12),
-    "float8_e4m3fn": (2, 15),
-}
 # The nearest that should work: it holds all values of the other, but for int64, uint64, complex128.
 _INSTEAD = {
     "bool": "uint8",
@@ -98,20 +89,15 @@ def _find_dtype(torch: Any, wanted: Any) -> Any:
 
 
 def _works_on_mps(torch: Any, dtype: Any) -> bool:
-    name = _name(dtype)
-    if name in _ALWAYS:
-        return True
-    since, release = _SINCE.get(name), _release(torch)
-    if since is None or release < since:
-        return False
-    # From 2.9 on, macOS 14 is the lowest that MPS works on at all.
-    return name != "bfloat16" or release >= (2, 9) or _is_macos_14(torch)
+    name, release = _name(dtype), _release(torch)
+    macos = dtype_macos(name, release)
+    return has_dtype(name, release) and (macos is None or _is_macos(torch, macos))
 
 
-def _is_macos_14(torch: Any) -> bool:
+def _is_macos(torch: Any, version: "tuple[int, int]") -> bool:
     """Asked of torch: a Python built long ago is told 10.16 by any newer macOS."""
     try:
-        return bool(torch.backends.mps.is_macos_or_newer(14, 0))
+        return bool(torch.backends.mps.is_macos_or_newer(*version))
     except Exception:  # noqa: BLE001 - not known to work
         return False
 
@@ -122,9 +108,9 @@ def _name(dtype: Any) -> str:
 
 
 def _release(torch: Any) -> "tuple[int, int]":
-    """(2, 13); what cannot be read counts as old."""
+    """(2, 13); what cannot be read counts as the oldest."""
     try:
         major, minor = str(torch.__version__).split(".")[:2]
         return int(major), int(minor)
     except ValueError:
-        return (0, 0)
+        return FIRST_RELEASE

@@ -1,6 +1,6 @@
 """In IPython and Jupyter: the %mpsbar magic, and the name of the notebook.
 
-The rest of the agent is imported where it is used: a hello comes here for the name alone.
+The rest of the agent is imported where it is used, as `methods` imports this module.
 """
 
 import os
@@ -10,6 +10,7 @@ import time
 from typing import Any, Optional
 
 from .backends import IN_USE
+from .frameworks import join_labels
 
 Report = dict[str, Any]
 
@@ -21,13 +22,14 @@ _COLUMNS = ("held", "allocated", "cached", "peak")
 _REASONS = {
     "thread_computing": "another thread is computing",
     "main_computing": "the main thread is computing",
+    "main_waiting": "the main thread is waiting and could not be reached",
 }
 
 
 def load(shell: Any) -> None:
     """Show this process in mpsbar and give `shell` the %mpsbar magic. Never raises."""
     try:
-        from .life import attach
+        from .lifecycle import attach
 
         attach()
 
@@ -83,13 +85,13 @@ def run_magic(shell: Any, line: str) -> None:
 # ------------------------------------------------------------------- what it holds
 def describe() -> str:
     """A row for each allocator of this process, under one head."""
-    from .answers import describe as read
+    from .methods import stats as read
 
     backends = read({})["backends"]
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
-        return "no torch or MLX loaded yet"
+        return f"no {join_labels('or')} loaded yet"
     rows = [["device", *_COLUMNS]] if any(map(_is_used, backends.values())) else []
     rows += [[name, *_cells(backend)] for name, backend in backends.items()]
     return _align(rows)
@@ -136,7 +138,7 @@ def _align(rows: "list[list[str]]") -> str:
 # ---------------------------------------------------------------------------- free
 def free() -> str:
     """Free every cache from where the magic runs, and say how it ended."""
-    from .release import Free
+    from .free import Free
 
     job = Free(None)
     try:
@@ -149,9 +151,9 @@ def free() -> str:
 
 def _clean_up() -> None:
     """Ctrl-C may have come in the midst of it."""
-    from .parked import restore
+    from .idle_check import restore_settings
 
-    restore()
+    restore_settings()
 
 
 def _how_it_ended(report: Report) -> str:
@@ -176,7 +178,7 @@ def _why(reason: Report) -> str:
 
 
 def _still_cached() -> int:
-    from .answers import describe as read
+    from .methods import stats as read
 
     found = [_cached(each) for each in read({})["backends"].values() if _is_used(each)]
     return sum(cached or 0 for cached, bound in found if not bound)
@@ -228,7 +230,7 @@ def drop_outputs(shell: Any) -> None:
         shell.last_execution_result.result = None
 
 
-# --------------------------------------------------- words, the same as in views/wording
+# --------------------------------------------------- words, the same as in ui/text/wording
 def size(count: Optional[int]) -> str:
     if count is None:
         return "?"

@@ -1,5 +1,6 @@
 """Who is at the other end of a Unix socket, by the kernel's own word."""
 
+import _socket
 import socket
 import struct
 import sys
@@ -23,7 +24,7 @@ def parse_ucred(raw: bytes) -> int:
     return int(_UCRED.unpack(raw)[1])
 
 
-def read_uid(connection: socket.socket) -> int:
+def read_uid(connection: _socket.socket) -> int:
     """The effective user id of the other end; OSError if the kernel does not say."""
     if sys.platform == "darwin":
         return parse_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))

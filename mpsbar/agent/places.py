@@ -30,24 +30,33 @@ def candidates() -> "list[str]":
 
 
 def prepare(directory: str) -> None:
-    """Make `directory` ours alone, or raise OSError with the reason."""
+    """Make `directory` for this user alone; OSError says why it cannot be used.
+
+    One that was there before is judged and never changed: it may be the user's own, or /tmp.
+    """
     os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
     try:
         os.mkdir(directory, 0o700)
+        is_new = True
     except FileExistsError:
-        pass
+        is_new = False
     check(directory)
-    if stat.S_IMODE(os.lstat(directory).st_mode) != 0o700:
-        os.chmod(directory, 0o700)
+    if is_new and os.lstat(directory).st_mode & 0o700 != 0o700:
+        os.chmod(directory, 0o700)  # the umask took this user's own rights away
 
 
 def check(directory: str) -> None:
-    """Raise OSError unless `directory` is a real directory of this user."""
+    """Raise OSError unless `directory` is a real directory that this user alone may write."""
     status = os.lstat(directory)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(f"{directory} is not a directory")
+        raise NotADirectoryError(f"{directory} is not a directory: choose another folder")
     if status.st_uid != os.geteuid():
-        raise PermissionError(f"{directory} belongs to another user")
+        raise PermissionError(f"{directory} belongs to another user: choose a folder of your own")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        advice = "choose a folder of your own"
+        if not status.st_mode & stat.S_ISVTX:  # /tmp is to stay as it is
+            advice += ", or take that right away with chmod go-w"
+        raise PermissionError(f"{directory} can be written by other users: {advice}")
 
 
 def socket_path(directory: str, pid: int) -> str:

@@ -1,44 +1,44 @@
 """The agent: one daemon thread that answers this user's monitors on a Unix socket."""
 
+import _socket
 import errno
 import os
-import selectors
-import socket
 import sys
 import threading
 import time
 from typing import Any, Callable, Optional
 
-from . import places, protocol
+from . import gil_io, main_thread, methods, peer, places, protocol
+from .gc_pause import CollectorPause
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
 CHECK_SECONDS = 30.0
+BIND_AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
 # long run so many a second, whoever asks how often; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
 ROUNDS_AT_ONCE = 10.0
+# Longer than this, and the host would run without collections whenever it gets the GIL from us.
+AT_A_STRETCH_SECONDS = 0.001
 MOST_UNREAD = 4 * protocol.MAX_LINE
 _SO_NOSIGPIPE = 0x1022
-
-
-# Held while the agent's thread imports, and by life while the host forks: a child forked in the
-# middle of an import could never import that module itself.
-loading = threading.Lock()
 
 
 class Connection:
     """One client: what it sent and has not ended with a line yet, and what it has not read yet."""
 
-    def __init__(self, link: socket.socket, now: float) -> None:
-        self.link = link
+    def __init__(self, number: int, path: bytes, now: float) -> None:
+        self.number = number  # of its descriptor
+        self.path = path  # what its listener was bound to
         self.unparsed = bytearray()
         self.unread = bytearray()
         self.last_heard = now
         self.waiting = 0  # answers still to come
         self.ended = False  # nothing more will be read
+        self.dropped = False
 
 
 class Job:
@@ -50,28 +50,70 @@ class Job:
         self.asked: list[tuple[Connection, Any]] = []
 
 
+class Listener:
+    """A bound Unix socket: its descriptor, its file and what identifies both."""
+
+    def __init__(self, number: int, bound: bytes, path: str) -> None:
+        self.number = number
+        self.bound = bound  # what the kernel says it is bound to: the name before it was renamed
+        self.path = path
+        self.identity = _identify(path)
+
+    def file_is_ours(self) -> bool:
+        try:
+            return _identify(self.path) == self.identity
+        except OSError:
+            return False
+
+    def remove_file(self) -> None:
+        if self.file_is_ours():
+            try:
+                os.unlink(self.path)
+            except OSError:
+                pass
+
+
+class _AgentThread(threading.Thread):
+    def _delete(self) -> None:
+        """Where gevent replaced threading after we started, this thread has another number now."""
+        try:
+            super()._delete()  # type: ignore[misc]
+        except KeyError:
+            pass
+
+
 class Agent:
+    """One daemon thread. Its Python code runs with the collector paused, see gc_pause."""
+
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.path, self._listener, self._identity = _bind()
-        self._selector = selectors.DefaultSelector()
-        self._wake_read, self._wake_write = os.pipe()
-        self._connections: dict[int, Connection] = {}
+        self._directories = places.candidates()
+        self._listener = _bind(self._directories)
+        self._pause = CollectorPause()
+        self._buffer = gil_io.ReceiveBuffer()
+        self._polled = (gil_io.PollEntry * (MOST_CONNECTIONS + 1))()
+        self._connections: list[Connection] = []
         self._jobs: list[Job] = []
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._rounds = ROUNDS_AT_ONCE
         self._last_round = time.monotonic()
-        self._told = False  # in this round, to somebody who only looks
-        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._run, name="mpsbar-agent", daemon=True)
+        self._answered = False  # in this round, somebody who only looks
+        self._woken = 0.0
+        self._thread = _AgentThread(target=self._run, name="mpsbar-agent", daemon=True)
+
+    @property
+    def path(self) -> str:
+        return self._listener.path
 
     def start(self) -> None:
+        # Before the thread's first line of Python, and with it through its first wait.
+        self._pause.begin()
         try:
             self._thread.start()
         except RuntimeError:
-            self._remove_file()
+            self._pause.end()
+            self._listener.remove_file()
             self.close()
             raise
 
@@ -83,48 +125,74 @@ class Agent:
         if self.pid != os.getpid():
             return
         self._stopping = True
-        self._remove_file()
-        try:
-            os.write(self._wake_write, b"x")
-        except OSError:
-            pass
+        # Not by a descriptor that is written to: it may be the host's by now.
+        if self._listener.file_is_ours():
+            gil_io.knock(self._listener.path)
+        self._listener.remove_file()
         if self._thread is not threading.current_thread():
             self._thread.join(1.0)
+            if not self._thread.is_alive():
+                self._pause.end()
 
     def close(self) -> None:
-        """Every descriptor, in a process where the thread does not run: a forked child has none."""
-        self._selector.close()
-        for number in (self._wake_read, self._wake_write):
-            os.close(number)
-        for connection in self._connections.values():
-            connection.link.close()
-        self._listener.close()
+        """Close what is ours, where the thread does not run: a forked child has none."""
+        self._pause.end()
+        for connection in self._connections:
+            gil_io.close_ours(connection.number, connection.path)
+        gil_io.close_ours(self._listener.number, self._listener.bound)
 
     # ------------------------------------------------------------------------ the loop
     def _run(self) -> None:
+        sys.settrace(None)  # a debugger's, from threading.settrace()
+        sys.setprofile(None)
         while not self._stopping:
             try:
-                self._turn_once()
+                self._serve_round()
             except Exception:  # noqa: BLE001 - never into the host's threading.excepthook
                 if self._stopping or sys.is_finalizing():
                     return
-                time.sleep(0.1)
+                self._sleep(0.1)
 
-    def _turn_once(self) -> None:
-        self._told = False
-        for key, _ in self._selector.select(self._patience()):
-            if key.data is not None:
-                self._guard(key.data, self._serve)
-            elif key.fileobj is self._listener:
-                self._accept()
+    def _serve_round(self) -> None:
+        self._answered = False
+        ready = self._wait()
+        if self._stopping:
+            return
+        for connection in ready:
+            self._guard(connection, self._serve)
+        if self._polled[0].found:
+            self._accept()
         if self._jobs:
             self._step_job()
         now = time.monotonic()
-        if self._told and not self._jobs:
+        if self._answered and not self._jobs:
             self._pace(now)
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
-            self._keep_house(now)
+            self._check(now)
+
+    def _wait(self) -> "list[Connection]":
+        """The connections that something can be done for; the listener is the first entry."""
+        seconds = STEP_SECONDS if self._jobs else self._next_check - time.monotonic()
+        connections = self._connections
+        _watch(self._polled[0], self._listener.number, gil_io.POLLIN)
+        for index, connection in enumerate(connections, 1):
+            events = 0 if connection.ended else gil_io.POLLIN
+            if connection.unread:
+                events |= gil_io.POLLOUT
+            # Without events it would be found hung up over and over.
+            _watch(self._polled[index], connection.number if events else -1, events)
+        arguments = gil_io.poll_arguments(self._polled, 1 + len(connections), seconds)
+        count = self._pause.call(gil_io.poll, *arguments)
+        self._woken = time.monotonic()
+        if count <= 0:
+            _watch(self._polled[0], -1, 0)
+            return []
+        return [each for index, each in enumerate(connections, 1) if self._polled[index].found]
+
+    def _sleep(self, seconds: float) -> None:
+        self._pause.call(gil_io.poll, *gil_io.poll_arguments(None, 0, seconds))
+        self._woken = time.monotonic()
 
     def _pace(self, now: float) -> None:
         """Let requests gather when they come too often; the next round answers them all."""
@@ -132,40 +200,36 @@ class Agent:
         self._rounds = min(ROUNDS_AT_ONCE, self._rounds + earned) - 1.0
         self._last_round = now
         if self._rounds < 0:
-            time.sleep(-self._rounds / ROUNDS_PER_SECOND)
-
-    def _patience(self) -> float:
-        if self._jobs:
-            return STEP_SECONDS
-        return max(0.0, self._next_check - time.monotonic())
+            self._sleep(-self._rounds / ROUNDS_PER_SECOND)
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
+        """Do something for a connection, if its descriptor is still ours; drop it if that fails."""
         try:
+            if not gil_io.is_ours(connection.number, connection.path):
+                raise OSError(errno.EBADF, "the host has closed it")
             action(connection)
         except (OSError, protocol.ProtocolError):
             self._drop(connection)
 
     def _accept(self) -> None:
-        try:
-            link, _ = self._listener.accept()
-        except OSError as problem:
-            if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-                time.sleep(0.05)  # the host is out of descriptors: do not spin on the listener
+        listener = self._listener
+        if not gil_io.is_ours(listener.number, listener.bound):
+            # The host has closed it, and may be about to open files at the lowest numbers.
+            listener.number = -1
+            self._next_check = max(self._next_check, time.monotonic() + BIND_AGAIN_SECONDS)
             return
         try:
-            link.setblocking(False)
-            if (
-                _tools().peer.read_uid(link) != os.geteuid()
-                or len(self._connections) >= MOST_CONNECTIONS
-            ):
-                raise PermissionError
-            if sys.platform == "darwin":
-                link.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
-            connection = Connection(link, time.monotonic())
-            self._selector.register(link, selectors.EVENT_READ, connection)
-            self._connections[link.fileno()] = connection
-        except OSError:
-            link.close()
+            number = gil_io.accept(listener.number)
+        except OSError as problem:
+            if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                self._sleep(0.05)  # the host is out of descriptors: do not spin on the listener
+            return
+        for stale in [each for each in self._connections if each.number == number]:
+            self._drop_record(stale)  # the host closed it, and the number came back to us
+        if len(self._connections) >= MOST_CONNECTIONS or not _is_same_user(number):
+            gil_io.close_ours(number, listener.bound)
+            return
+        self._connections.append(Connection(number, listener.bound, time.monotonic()))
 
     def _serve(self, connection: Connection) -> None:
         if not connection.ended:
@@ -174,7 +238,7 @@ class Agent:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = _tools().buffer.receive(connection.link.fileno())
+            data = self._buffer.receive(connection.number)
         except (BlockingIOError, InterruptedError):
             return
         if not data:
@@ -186,6 +250,8 @@ class Agent:
             if connection.ended:
                 break
             self._answer(connection, line)
+            if time.monotonic() - self._woken > AT_A_STRETCH_SECONDS:
+                self._sleep(0.001)
 
     def _answer(self, connection: Connection, line: bytes) -> None:
         try:
@@ -198,11 +264,11 @@ class Agent:
         if method in ("free", "tensors"):
             self._ask_job(connection, number, method, params)
         elif method == "stats":
-            self._told = True
-            connection.unread += protocol.result(number, _tools().answers.describe(params))
+            self._answered = True
+            connection.unread += protocol.result(number, methods.stats(params))
         elif method == "hello":
-            self._told = True
-            connection.unread += protocol.result(number, _tools().answers.introduce())
+            self._answered = True
+            connection.unread += protocol.result(number, methods.hello())
         else:
             text = f"no method {method[:40]!r}"
             connection.unread += protocol.error(number, protocol.METHOD_NOT_FOUND, text)
@@ -210,36 +276,22 @@ class Agent:
     def _send(self, connection: Connection) -> None:
         if connection.unread:
             try:
-                del connection.unread[
-                    : _tools().held.send(connection.link.fileno(), connection.unread)
-                ]
+                del connection.unread[: gil_io.send(connection.number, connection.unread)]
             except (BlockingIOError, InterruptedError):
                 pass
         if len(connection.unread) > MOST_UNREAD:
             raise OSError("the client does not read")
         if connection.ended and not connection.unread and not connection.waiting:
             raise OSError("all is said")
-        self._watch(connection)
-
-    def _watch(self, connection: Connection) -> None:
-        events = 0 if connection.ended else selectors.EVENT_READ
-        if connection.unread:
-            events |= selectors.EVENT_WRITE
-        known = self._selector.get_map().get(connection.link.fileno())
-        if known is None and events:
-            self._selector.register(connection.link, events, connection)
-        elif known is not None and not events:
-            self._selector.unregister(connection.link)
-        elif known is not None and known.events != events:
-            self._selector.modify(connection.link, events, connection)
 
     def _drop(self, connection: Connection) -> None:
-        number = connection.link.fileno()
-        self._connections.pop(number, None)
-        if number >= 0 and number in self._selector.get_map():
-            self._selector.unregister(connection.link)
-        connection.link.close()
-        connection.ended = True
+        if not connection.dropped:
+            gil_io.close_ours(connection.number, connection.path)
+            self._drop_record(connection)
+
+    def _drop_record(self, connection: Connection) -> None:
+        connection.ended = connection.dropped = True
+        self._connections.remove(connection)
 
     # ------------------------------------------------------------------- free, tensors
     def _ask_job(self, connection: Connection, number: Any, method: str, params: Message) -> None:
@@ -247,7 +299,7 @@ class Agent:
             if job.method == method:
                 break
         else:
-            job = Job(method, _tools().answers.start(method, params))
+            job = Job(method, methods.start_job(method, params, self._pause))
             self._jobs.append(job)
         job.asked.append((connection, number))
         connection.waiting += 1
@@ -264,83 +316,71 @@ class Agent:
         self._jobs.remove(job)
         for connection, number in job.asked:
             connection.waiting -= 1
-            if connection.link.fileno() >= 0:
+            if not connection.dropped:
                 connection.unread += protocol.result(number, answer)
                 self._guard(connection, self._send)
 
     # -------------------------------------------------------------------- housekeeping
-    def _keep_house(self, now: float) -> None:
-        for connection in list(self._connections.values()):
+    def _check(self, now: float) -> None:
+        for connection in list(self._connections):
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
-        if not self._file_is_ours():
+        main_thread.restore_recursion_limit()
+        listener = self._listener
+        if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()
 
-    def _file_is_ours(self) -> bool:
-        try:
-            return _identify(self.path) == self._identity
-        except OSError:
-            return False
-
     def _bind_again(self) -> None:
-        """macOS reaps temporary places, and people delete directories."""
+        """macOS reaps temporary places, people delete directories, hosts close descriptors."""
+        old = self._listener
         try:
-            path, listener, identity = _bind()
+            self._listener = _bind(self._directories)
         except OSError:
             return  # at the next check
-        self._selector.unregister(self._listener)
-        self._listener.close()
-        self.path, self._listener, self._identity = path, listener, identity
-        self._selector.register(listener, selectors.EVENT_READ, None)
-
-    def _remove_file(self) -> None:
-        if self._file_is_ours():
-            try:
-                os.unlink(self.path)
-            except OSError:
-                pass
+        gil_io.close_ours(old.number, old.bound)
 
 
-def _tools() -> "type[_Tools]":
-    """All else the agent needs, loaded with its first client: attach() costs next to nothing."""
-    if _Tools.buffer is None:
-        with loading:
-            from . import answers, backends, held, notebook, peer, release, tensors  # noqa: F401
-
-            backends.every()
-            _Tools.answers, _Tools.held, _Tools.peer = answers, held, peer
-            _Tools.buffer = held.Buffer()
-    return _Tools
+def _watch(entry: Any, number: int, events: int) -> None:
+    entry.number, entry.events, entry.found = number, events, 0
 
 
-class _Tools:
-    answers: Any = None
-    held: Any = None
-    peer: Any = None
-    buffer: Any = None
+def _is_same_user(number: int) -> bool:
+    link = _socket.socket(fileno=number)
+    try:
+        if sys.platform == "darwin":
+            link.setsockopt(_socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
+        return peer.read_uid(link) == os.geteuid()
+    except OSError:
+        return False
+    finally:
+        link.detach()  # the number stays open
 
 
-def _bind() -> "tuple[str, socket.socket, tuple[int, int]]":
+def _bind(directories: "list[str]") -> Listener:
     """A listening socket in the first run directory that is safe and works."""
     problem: Optional[OSError] = None
-    for directory in places.candidates():
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    for directory in directories:
         try:
             path = places.socket_path(directory, os.getpid())
             places.prepare(directory)
-            unfinished = path[: -len("sock")] + "new"  # its name is there once it can be talked to
-            if os.path.lexists(unfinished):
-                os.unlink(unfinished)
-            listener.bind(unfinished)
-            os.chmod(unfinished, 0o600)
-            listener.listen(MOST_CONNECTIONS)
-            listener.setblocking(False)
-            os.rename(unfinished, path)  # over what an earlier process with this pid left
-            return path, listener, _identify(path)
+            return _listen(path)
         except OSError as error:
-            listener.close()
             problem = error
     raise problem or OSError("no run directory")
+
+
+def _listen(path: str) -> Listener:
+    unfinished = path[: -len("sock")] + "new"  # its name is there once it can be talked to
+    if os.path.lexists(unfinished):
+        os.unlink(unfinished)
+    number = gil_io.listen(unfinished, MOST_CONNECTIONS)
+    try:
+        os.chmod(unfinished, 0o600)
+        os.rename(unfinished, path)  # over what an earlier process with this pid left
+        return Listener(number, os.fsencode(unfinished), path)
+    except OSError:
+        gil_io.close_ours(number, os.fsencode(unfinished))
+        raise
 
 
 def _identify(path: str) -> "tuple[int, int]":

@@ -1,71 +1,86 @@
-"""Who the bytes are: live tensors by device, dtype and shape. Metadata only, never their data."""
+"""Counts the live tensors by device, dtype and shape. Metadata only, never their data."""
 
 import gc
 import time
 from contextlib import nullcontext
 from typing import Any, Optional
 
-from .backends import IN_USE, NOT_INITIALISED, every, loaded
-from .interrupts import raised_by_us
-from .turn import Turn
+from . import idle_check
+from .all_backends import BACKENDS
+from .backends import IN_USE, NOT_INITIALISED, loaded
+from .frameworks import FRAMEWORKS, Framework
+from .gc_pause import CollectorPause
+from .host_exceptions import raised_by_us
+from .main_thread import MainThreadJob
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
+# Off main all must be done, and let go of, while no other thread can run: so long before that ends.
+SPARE_SECONDS = 0.05
 MOST_GROUPS = 50
 
 Report = dict[str, Any]
 Key = tuple[str, str, str]
 
 
-class Census:
-    """One count of the live tensors; `step` until it answers."""
+class TensorCensus:
+    """One count of the live tensors; `step` until it answers.
 
-    def __init__(self, gpu_client: Optional[bool]) -> None:
-        states = {backend.NAME: backend.state(gpu_client) for backend in every()}
-        self._used = [b for b in every() if states[b.NAME] == IN_USE]
+    On main, or while no other thread can run: whoever lists all objects holds them for a moment,
+    and one that ends meanwhile would run its finalizer on our thread. On MPS also the rule of Free:
+    a tensor looked at in the middle of its operation has crashed before.
+    """
+
+    def __init__(self, gpu_client: Optional[bool], pause: Optional[CollectorPause] = None) -> None:
+        states = {backend.NAME: backend.state(gpu_client) for backend in BACKENDS}
+        self._used = [backend for backend in BACKENDS if states[backend.NAME] == IN_USE]
         self._report: Optional[Report] = None
-        self._turn: Optional[Turn] = None
-        if states["mps"] in (None, NOT_INITIALISED):
-            self._report = self._count()
-        else:  # the rule of free: a tensor looked at in the middle of its op has crashed before
-            self._turn = Turn(self._nothing, self._on_turn, time.monotonic() + DEADLINE_SECONDS)
+        alone = states["mps"] not in (None, NOT_INITIALISED)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        self._job = MainThreadJob(self._prepare, self._count, deadline, alone, pause)
 
     def step(self) -> Optional[Report]:
-        turn = self._turn
-        if turn is not None:
-            if not turn.step():
-                return None
-            turn.clean_up()
-            if turn.withdrawn and turn.refused is not None:
-                reason = {"code": turn.refused.code, "where": turn.refused.where}
-                return {"state": "busy", "reason": reason}
-            if turn.failure is not None:
-                return {"state": "failed", "error": turn.failure}
+        job = self._job
+        if not job.step():
+            return None
+        job.clean_up()
+        if job.given_up and job.refused is not None:
+            reason = {"code": job.refused.code, "where": job.refused.where}
+            return {"state": "busy", "reason": reason}
+        if job.failure is not None:
+            return {"state": "failed", "error": job.failure}
         return self._report
 
-    def _nothing(self, on_main: bool) -> None:
-        pass
+    def _prepare(self, on_main: bool) -> None:
+        """Nothing: a census changes nothing."""
 
-    def _on_turn(self) -> None:
-        self._report = self._count()
-
-    def _count(self) -> Report:
-        allocated = {b.NAME: b.stats().get("allocated") for b in self._used}
-        return count(allocated)
+    def _count(self) -> None:
+        allocated = {backend.NAME: backend.stats().get("allocated") for backend in self._used}
+        self._report = count(allocated, None if self._job.on_main else self._job.kept_until)
 
 
-def count(allocated: "dict[str, Optional[int]]") -> Report:
-    """Group what gc can see; `allocated` is what each backend says is live."""
-    start = time.perf_counter()
-    objects = gc.get_objects()
-    listed = time.perf_counter() - start
+def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = None) -> Report:
+    """Group what gc can see; `allocated` is what each backend says is live.
+
+    Off main the GIL is ours until `kept_until`, and nothing may be held any longer.
+    """
+    start = time.monotonic()
+    # In steps of `for` loops: between a list that took too long and its end no other thread runs.
+    for objects in iter(gc.get_objects, None):
+        break
+    for now in iter(time.monotonic, None):
+        break
+    cut_short = kept_until is not None and now > kept_until - 2 * SPARE_SECONDS
+    if cut_short:
+        objects = []
+    listed = now - start
+    end = now + SCAN_SECONDS if kept_until is None else kept_until - SPARE_SECONDS
     groups: dict[Key, list[int]] = {}
     seen: set[tuple[str, int]] = set()
-    cut_short = False
     describers: dict[int, Any] = {}  # by id of the type: a metaclass may hash with foreign code
     with _no_foreign_code():
         for number, thing in enumerate(objects):
-            if not number % 1024 and time.perf_counter() - start > listed + SCAN_SECONDS:
+            if not number % 1024 and time.monotonic() > end:
                 cut_short = True
                 break
             kind = type(thing)
@@ -74,8 +89,11 @@ def count(allocated: "dict[str, Optional[int]]") -> Report:
             describe = describers[id(kind)]
             if describe is not None:
                 _add(groups, seen, describe(thing))
+    thing = kind = None  # type: ignore[assignment]
+    if kept_until is not None and time.monotonic() > kept_until - SPARE_SECONDS / 2:
+        idle_check.drop_references(objects)  # other threads may have run
     del objects
-    return _report(groups, allocated, listed, time.perf_counter() - start, cut_short)
+    return _report(groups, allocated, listed, time.monotonic() - start, cut_short)
 
 
 def _describer(kind: type) -> Any:
@@ -83,13 +101,17 @@ def _describer(kind: type) -> Any:
 
     Never isinstance: it asks the object for its __class__, which may be foreign code.
     """
-    torch, mlx = loaded("torch"), loaded("mlx.core")
-    if torch is not None and issubclass(kind, torch.Tensor):
-        own = kind.__mro__[: kind.__mro__.index(torch.Tensor)]
+    for framework in FRAMEWORKS:
+        module = loaded(framework.module)
+        if module is None or not issubclass(kind, getattr(module, framework.tensor)):
+            continue
+        if framework.name != "torch":
+            return lambda array: _describe_array(framework, array)
+        own = kind.__mro__[: kind.__mro__.index(module.Tensor)]
         # A wrapper (fake, distributed, functional) names bytes that it does not hold.
         wraps = any("__torch_dispatch__" in vars(base) for base in own)
         return None if wraps else _describe_torch
-    return _describe_mlx if mlx is not None and issubclass(kind, mlx.array) else None
+    return None
 
 
 def _no_foreign_code() -> Any:
@@ -115,13 +137,12 @@ def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]"
         raise
 
 
-def _describe_mlx(array: Any) -> "tuple[Key, tuple[str, int], int]":
+def _describe_array(framework: Framework, array: Any) -> "tuple[Key, tuple[str, int], int]":
+    """The same for a framework whose arrays have no storage of their own to ask for."""
+    device = framework.backends[0]
     shape = "x".join(map(str, array.shape)) or "scalar"
-    return (
-        ("mlx", str(array.dtype).replace("mlx.core.", ""), shape),
-        ("mlx", id(array)),
-        array.nbytes,
-    )
+    dtype = str(array.dtype).replace(f"{framework.module}.", "")
+    return (device, dtype, shape), (device, id(array)), array.nbytes
 
 
 def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", found: Any) -> None:

@@ -1,1 +1,1 @@
-"""This desktop: what mpsbar shows, opens and asks of it outside of its own menu."""
+"""This desktop: login, notifications, clipboard, opening things, the icon's visibility."""

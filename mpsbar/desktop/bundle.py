@@ -1,9 +1,12 @@
-"""Is this process an app of its own, or a Python that runs one?"""
+"""Whether macOS takes this process for an app; `paths.is_in_app`: whether py2app built it."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
+
+from mpsbar.desktop.programs import run_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ def read_bundle() -> Bundle | None:
     return Bundle(str(path), str(identifier), bundle.infoDictionary() or {})
 
 
-def read_bundle_identifier() -> str | None:
-    bundle = read_bundle()
-    return None if bundle is None else bundle.identifier
+CODESIGN = b"/usr/bin/codesign"
+_SECONDS = 120.0  # every file is read
+
+
+def verify(app: str, program: bytes = CODESIGN) -> str | None:
+    """None when all is well, else its own words."""
+    command = [program, b"--verify", b"--deep", b"--strict", b"--", os.fsencode(app)]
+    return run_command(command, seconds=_SECONDS)

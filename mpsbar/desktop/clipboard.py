@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from mpsbar.desktop.command import run_command
+from mpsbar.desktop.programs import run_command
 
 _SECONDS = 5.0
 # What the session must have for a program to be of use, the program, and its arguments.

@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from mpsbar.desktop.login_status import LoginState, LoginStatus, Why
+from mpsbar.desktop.bundle import read_bundle
+from mpsbar.desktop.login_item import LoginState, LoginStatus, Why
 
 # A bundle that was moved by the user stays; these are gone after the next restart, or before.
 _TRANSLOCATED = "/AppTranslocation/"
@@ -11,21 +12,12 @@ _VOLUMES = "/Volumes/"
 _ENABLED, _REQUIRES_APPROVAL = 1, 2  # NotRegistered 0 and NotFound 3 are both off
 
 
-def is_in_bundle() -> bool:
-    """In our own app, not in the Python.app that a framework Python (Apple's too) runs in."""
-    bundle = _read_bundle()
-    if bundle is None:
-        return False
-    path, name = bundle
-    is_python = name == "org.python.python" or path.endswith("/Python.app")
-    return path.endswith(".app") and name is not None and not is_python
-
-
 def read() -> LoginStatus:
     service = _find_service()
     if service is None:
         return LoginStatus("unavailable", "app", why="old_macos")
-    path, _ = _read_bundle() or ("", None)
+    bundle = read_bundle()
+    path = "" if bundle is None else bundle.path
     if (why := judge_place(path, is_read_only(path))) is not None:
         return LoginStatus("unavailable", "app", path, why)
     return LoginStatus(_state(service), "app", path)
@@ -97,15 +89,6 @@ def _find_class() -> Any:
 def _find_service() -> Any:
     service = _find_class()
     return None if service is None else service.mainAppService()
-
-
-def _read_bundle() -> tuple[str, str | None] | None:
-    try:
-        from Foundation import NSBundle
-    except ImportError:
-        return None
-    bundle = NSBundle.mainBundle()
-    return str(bundle.bundlePath()), bundle.bundleIdentifier()
 
 
 def is_read_only(path: str) -> bool:

@@ -3,8 +3,9 @@
 import os
 import re
 
-from mpsbar.desktop import login_files
-from mpsbar.desktop.login_status import LoginStatus
+from mpsbar.agent.frameworks import join_labels
+from mpsbar.desktop import login_item
+from mpsbar.desktop.login_item import LoginStatus
 
 # That we wrote it, and how many folders we made for it.
 MARK = "X-mpsbar-Login"
@@ -28,10 +29,10 @@ def read() -> LoginStatus:
 
 
 def turn_on() -> LoginStatus:
-    path, command, before = _path(), login_files.find_command(), _read_entry()
+    path, command, before = _path(), login_item.find_command(), _read_entry()
     if before is not None and MARK not in before:
         return LoginStatus("unavailable", "autostart", path, "foreign")
-    if login_files.is_temporary(command[0]):
+    if login_item.is_temporary(command[0]):
         return LoginStatus("unavailable", "autostart", path, "temporary_command", command[0])
     if "=" in command[0] or not command[0].isprintable():
         return LoginStatus("unavailable", "autostart", path, "odd_path", command[0])
@@ -40,7 +41,7 @@ def turn_on() -> LoginStatus:
         return build_entry([*command, *ARGUMENTS], made).encode()
 
     try:
-        login_files.install(path, build, None if before is None else _folders_made(before))
+        login_item.install(path, build, None if before is None else _folders_made(before))
     except OSError as problem:
         return LoginStatus("off", "autostart", path, "not_written", problem.strerror)
     return read()
@@ -53,7 +54,7 @@ def turn_off() -> LoginStatus:
     if MARK not in entry:
         return LoginStatus("unavailable", "autostart", path, "foreign")
     try:
-        login_files.remove_file(path, _folders_made(entry))
+        login_item.remove_file(path, _folders_made(entry))
     except OSError as problem:
         return LoginStatus("on", "autostart", path, "not_written", problem.strerror)
     return LoginStatus("off", "autostart", path)
@@ -64,7 +65,7 @@ def build_entry(command: list[str], folders_made: int) -> str:
         "[Desktop Entry]",
         "Type=Application",
         "Name=mpsbar",
-        "Comment=Who holds my GPU memory: PyTorch and MLX processes",
+        f"Comment=Who holds my GPU memory: {join_labels('and')} processes",
         f"Exec={' '.join(map(quote, command))}",
         f"TryExec={escape(command[0])}",
         "Terminal=true",
@@ -123,9 +124,9 @@ def _path() -> str:
 
 def _read_entry() -> dict[str, str] | None:
     """None if there is no file; {} if it is no entry."""
-    data = login_files.read_small(_path())
+    data = login_item.read_small(_path())
     return None if data is None else parse_entry(data.decode("utf-8", "replace"))
 
 
 def _folders_made(entry: dict[str, str]) -> int:
-    return login_files.parse_count(entry[MARK])
+    return login_item.parse_count(entry[MARK])

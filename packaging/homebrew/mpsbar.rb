@@ -17,7 +17,7 @@ class Mpsbar < Formula
 
   def install
     python = Formula["python@3.13"].opt_bin/"python3.13"
-    system "packaging/build_app.sh", "--app-only", "--python", python
+    system "./build_app.sh", "--app-only", "--python", python
     prefix.install "dist/mpsbar.app"
     bin.install_symlink prefix/"mpsbar.app/Contents/Resources/bin/mpsbar"
   end

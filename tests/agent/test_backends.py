@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import NO_MPS, Client, Worker, wait_for
+from worker_kit import NO_MPS, Client, Worker, need_module, wait_for
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -130,7 +130,7 @@ def test_a_forked_child_of_an_mps_process_does_not_touch_its_parents_device(work
 
 
 def test_mlx_gives_its_cache_back_and_keeps_live_arrays(workers):
-    pytest.importorskip("mlx.core")
+    need_module("mlx")
     puppet = Puppet(workers)
     puppet.do("import mlx.core as mx; mx.set_cache_limit(1 << 30)")
     puppet.do("a = [mx.full((1 << 20,), float(i)) for i in range(20)]; mx.eval(a)")
@@ -150,7 +150,7 @@ def test_mlx_gives_its_cache_back_and_keeps_live_arrays(workers):
 
 @needs_mps
 def test_several_at_once_each_under_its_own_name(workers):
-    pytest.importorskip("mlx.core")
+    need_module("mlx")
     puppet = mps_puppet(workers)
     puppet.do("import torch, mlx.core as mx; mx.set_cache_limit(1 << 30)")
     puppet.do("a = torch.ones(4, device='mps'); b = mx.ones((1 << 20,)); mx.eval(b)")
@@ -228,7 +228,7 @@ def test_on_macos_mlx_is_not_read_before_the_process_is_a_gpu_client(monkeypatch
     from mpsbar.agent.backends import mlx
 
     monkeypatch.setattr(mlx, "loaded", lambda name: object())
-    monkeypatch.setattr(mlx.sys, "platform", "darwin")
+    monkeypatch.setattr(mlx, "_ON_METAL", True)
     states = [mlx.state(hint) for hint in (None, False, True)]
     assert states == ["not known", "not initialised", "in use"]
 
@@ -236,32 +236,30 @@ def test_on_macos_mlx_is_not_read_before_the_process_is_a_gpu_client(monkeypatch
 def test_on_macos_malloc_tells_itself_what_it_gave_back(monkeypatch):
     import ctypes
 
-    from mpsbar.agent import release
     from mpsbar.agent.backends import cpu
+    from mpsbar.agent.free import Free
 
     class Libc:
         """macOS: size_t malloc_zone_pressure_relief(malloc_zone_t *zone, size_t goal)."""
 
         @staticmethod
         def malloc_zone_pressure_relief(zone, goal):
-            assert (zone, goal) == (None, 0)
+            assert (zone, goal.value, type(goal)) == (None, 0, ctypes.c_size_t)
             return 12345
 
     monkeypatch.setattr(cpu.sys, "platform", "darwin")
     monkeypatch.setattr(cpu, "measure", lambda: None)
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc)
-    assert release._release_here(cpu) == {"freed": 12345, "before": None, "after": None}
+    monkeypatch.setattr(cpu, "_LIBRARY", Libc)
+    assert Free(None)._release_anywhere(cpu) == {"freed": 12345, "before": None, "after": None}
     relief = Libc.malloc_zone_pressure_relief
-    assert relief.argtypes == [ctypes.c_void_p, ctypes.c_size_t]
     assert relief.restype is ctypes.c_size_t
 
 
 def test_a_malloc_without_trim_is_an_answer(monkeypatch):
-    import ctypes
 
-    from mpsbar.agent import release
     from mpsbar.agent.backends import cpu
+    from mpsbar.agent.free import Free
 
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    report = release._release_here(cpu)
+    monkeypatch.setattr(cpu, "_LIBRARY", object())
+    report = Free(None)._release_anywhere(cpu)
     assert report == {"freed": None, "error": "this system's malloc has no malloc_trim"}

@@ -7,7 +7,7 @@ import sys
 import interpreters
 import pytest
 from fake_torch import make_torch, working
-from worker_kit import NO_MPS, PATIENCE, ROOT
+from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 ALL = """
@@ -37,7 +37,7 @@ def changed(answers):
 
 
 def test_on_the_cpu_every_wish_is_granted(workers):
-    pytest.importorskip("torch")
+    need_module("torch")
     if run(workers, "import torch; print(torch.cuda.is_available())") == "True":
         pytest.skip("there is a GPU here")
     assert run(workers, "import mpsbar, torch; print(mpsbar.get_device())") == "cpu"
@@ -152,7 +152,7 @@ print("torch" in sys.modules)
 
 @pytest.mark.parametrize("arguments", ["7, None", "'cpu', 'float'", "'cpu', int", "'cpu', 'nonsense'", "'msp', None"])  # fmt: skip
 def test_a_mistake_is_told_and_not_guessed_at(workers, arguments):
-    pytest.importorskip("torch")
+    need_module("torch")
     code = f"""
 import mpsbar, torch
 try: print("given", mpsbar.safe_dtype({arguments}))

@@ -10,13 +10,14 @@ import pytest
 from jupyter_client import KernelManager
 from worker_kit import NO_MPS, PATIENCE, ROOT, Client, wait_for
 
-from mpsbar.agent import notebook, parked, release
-from mpsbar.client import jupyter
-from mpsbar.client.free import free_worker
-from mpsbar.client.parse import parse_worker
-from mpsbar.client.workers import Workers
-from mpsbar.model.action import Freed
-from mpsbar.views import outcome_words, wording
+from mpsbar.agent import free, idle_check, notebook
+from mpsbar.core.actions import Freed
+from mpsbar.ui.text import outcomes as outcome_text
+from mpsbar.ui.text import wording
+from mpsbar.workers import jupyter
+from mpsbar.workers.free import free_worker
+from mpsbar.workers.parse import parse_worker
+from mpsbar.workers.poll import WorkerPoll
 
 MB = 1024 * 1024
 BIG = 600 * MB  # above 512 MB a buffer has its own heap: all of it comes back
@@ -116,7 +117,7 @@ def kernels(workers):
 
 @pytest.fixture
 def polled():
-    found = Workers()
+    found = WorkerPoll()
     yield found
     found.close()
 
@@ -188,7 +189,7 @@ def test_a_kernel_asleep_in_a_cell_says_where_and_can_be_interrupted(kernels, wo
 def test_the_magic_shows_what_is_held_and_frees_it(kernels):
     kernel = kernels(SOFTMPS_GRAPHS="0")
     kernel.run("%load_ext mpsbar\n%load_ext mpsbar")
-    assert kernel.run("%mpsbar") == "no torch or MLX loaded yet"
+    assert kernel.run("%mpsbar") == "no PyTorch or MLX loaded yet"
     assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialised"
     kernel.run(f"x = {TENSOR}; y = torch.ones(1024, device='mps'); del x")
     # Small tensors share a heap of 8 MB, and 3 MB are Metal's own.
@@ -303,14 +304,14 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
 
     class Interrupted:
         def __init__(self, gpu_client):
-            parked._Held.interval = sys.getswitchinterval()
-            sys.setswitchinterval(parked.HELD_INTERVAL)
+            idle_check._Changed.interval = sys.getswitchinterval()
+            sys.setswitchinterval(idle_check.KEEP_SECONDS)
 
         def step(self):
             raise KeyboardInterrupt
 
     usual = sys.getswitchinterval()
-    monkeypatch.setattr(release, "Free", Interrupted)
+    monkeypatch.setattr(free, "Free", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         notebook.free()
     assert sys.getswitchinterval() == usual
@@ -325,7 +326,7 @@ def test_before_torch_2_13_a_kernel_does_not_know(kernels):
     assert freed.startswith("freed ")
     assert hint == "mps: not known whether this process uses it; free it from mpsbar"
     # The monitor has said once that it is a client of the GPU.
-    kernel.run("import mpsbar.agent.answers as a; a.describe({'gpu_client': True})")
+    kernel.run("import mpsbar.agent.methods as m; m.stats({'gpu_client': True})")
     assert "≤ 6" in kernel.run("%mpsbar")
 
 
@@ -336,7 +337,7 @@ def test_the_magic_is_there_in_terminal_ipython_too(workers):
     done = subprocess.run(
         command, env=env, cwd=workers.folder, capture_output=True, text=True, timeout=PATIENCE
     )
-    assert (done.stdout.strip(), done.stderr) == ("no torch or MLX loaded yet", "")
+    assert (done.stdout.strip(), done.stderr) == ("no PyTorch or MLX loaded yet", "")
 
 
 @pytest.mark.parametrize("name", ["last_traceback", "last_value", "last_type", "last_exc"])
@@ -366,7 +367,7 @@ def test_a_restart_leaves_no_ghost_and_keeps_what_is_enabled(kernels, workers, p
     first = enabled.pid
     assert rows(polled) == {plain.pid: "notebook kernel", first: "notebook kernel"}
     assert enabled.run("print(sorted(n for n in dir() if 'mpsbar' in n))\n%mpsbar") == (
-        "[]\nno torch or MLX loaded yet"
+        "[]\nno PyTorch or MLX loaded yet"
     )
     jupyter.disable()
     plain.restart()
@@ -460,7 +461,7 @@ def test_unknown_numbers_are_question_marks():
 
 def test_reasons_read_as_everywhere_else():
     for code, words in notebook._REASONS.items():
-        assert outcome_words.reason(Freed(1, "x", "busy", reason=code)) == words
+        assert outcome_text.reason(Freed(1, "x", "busy", reason=code)) == words
     on_main = notebook._why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no moment was found at which it is safe"
     told = []

@@ -21,6 +21,10 @@ def as_user(monkeypatch, home, uid=os.geteuid()):
     monkeypatch.setattr(os, "geteuid", lambda: uid)
 
 
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
 def test_linux_keeps_hosts_with_a_shared_home_apart(monkeypatch, tmp_path):
     as_user(monkeypatch, tmp_path, 1234)
     monkeypatch.setattr(places.sys, "platform", "linux")
@@ -60,10 +64,51 @@ def test_a_user_without_an_account_or_home_has_the_temporary_place(monkeypatch, 
 def test_prepare_makes_it_ours_alone(tmp_path):
     directory = tmp_path / "a" / "run"
     places.prepare(str(directory))
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    directory.chmod(0o755)
-    places.prepare(str(directory))
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert mode_of(directory) == 0o700
+
+
+@pytest.mark.parametrize("umask", [0, 0o777])
+def test_what_prepare_made_is_ours_alone_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        places.prepare(str(tmp_path / "run"))
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "run") == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o750, 0o711, 0o2755])
+def test_prepare_changes_nothing_on_a_directory_that_was_there(tmp_path, mode):
+    tmp_path.chmod(mode)
+    places.prepare(str(tmp_path))
+    assert mode_of(tmp_path) == mode
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o770, 0o702, 0o2775])
+def test_a_directory_that_others_can_write_is_refused_and_left_as_it_is(
+    monkeypatch, tmp_path, mode
+):
+    """1777 is /tmp: as root, a chmod would lock everybody else out of it."""
+    (tmp_path / "12.sock").touch()
+    tmp_path.chmod(mode)
+    for refuses in (places.prepare, places.check):
+        with pytest.raises(PermissionError, match="can be written by other users: choose") as told:
+            refuses(str(tmp_path))
+        assert ("chmod go-w" in str(told.value)) == (mode != 0o1777)
+    assert mode_of(tmp_path) == mode
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path))
+    assert places.list_sockets() == []
+    tmp_path.chmod(0o755)
+    assert [pid for pid, _ in places.list_sockets()] == [12]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
+    tmp_path.chmod(0o755)
+    os.chown(tmp_path, 54321, 54321)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        places.prepare(str(tmp_path))
+    assert (mode_of(tmp_path), tmp_path.stat().st_uid) == (0o755, 54321)
 
 
 def test_a_link_or_a_file_in_its_place_is_refused(tmp_path):

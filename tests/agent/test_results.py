@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from probe_kit import needs_mps
-from worker_kit import PATIENCE, ROOT
+from softmps.build import find_torch
+from worker_kit import PATIENCE, ROOT, need_module
 
 from mpsbar.agent import places
 
@@ -34,11 +35,12 @@ def ask(workers, device, *names, python=sys.executable, **extra):
 @pytest.fixture
 def keep(workers):
     """A result for this very Python and torch, with some of it changed."""
-    torch = pytest.importorskip("torch")
+    need_module("torch")
+    torch = find_torch().version
 
     def keep(safe, device="cpu", content=None, **changes):
         told = {
-            "device": device, "torch": str(torch.__version__), "system": places.system_version(),
+            "device": device, "torch": torch, "system": places.system_version(),
             "prefix": os.path.realpath(sys.prefix), "version": ".".join(map(str, sys.version_info[:3])),
         }  # fmt: skip
         folder = workers.folder / "data" / "probes"
@@ -53,7 +55,7 @@ def keep(workers):
 
 
 def test_without_a_result_the_rules_hold(workers):
-    pytest.importorskip("torch")
+    need_module("torch")
     assert ask(workers, "cpu", "float16", "int64") == ["float16", "int64"]
 
 

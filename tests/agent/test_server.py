@@ -3,7 +3,9 @@
 import os
 import socket
 import stat
+import subprocess
 import sys
+import time
 
 import pytest
 from worker_kit import ATTACH, run_as_stranger, wait_for
@@ -30,9 +32,33 @@ def test_it_introduces_itself(worker):
 
 
 def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
-    assert worker.ask("stats") == {"frameworks": {}, "backends": {}}
+    assert worker.ask("stats") == {"frameworks": {}, "backends": {}, "last_free": None}
     answer = worker.ask("free")
     assert (answer["state"], answer["freed"], answer["backends"]) == ("done", 0, {})
+
+
+def test_the_last_free_is_told_to_everyone_with_its_number(worker):
+    for number in (1, 2):
+        answer = worker.ask("free")
+        told = worker.ask("stats")["last_free"]
+        assert set(told) == {"number", "time", "state", "freed", "seconds"}
+        assert (told["number"], told["state"], told["freed"]) == (number, "done", 0)
+        assert (told["number"], told["seconds"]) == (answer["number"], answer["seconds"])
+        assert abs(time.time() - told["time"]) < 600
+    assert worker.ask("stats")["last_free"] == told
+
+
+def test_a_forked_child_has_freed_nothing_yet():
+    code = (
+        "import os\nfrom mpsbar.agent.free import Free, read_last_free\n"
+        "assert read_last_free() is None\n"
+        "while Free(None).step() is None: pass\n"
+        "assert read_last_free()['number'] == 1\n"
+        "if not os.fork():\n os._exit(0 if read_last_free() is None else 7)\n"
+        "assert os.wait()[1] == 0\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_only_this_user_can_look_at_the_files(worker):
@@ -258,8 +284,8 @@ def test_every_question_of_an_eager_client_is_answered_in_order(worker):
 def test_rounds_are_ten_at_once_then_ten_a_second(workers, monkeypatch):
     """By a clock of the test's own: what the agent would sleep after each round of answers."""
     slept = []
-    monkeypatch.setattr(server.time, "sleep", slept.append)
     agent = server.Agent()  # not started: only its pace is asked for
+    monkeypatch.setattr(agent, "_sleep", slept.append)
     try:
         start = agent._last_round
         for _ in range(10):
@@ -283,3 +309,22 @@ def test_a_few_clicks_are_not_slowed(worker):
     with worker.connect() as client:
         for method in ("hello", "stats", "free", "stats", "free", "free", "free", "stats"):
             assert client.ask(method)
+
+
+def test_polls_leave_no_garbage_for_the_hosts_collector(workers):
+    worker = workers.start("import gc; gc.disable()\n" + ATTACH + """
+import sys
+for line in sys.stdin: print("garbage", gc.collect(), flush=True)
+""", popen={"stdin": subprocess.PIPE})  # fmt: skip
+
+    def collect():
+        worker.process.stdin.write(b"\n")
+        return int(worker.wait_line("garbage").split()[1])
+
+    with worker.connect() as client:
+        client.ask("stats")
+        collect()
+        for _ in range(50):
+            client.ask("stats")
+            client.ask("hello")
+        assert collect() < 10  # some for the connection, none for each poll

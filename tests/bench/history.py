@@ -9,10 +9,10 @@ from typing import Any
 import history_kit
 
 from bench.child import running
-from mpsbar.apps import report
+from mpsbar.history.recorder import Recorder
+from mpsbar.history.report import build
 from mpsbar.monitor import Monitor
-from mpsbar.storage import paths
-from mpsbar.storage.recorder import Recorder
+from mpsbar.system import paths
 
 WORKERS = 8
 TICKS = 150  # at the real pace, five minutes: several flushes, and one tidying
@@ -70,13 +70,13 @@ def _print_report() -> None:
     for path in file.parent.glob("history.sqlite*"):
         path.unlink()
     history_kit.fill(file)
-    report.time = type("Clock", (), {"time": staticmethod(lambda: history_kit.NOW)})  # type: ignore[assignment]
+    build.time = type("Clock", (), {"time": staticmethod(lambda: history_kit.NOW)})  # type: ignore[assignment]
     spent = []
     for _ in range(5):
         start = time.perf_counter()
-        text = report.make_report(history_kit.make_snapshot(), history_kit.make_checkup())
+        text = build.make_report(history_kit.make_snapshot(), history_kit.make_checkup())
         spent.append(time.perf_counter() - start)
-    report.time = time
+    build.time = time
     print(
         f"  a week of 20 workers ({file.stat().st_size / 1e6:.1f} MB) as a page:"
         f" {statistics.median(spent):.2f} s (goal: 2), {len(text.encode()) / 1e6:.2f} MB (goal: 2)"

@@ -13,14 +13,14 @@ IDLE_SECONDS = 30
 
 def refresh() -> list[str]:
     """The open menu, which is drawn at every look; a closed one draws the bar alone."""
-    from apps.feed import Feed
-    from apps.scene import GB, snapshot, worker
+    from samples import GB, make_snapshot, make_training
+    from ui.feed import Feed
 
     def look(step: int, changes: int) -> object:
         """New objects each time, as on a Mac, where each look measures the GPU anew."""
         held = 6 * GB + (step % 40 << 28) * changes
-        workers = [worker(100 + n, f"w{n}.py", held) for n in range(WORKERS)]
-        return snapshot(*workers, time=1000.0 + step)
+        workers = [make_training(100 + n, f"w{n}.py", held) for n in range(WORKERS)]
+        return make_snapshot(*workers, time=1000.0 + step)
 
     figures = []
 
@@ -99,11 +99,9 @@ def _monitor():
 
 def _play(feed, person) -> None:
     import appkit
-    from apps.scene import Scene
+    from ui.scene import Scene
 
-    with appkit.installed(
-        bundle="io.github.mpsbar", forget=("mpsbar.apps", "mpsbar.desktop")
-    ) as mac:
+    with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.desktop")) as mac:
         scene = Scene(mac, feed)
         scene.run(lambda: person(scene))
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from mpsbar.probe.runner import Runner
+from mpsbar.dtypes.runner import Runner
 
 ROUNDS = 7
 

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from mpsbar.client.enable import enable
-from mpsbar.client.environment import read_environment
+from mpsbar.workers.enable import enable
+from mpsbar.workers.environment import read_environment
 
 ROUNDS = 200
 

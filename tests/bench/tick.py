@@ -15,9 +15,9 @@ import psutil
 
 import mpsbar.monitor
 from bench.child import running
-from mpsbar.machine import this_computer
-from mpsbar.machine.scan import Scanner
 from mpsbar.monitor import Monitor
+from mpsbar.system import this_computer
+from mpsbar.system.scan import Scanner
 
 OTHERS = 500
 WORKERS = 8

@@ -148,7 +148,7 @@ def _print_idle(peers: list[Peer], folder: Path) -> None:
 @contextmanager
 def _some_workers() -> Iterator[None]:
     """Something to look at: the demo's, where they can run."""
-    from mpsbar.commands.demo import plan_workers, started
+    from mpsbar.cli.demo import plan_workers, started
     from mpsbar.monitor import Monitor
 
     with started(plan_workers()) as processes:

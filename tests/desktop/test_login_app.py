@@ -5,7 +5,8 @@ import sys
 import appkit
 import pytest
 
-from mpsbar.desktop import login, login_agent, login_app
+from mpsbar.desktop import login, login_app, login_launchd
+from mpsbar.desktop.bundle import read_bundle
 
 BUNDLE = "io.github.mpsbar"
 
@@ -14,7 +15,7 @@ BUNDLE = "io.github.mpsbar"
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(login, "_is_mac", lambda: True)
-    monkeypatch.setattr(login_agent, "LAUNCHCTL", "/nowhere/launchctl")
+    monkeypatch.setattr(login_launchd, "LAUNCHCTL", "/nowhere/launchctl")
     tool = tmp_path / "bin/mpsbar"
     tool.parent.mkdir()
     tool.touch(mode=0o755)
@@ -84,22 +85,22 @@ def test_where_an_app_may_lie(path, is_read_only, why):
 
 def test_a_framework_python_is_no_app_of_ours(home):
     with appkit.installed(home=home, bundle="org.python.python"):
-        assert not login_app.is_in_bundle()
+        assert read_bundle() is None
         assert login.read_login().owner == "agent"
     with appkit.installed(home=home):
-        assert not login_app.is_in_bundle()
-    assert not login_app.is_in_bundle()
+        assert read_bundle() is None
+    assert read_bundle() is None
 
 
 def test_the_app_takes_over_from_the_tool(home):
-    login_agent.turn_on()
+    login_launchd.turn_on()
     plist = home / "Library/LaunchAgents/io.github.mpsbar.agent.plist"
     with appkit.installed(home=home, bundle=BUNDLE):
         assert (login.read_login().state, login.read_login().owner) == ("on", "agent")
         assert (login.turn_on().owner, plist.exists()) == ("app", False)
         assert (login.read_login().state, login.read_login().owner) == ("on", "app")
         assert login.turn_off().state == "off"
-    login_agent.turn_on()
+    login_launchd.turn_on()
     with appkit.installed(home=home, bundle=BUNDLE):
         assert login.turn_off().state == "off"
         assert (login.read_login().state, plist.exists()) == ("off", False)

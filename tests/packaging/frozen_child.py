@@ -48,7 +48,7 @@ def import_mpsbar(name: str, *arguments: object) -> object:
     if name == "mpsbar.__main__":
         seen["writes_bytecode"] = not sys.dont_write_bytecode
         builtins.__import__ = plain_import
-        from mpsbar.commands import start
+        from mpsbar.cli import start
 
         start.why_no_menubar = lambda: None
     return plain_import(name, *arguments)
@@ -81,7 +81,7 @@ loaded = {
 seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if not f.startswith((BUNDLE, TESTS)))
 changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_KEPT")
 seen["environ"] = {k: v for k, v in os.environ.items() if k.startswith(changed)}
-seen["icon"] = str(sys.modules["mpsbar.storage.paths"].resource("icon.png"))
+seen["icon"] = str(sys.modules["mpsbar.system.paths"].resource("icon.png"))
 seen["agent"] = sys.modules["mpsbar.agent"].__file__
 print(json.dumps(seen), flush=True)
 os._exit(0)  # as terminate: does, whatever threads are left

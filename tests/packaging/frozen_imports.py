@@ -21,7 +21,7 @@ from pathlib import Path  # noqa: E402
 import appkit  # noqa: E402
 
 # Scripts for a Python with torch; the one that steps aside for the user's.
-SCRIPTS = ("mpsbar.commands.demo_workers.", "mpsbar.agent.site.")
+SCRIPTS = ("mpsbar.cli.demo_workers.", "mpsbar.agent.site.")
 imported, failed = [], {}
 with appkit.installed(bundle="io.github.mpsbar"):
     for path in sorted(Path(LIB, "mpsbar").rglob("*.py")):
@@ -35,5 +35,7 @@ with appkit.installed(bundle="io.github.mpsbar"):
             failed[name] = f"{type(error).__name__}: {error}"
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
-        importlib.import_module("mpsbar.commands.parser").run(["status"])
-print(json.dumps({"imported": imported, "failed": failed, "status": told.getvalue()}), flush=True)
+        importlib.import_module("mpsbar.cli.parser").run(["status"])
+compiled = sys.modules["psutil"]._psplatform.cext.__file__
+seen = {"imported": imported, "failed": failed, "status": told.getvalue(), "psutil": compiled}
+print(json.dumps(seen), flush=True)

@@ -16,10 +16,9 @@ import mpsbar
 
 HERE = Path(__file__).parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+CONTENTS = "dist/mpsbar.app/Contents"
 SECONDS = 400  # eight on an idle machine
-pytestmark = pytest.mark.skipif(
-    sys.platform == "darwin", reason="packaging/build_app.sh does it there"
-)
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="build_app.sh does it there")
 # What py2app does not find and the app does without: the frameworks of macOS (here), what older
 # Pythons, other systems and torch's people have.
 MISSING = {
@@ -36,18 +35,18 @@ def build(folder, *options):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "Done!" in done.stdout
-    return folder / "dist/mpsbar.app/Contents", done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(build_once):
     pytest.importorskip("py2app")
-    return build(tmp_path_factory.mktemp("full"))
+    return build_once("app", build)
 
 
 @pytest.fixture(scope="module")
 def contents(built):
-    return built[0]
+    return built[0] / CONTENTS
 
 
 def list_files(folder):
@@ -89,7 +88,7 @@ def test_it_has_a_mach_o_program_and_the_command(contents):
 def test_mpsbar_is_in_it_once_and_as_files(contents):
     package = contents / f"Resources/lib/python{VERSION}/mpsbar"
     tracked = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "mpsbar"],
+        ["git", "ls-files", "-co", "--exclude-standard", "mpsbar", "resources"],
         cwd=ROOT, capture_output=True, text=True,
     ).stdout.splitlines()  # fmt: skip
     wanted = {name.removeprefix("mpsbar/") for name in tracked if (ROOT / name).exists()}
@@ -105,10 +104,10 @@ def test_nothing_is_in_it_that_does_not_belong(contents):
     lib = {path.name for path in (contents / f"Resources/lib/python{VERSION}").iterdir()}
     unwanted = {
         "torch", "numpy", "mlx", "tkinter", "pytest", "_pytest", "pip", "setuptools", "pkg_resources",
-        "test", "tests", "appkit", "softmps", "IPython", "psutil", "hypothesis", "py2app",
+        "test", "tests", "appkit", "softmps", "IPython", "hypothesis", "py2app",
     }  # fmt: skip
     assert not unwanted & (tops | lib)
-    assert {"rumps", "platformdirs", "PyObjCTools"} <= tops
+    assert {"rumps", "platformdirs", "psutil", "wcwidth", "PyObjCTools"} <= tops
     size = sum(len(data) for data in list_files(contents).values())
     assert size < 60_000_000
 
@@ -142,7 +141,8 @@ def test_it_starts_to_its_menu_and_quits(contents, private):
     assert seen["from_elsewhere"] == []
     assert not seen["writes_bytecode"]
     assert seen["agent"].startswith(str(contents))
-    assert seen["icon"].startswith(str(contents))
+    resources = contents / f"Resources/lib/python{VERSION}/mpsbar/resources"
+    assert seen["icon"] == str(resources / "icon.png")
     seen["environ"].pop("PYTHON", None)  # of make, which runs the tests, and no variable of Python
     assert seen["environ"] == {"PYTHONPATH": "/of/the/user"}
     assert list_files(contents) == before  # or its signature would be void
@@ -154,13 +154,15 @@ def test_every_module_finds_what_it_imports(contents, private, monkeypatch):
     seen = run_frozen(contents, "frozen_imports.py")
     assert seen["failed"] == {}
     assert len(seen["imported"]) > 120
-    assert "mpsbar.commands.self_test" in seen["imported"]
+    assert "mpsbar.cli.self_test" in seen["imported"]
     assert "finetune.py" in seen["status"]
+    assert seen["psutil"].startswith(str(contents))  # its compiled part
 
 
 def test_the_alias_build_is_for_work_on_it(tmp_path):
     pytest.importorskip("py2app")
-    contents, _ = build(tmp_path, "--alias")
+    build(tmp_path, "--alias")
+    contents = tmp_path / CONTENTS
     check_plist(contents)
     assert plistlib.loads((contents / "Info.plist").read_bytes())["PyOptions"]["alias"] is True
     assert (

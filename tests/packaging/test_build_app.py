@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from worker_kit import ROOT
 
-SCRIPT = ROOT / "packaging/build_app.sh"
+SCRIPT = ROOT / "build_app.sh"
 SIGNED = "Developer ID Application: A Person (TEAM)"
 LOG = '#!/bin/sh\necho "$(basename "$0") $*" >> "$LOG"\n'
 # A framework Python: it makes a venv whose Python is itself, and py2app's result by hand.
@@ -32,9 +32,9 @@ esac
 @pytest.fixture
 def mac(tmp_path):
     """A checkout's packaging on a pretended Mac; returns a way to run the script there."""
-    for name in ("packaging/app", "mpsbar/resources", "mpsbar/agent"):
+    for name in ("packaging/app", "resources", "mpsbar/agent"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("setup.py", "packaging/build_app.sh"):
+    for name in ("setup.py", "build_app.sh"):
         shutil.copy(ROOT / name, tmp_path / name)
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -56,7 +56,7 @@ def mac(tmp_path):
             "VERSION": mpsbar.__version__,
         }
         return subprocess.run(
-            ["bash", tmp_path / "packaging/build_app.sh", *arguments],
+            ["bash", tmp_path / "build_app.sh", *arguments],
             env=known | env, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
 

@@ -24,13 +24,13 @@ def test_every_python_is_told_not_to_write_bytecode():
         for file, line, words in find_starts()
         if "python" in words[0] or "executable" in words[0]
     ]
-    assert {file for file, _, _ in pythons} >= {"look.py", "verify.py", "environment.py", "demo.py"}
+    assert {file for file, _, _ in pythons} >= {"start_python.py", "demo.py"}
     assert [start for start in pythons if "'-B'" not in start[2][1:3]] == []
 
 
 def test_the_doctor_does_not_look_at_the_apps_own_python(monkeypatch):
-    from mpsbar.model.snapshot import Snapshot
-    from mpsbar.probe.survey import find_pythons
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.doctor.pythons import find_pythons
 
     monkeypatch.setattr("shutil.which", lambda name: None)
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from png_kit import read_pixels, read_size
 
-from mpsbar.storage.paths import resource
+from mpsbar.system.paths import resource
 
 SCRIPTS = Path(__file__).parents[2] / "packaging"
 

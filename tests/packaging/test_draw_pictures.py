@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from png_kit import read_pixels, read_size
 
-from mpsbar.views.row import Bar, Menu, Row
+from mpsbar.ui.rows import Bar, Menu, Row
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +81,7 @@ def test_the_bar_has_the_icon_of_its_health(scripts, shape, file):
 
     _, _, menu_page = scripts
     page = menu_page.build_page(Menu(bar(shape=shape), ()), "light", "", "")
-    picture = (ROOT / f"mpsbar/resources/{file}@3x.png").read_bytes()
+    picture = (ROOT / f"resources/{file}@3x.png").read_bytes()
     assert base64.b64encode(picture).decode() in page
 
 

@@ -78,7 +78,7 @@ def test_the_formula_calls_what_is_there():
     text = FORMULA.read_text()
     assert f"/v{mpsbar.__version__}.tar.gz" in text
     options = re.search(r'build_app.sh", (.*)', text)[1]
-    known = (ROOT / "packaging/build_app.sh").read_text()
+    known = (ROOT / "build_app.sh").read_text()
     assert all(f"      {option})" in known for option in re.findall(r"--[\w-]+", options))
     assert "mpsbar.app/Contents/Resources/bin/mpsbar" in text
 

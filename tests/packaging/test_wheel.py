@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import venv
 import zipfile
 from pathlib import Path
 
+import platformdirs
 import pytest
 from worker_kit import ROOT
 
@@ -31,27 +33,37 @@ def run(*command, **options):
     )
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """With the setuptools that is here: the build itself is meant, not the fetching of its tools."""
-    pytest.importorskip("build")
-    folder, source = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("source")
+def copy_checkout(target):
+    """Not what happens to lie here: egg-info would add to it."""
     listed = run("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.split("\n")
-    for name in filter(None, listed):  # not what happens to lie here: egg-info would add to it
+    for name in filter(None, listed):
         if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-    done = run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+
+
+def build(folder):
+    """With the setuptools that is here: the build itself is meant, not the fetching of its tools."""
+    copy_checkout(folder / "source")
+    command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+    done = run(*command, folder / "source")
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
-    warned = re.findall(r"^.*(?:[Ww]arning: |Deprecat).*$", done.stdout + done.stderr, re.MULTILINE)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(build_once):
+    pytest.importorskip("build")
+    folder, log = build_once("wheel", build)
+    warned = re.findall(r"^.*(?:[Ww]arning: |Deprecat).*$", log, re.MULTILINE)
     # No fault: what is to be left out is not there; $PYTHONDONTWRITEBYTECODE is set.
     known = ("previously-included", "byte-compiling is disabled")
     assert [line for line in warned if not any(word in line for word in known)] == []
     return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
 
 
-def list_package():
-    listed = run("git", "ls-files", "-co", "--exclude-standard", "mpsbar", cwd=ROOT).stdout
+def list_files(folder):
+    listed = run("git", "ls-files", "-co", "--exclude-standard", folder, cwd=ROOT).stdout
     return {name for name in listed.split() if (ROOT / name).is_file()}
 
 
@@ -60,7 +72,7 @@ def test_the_wheel_has_all_of_mpsbar_and_nothing_else(built):
         names = {name for name in file.namelist() if ".dist-info/" not in name}
         metadata = file.read(f"mpsbar-{mpsbar.__version__}.dist-info/METADATA").decode()
         scripts = file.read(f"mpsbar-{mpsbar.__version__}.dist-info/entry_points.txt").decode()
-    assert names == list_package()
+    assert names == list_files("mpsbar") | {f"mpsbar/{name}" for name in list_files("resources")}
     assert "mpsbar = mpsbar.__main__:main" in scripts
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     assert not [line for line in required if "torch" in line and "extra" not in line]
@@ -71,11 +83,63 @@ def test_the_sdist_builds_the_app_too(built):
     with tarfile.open(built[1]) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     wanted = {
-        "setup.py", "pyproject.toml", "LICENSE", "README.md", "UNINSTALL.md", "packaging/build_app.sh",
+        "setup.py", "pyproject.toml", "LICENSE", "README.md", "UNINSTALL.md", "build_app.sh",
         "packaging/app/start_app.py", "packaging/app/bin/mpsbar", "packaging/app/entitlements.plist",
     }  # fmt: skip
     assert wanted <= names
-    assert list_package() <= names
+    assert list_files("mpsbar") | list_files("resources") <= names
+
+
+def read_resources(folder):
+    """Where a Python finds them that has `folder` and no other mpsbar; the app: test_app_bundle.py."""
+    code = (
+        f"import site, sys; site.addsitedir({str(folder)!r})\n"
+        f"sys.path.append({str(Path(platformdirs.__file__).parents[1])!r})\n"  # without its .pth files
+        "from mpsbar.system.paths import resource\n"
+        "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)"
+    )
+    done = run(sys.executable, "-I", "-S", "-c", code, cwd="/")
+    assert done.returncode == 0, done.stderr
+    return {Path(line) for line in done.stdout.splitlines()}
+
+
+def test_the_wheel_brings_the_resources(built, tmp_path):
+    with zipfile.ZipFile(built[0]) as archive:
+        archive.extractall(tmp_path / "site")
+    assert read_resources(tmp_path / "site") == {tmp_path / "site/mpsbar/resources"}
+
+
+def test_the_sdist_brings_the_resources_to_its_wheel(built, tmp_path):
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    target = (
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        tmp_path / "site",
+    )
+    done = run(sys.executable, "-m", "pip", *target, source)
+    assert done.returncode == 0, done.stderr
+    assert read_resources(tmp_path / "site") == {tmp_path / "site/mpsbar/resources"}
+
+
+def test_an_editable_install_uses_the_checkouts_resources(tmp_path):
+    source = tmp_path / "source"
+    copy_checkout(source)
+    target = (
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        tmp_path / "site",
+    )
+    done = run(sys.executable, "-m", "pip", *target, "-e", source)
+    assert done.returncode == 0, done.stderr
+    assert read_resources(tmp_path / "site") == {source / "resources"}
 
 
 def test_twine_finds_nothing_wrong(built):
@@ -113,9 +177,11 @@ class Installed:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
-def installed(built, tmp_path_factory):
-    return Installed(built[0], tmp_path_factory.mktemp("installed"))
+@pytest.fixture
+def installed(built):
+    # Not pytest's tmp_path: its agent's socket is in there, whose path may have 103 bytes only.
+    with tempfile.TemporaryDirectory(prefix="mpsbar-") as folder:
+        yield Installed(built[0], Path(folder))
 
 
 def list_tree(folder):
@@ -154,11 +220,11 @@ def test_as_a_tool_of_uv(built, tmp_path):
 
 USE = """
 import time
-from mpsbar.model.icon import IconSight
-from mpsbar.storage import icon, instance, log, settings
+from mpsbar.core.machine import IconCheck
+from mpsbar.desktop import icon_visibility as icon; from mpsbar.system import single_instance as instance, log, settings_file as settings
 claim = instance.claim()
 log.start_log().warning("used")
-icon.write_icon(IconSight(time.time(), None, ""))
+icon.write_icon(IconCheck(time.time(), None, ""))
 settings.write_setting("bar", "gpu")
 claim.close()
 """
@@ -170,7 +236,9 @@ def test_uninstalled_as_described_nothing_is_left(installed):
     assert "on" in installed.says("login", "on").lower()
     installed.says("enable", "--python", str(installed.home / "work/venv/bin/python"))
     installed.says("enable", "--jupyter")
-    installed.says("run", "work/venv/bin/python", "-c", "import mpsbar_agent.life as l; l.attach()")
+    installed.says(
+        "run", "work/venv/bin/python", "-c", "import mpsbar_agent.lifecycle as l; l.attach()"
+    )
     assert installed.run(installed.bin / "python", "-c", USE).returncode == 0
     app = installed.home / "Applications/mpsbar.app/Contents/Resources/bin/mpsbar"
     app.parent.mkdir(parents=True)
@@ -194,7 +262,7 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     from platformdirs.macos import MacOS
 
     from mpsbar.agent import places
-    from mpsbar.desktop import login_agent
+    from mpsbar.desktop import login_launchd
 
     monkeypatch.setenv("HOME", str(tmp_path))
     dirs = MacOS("mpsbar", appauthor=False)
@@ -207,7 +275,7 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "file").write_text("")
-    agent = tmp_path / f"Library/LaunchAgents/{login_agent.LABEL}.plist"
+    agent = tmp_path / f"Library/LaunchAgents/{login_launchd.LABEL}.plist"
     agent.parent.mkdir()
     agent.write_text("")
     (tmp_path / "defaults").write_text("#!/bin/sh\nexit 1\n")

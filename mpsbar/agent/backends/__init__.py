@@ -1,13 +1,16 @@
 """One module for each allocator a worker may hold memory in, all of the same small shape.
 
     NAME, FRAMEWORK   what it is called on the wire, and whose allocator it is
-    ANYWHERE          whether release() may run on the agent's thread while the host computes
+    ANYWHERE          whether the agent's thread may release the cache while the host computes
     state(gpu_client) IN_USE, NOT_INITIALISED, NOT_KNOWN, or None where the process cannot use it
     stats()           the counters, only while IN_USE; microseconds, read-only
-    measure()         the bytes that release() can make smaller
-    release()         give the cache back
+    measure()         the bytes that a release can make smaller
+    release_call()    the function that gives the cache back, and its arguments; with ANYWHERE a C
+                      function that makes no objects (see gc_pause)
+    finish_work()     without ANYWHERE: wait for what main has given the device, on main
+    ON_MAIN_ONLY      without ANYWHERE: whether finish_work() must come first, so never beside main
 
-A framework is only ever taken from sys.modules: the agent imports neither torch nor MLX.
+A framework is only ever taken from sys.modules: the agent imports none.
 """
 
 import sys
@@ -27,9 +30,3 @@ def loaded(name: str) -> Optional[Any]:
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None
     return module
-
-
-def every() -> "list[Any]":
-    from . import cpu, cuda, mlx, mps
-
-    return [mps, cuda, mlx, cpu]

@@ -1,5 +1,6 @@
 """torch's device "cpu": malloc keeps freed pages and can give them back."""
 
+import ctypes
 import os
 import sys
 from typing import Any, Callable, Optional
@@ -9,6 +10,7 @@ from . import IN_USE, Stats, loaded
 NAME = "cpu"
 FRAMEWORK = "torch"
 ANYWHERE = True
+_LIBRARY = ctypes.CDLL(None)  # made once: it has a class of its own
 
 
 def state(gpu_client: Optional[bool]) -> Optional[str]:  # noqa: ARG001 - the CPU is always there
@@ -29,22 +31,17 @@ def measure() -> Optional[int]:
         return None
 
 
-def release() -> Optional[int]:
-    """Give free pages back to the system; on macOS the number of bytes it says it took."""
+def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
+    """Gives free pages back to the system; on macOS it returns how many bytes that were."""
     if sys.platform == "darwin":
-        return int(_libc("malloc_zone_pressure_relief")(None, 0))
-    _libc("malloc_trim")(0)
-    return None
+        return _libc("malloc_zone_pressure_relief", ctypes.c_size_t), (None, ctypes.c_size_t(0))
+    return _libc("malloc_trim", None), (ctypes.c_size_t(0),)
 
 
-def _libc(name: str) -> Callable[..., Any]:
-    import ctypes
-
-    function: Any = getattr(ctypes.CDLL(None), name, None)
+def _libc(name: str, returned: Any) -> Callable[..., Any]:
+    # Without argtypes: their conversion makes objects that the collector tracks.
+    function: Any = getattr(_LIBRARY, name, None)
     if function is None:
         raise RuntimeError(f"this system's malloc has no {name}")
-    function.argtypes = (
-        [ctypes.c_void_p, ctypes.c_size_t] if name.startswith("malloc_zone") else [ctypes.c_size_t]
-    )
-    function.restype = ctypes.c_size_t if name.startswith("malloc_zone") else ctypes.c_int
+    function.restype = returned
     return function  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """torch's device "cuda": it has a lazy check, and its allocator is thread-safe."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import IN_USE, NOT_INITIALISED, Stats, loaded
 
@@ -36,8 +36,9 @@ def measure() -> int:
     return int(sum(cuda.memory_reserved(index) for index in range(cuda.device_count())))
 
 
-def release() -> None:
-    _cuda().empty_cache()
+def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
+    # What torch.cuda.empty_cache() calls once CUDA is initialised; it lets the GIL go.
+    return loaded("torch")._C._cuda_emptyCache, ()  # type: ignore[union-attr]
 
 
 def _cuda() -> Any:

@@ -1,6 +1,6 @@
 """torch's device "mps": reading a counter constructs the allocator, so not before it is used."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import IN_USE, NOT_INITIALISED, NOT_KNOWN, Stats, loaded
 
@@ -8,6 +8,7 @@ NAME = "mps"
 FRAMEWORK = "torch"
 # From torch 2.13 empty_cache deletes graphs that running ops may be using.
 ANYWHERE = False
+ON_MAIN_ONLY = False
 
 
 class _Seen:
@@ -60,10 +61,14 @@ def measure() -> int:
     return int(torch.mps.driver_allocated_memory())
 
 
-def release() -> None:
+def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
     torch = loaded("torch")
     assert torch is not None
-    torch.mps.empty_cache()
+    return torch.mps.empty_cache, ()
+
+
+def finish_work() -> None:
+    """Nothing: empty_cache waits for the GPU itself."""
 
 
 def after_fork() -> None:

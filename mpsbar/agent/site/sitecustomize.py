@@ -11,7 +11,7 @@ def _install(here: str) -> None:
     from importlib import util
 
     folder = os.path.dirname(here)
-    spec = util.spec_from_file_location("_mpsbar_start", os.path.join(folder, "hook.py"))
+    spec = util.spec_from_file_location("_mpsbar_start", os.path.join(folder, "startup_hook.py"))
     assert spec is not None
     assert spec.loader is not None
     hook = sys.modules["_mpsbar_start"] = util.module_from_spec(spec)

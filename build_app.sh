@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# Builds dist/mpsbar.app, a zip and a disk image of it. See --help.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+readonly NAME=mpsbar
+readonly APP=dist/$NAME.app
+readonly WORK=build/app
+readonly ENTITLEMENTS=packaging/app/entitlements.plist
+readonly TOOLS=(codesign ditto hdiutil lipo xattr)
+
+identity=-
+profile=
+python=${PYTHON:-}
+only_check=
+app_only=
+
+usage() {
+  cat <<'TEXT'
+./build_app.sh [--sign IDENTITY [--notarize PROFILE]] [--python PATH] [--app-only]
+./build_app.sh --check | --clean | --help
+
+Builds dist/mpsbar.app with a Python of its own (in build/app), signs it, verifies it, and makes a
+zip and a disk image. Needs macOS 13 or newer and a framework Python: python.org's or Homebrew's.
+
+  --sign IDENTITY     a "Developer ID Application: …" of the keychain; default: ad hoc
+  --notarize PROFILE  as stored by xcrun notarytool store-credentials; needs --sign
+  --python PATH       the Python to build with; default: $PYTHON, else the newest that can
+  --app-only          neither zip nor disk image
+  --check             only look whether all is there; on other systems, as far as that goes
+  --clean             remove build/app, dist/mpsbar.app and what was made of it
+TEXT
+}
+
+say() { printf 'mpsbar: %s\n' "$*"; }
+
+fail() {
+  printf 'mpsbar: %s\n' "$*" >&2
+  exit 1
+}
+
+need_value() { [[ $# -ge 2 && -n $2 && $2 != --* ]] || fail "$1 needs a value (see --help)"; }
+
+parse_arguments() {
+  while (($#)); do
+    case $1 in
+      --sign) need_value "$@"; identity=$2; shift ;;
+      --notarize) need_value "$@"; profile=$2; shift ;;
+      --python) need_value "$@"; python=$2; shift ;;
+      --app-only) app_only=yes ;;
+      --check) only_check=yes ;;
+      --clean) clean; say "removed $WORK and what was in dist"; exit 0 ;;
+      -h | --help) usage; exit 0 ;;
+      *) fail "unknown argument: $1 (see --help)" ;;
+    esac
+    shift
+  done
+  if [[ -n $profile && -n $app_only ]]; then
+    fail "--notarize is for the zip and the disk image, which --app-only leaves out"
+  fi
+  if [[ -n $profile && $identity == - ]]; then
+    fail "Apple notarises nothing that is signed ad hoc: --notarize needs --sign IDENTITY"
+  fi
+}
+
+clean() { rm -rf "$WORK" "$APP" dist/$NAME-*.zip dist/$NAME-*.dmg; }
+
+is_mac() { [[ $(uname -s) == Darwin ]]; }
+
+check_tools() {
+  local tool
+  for tool in "${TOOLS[@]}"; do
+    command -v "$tool" >/dev/null || fail "$tool was not found: it comes with macOS and Xcode's command line tools (xcode-select --install)"
+  done
+  if [[ -n $profile ]]; then
+    xcrun --find notarytool >/dev/null 2>&1 || fail "notarytool was not found: install Xcode 13 or newer, or its command line tools"
+  fi
+}
+
+# What keeps a Python from building; nothing if it can. py2app needs the framework build: in a
+# standalone one (uv, conda) modules of the standard library are no files.
+why_not() {
+  [[ -x $1 ]] || { echo "is no program"; return; }
+  "$1" - <<'PYTHON' 2>/dev/null || echo "does not run"
+import sys, sysconfig
+if sys.version_info < (3, 10):
+    print("is older than 3.10")
+elif not sysconfig.get_config_var("PYTHONFRAMEWORK"):
+    print("is no framework build: take python.org's or Homebrew's, not uv's or conda's")
+elif sysconfig.get_config_var("Py_GIL_DISABLED"):
+    print("is a free-threaded build, which py2app does not know")
+PYTHON
+}
+
+find_python() {
+  local candidate version reason
+  if [[ -n $python ]]; then
+    candidate=$(command -v "$python") || fail "there is no $python"
+    reason=$(why_not "$candidate")
+    [[ -z $reason ]] || fail "$candidate $reason"
+    python=$candidate
+    return
+  fi
+  for version in 3.13 3.12 3.14 3.11 3.10; do
+    for candidate in "/Library/Frameworks/Python.framework/Versions/$version/bin/python$version" \
+      "/opt/homebrew/bin/python$version" "$(command -v python$version || true)"; do
+      if [[ -n $candidate && -z $(why_not "$candidate") ]]; then
+        python=$candidate
+        return
+      fi
+    done
+  done
+  fail "no Python was found that can build an app: install one from python.org, or brew install python@3.13; or name one: --python PATH"
+}
+
+check_sources() {
+  local file
+  for file in setup.py "$ENTITLEMENTS" packaging/app/start_app.py resources/$NAME.icns; do
+    [[ -s $file ]] || fail "$file is missing"
+  done
+  [[ -x packaging/app/bin/$NAME ]] || fail "packaging/app/bin/$NAME cannot be executed"
+}
+
+read_version() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' mpsbar/agent/__init__.py; }
+
+check() {
+  check_sources
+  say "version $(read_version): all sources are there"
+  if is_mac; then
+    check_tools
+    find_python
+    say "all tools are there; would build with $python"
+  else
+    say "left out, for this is no macOS: the tools (${TOOLS[*]}), a framework Python, building, signing, verifying, zip and disk image"
+    say "tests/packaging builds the app without them, unsigned"
+  fi
+}
+
+build() {
+  clean
+  mkdir -p "$WORK" dist
+  say "building with $python ($("$python" --version 2>&1))"
+  "$python" -m venv "$WORK/venv"
+  local mine=$WORK/venv/bin/python
+  "$mine" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal]"
+  # Only what it depends on: mpsbar itself comes from here.
+  "$mine" -m pip uninstall --quiet --yes $NAME
+  rm -rf build/lib build/bdist.*  # pip built it here, and a later wheel would take it for sources
+  "$mine" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
+  [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app made no $APP"
+}
+
+strip_app() {
+  find "$APP" \( -name __pycache__ -o -name '*.dSYM' \) -prune -exec rm -rf {} +
+  find "$APP" -name .DS_Store -delete
+  xattr -cr "$APP"
+}
+
+sign_one() {
+  local how=(--force --sign "$identity")
+  if [[ $identity == - ]]; then
+    how+=(--timestamp=none)
+  else
+    how+=(--options runtime --timestamp --entitlements "$ENTITLEMENTS")
+  fi
+  codesign "${how[@]}" "$1"
+}
+
+# Inside out: what holds others is signed after them.
+sign() {
+  local file
+  while IFS= read -r -d '' file; do
+    sign_one "$file"
+  done < <(find "$APP/Contents" -type f \( -name '*.so' -o -name '*.dylib' \) -print0)
+  while IFS= read -r -d '' file; do
+    sign_one "$file"
+  done < <(find "$APP/Contents/Frameworks" -type d -path '*.framework/Versions/*' -prune -print0)
+  while IFS= read -r -d '' file; do
+    sign_one "$file"
+  done < <(find "$APP/Contents/MacOS" -type f ! -name $NAME -print0)
+  sign_one "$APP"
+}
+
+verify() {
+  codesign --verify --deep --strict --verbose=2 "$APP" || fail "the signature does not hold"
+  [[ " $(lipo -archs "$APP/Contents/MacOS/$NAME") " == *" arm64 "* ]] || fail "$APP was not built for Apple Silicon: the Python is Intel's"
+}
+
+# It runs, and running it has written nothing into it.
+try_it() {
+  [[ $("$APP/Contents/MacOS/$NAME" --version) == "$NAME $(read_version)" ]] || fail "$APP does not start"
+  codesign --verify --deep --strict "$APP" || fail "starting it has changed $APP"
+}
+
+make_zip() { ditto -c -k --sequesterRsrc --keepParent "$APP" "$1"; }
+
+make_image() {
+  local stage=$WORK/image
+  rm -rf "$stage"
+  mkdir -p "$stage"
+  ditto "$APP" "$stage/$NAME.app"
+  ln -s /Applications "$stage/Applications"
+  hdiutil create -quiet -volname $NAME -srcfolder "$stage" -format UDZO -ov "$1"
+  if [[ $identity != - ]]; then
+    codesign --force --sign "$identity" --timestamp "$1"
+  fi
+}
+
+notarize() { xcrun notarytool submit "$1" --keychain-profile "$profile" --wait; }
+
+main() {
+  parse_arguments "$@"
+  if [[ -n $only_check ]]; then
+    check
+    return
+  fi
+  is_mac || fail "an app is built on macOS; ./build_app.sh --check does what can be done here"
+  check_sources
+  check_tools
+  find_python
+  build
+  strip_app
+  sign
+  verify
+  try_it
+  if [[ -n $app_only ]]; then
+    say "made $APP"
+    return
+  fi
+  local zip image
+  zip=dist/$NAME-$(read_version).zip
+  image=dist/$NAME-$(read_version).dmg
+  make_zip "$zip"
+  if [[ -n $profile ]]; then
+    notarize "$zip"
+    xcrun stapler staple "$APP"
+    make_zip "$zip"
+  fi
+  make_image "$image"
+  if [[ -n $profile ]]; then
+    notarize "$image"
+    xcrun stapler staple "$image"
+  fi
+  say "made $APP, $zip and $image"
+  [[ $identity != - ]] || say "signed ad hoc: after a download, System Settings > Privacy & Security > Open Anyway"
+}
+
+main "$@"

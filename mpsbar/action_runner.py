@@ -1,0 +1,158 @@
+"""Runs what a person asked on a small pool of threads, each action on its own connection."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
+
+from mpsbar.core.actions import (
+    Asked,
+    CheckUp,
+    Connect,
+    Connected,
+    FindTensors,
+    Free,
+    Freed,
+    Outcome,
+    ProbeDtypes,
+    Stop,
+    Stopped,
+    Tensors,
+)
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.doctor.checkup import Checkup
+from mpsbar.system.platform import Computer
+from mpsbar.system.stop import stop
+from mpsbar.workers.free import free_worker
+from mpsbar.workers.request import ASK_SECONDS, find_tensors
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from mpsbar.core.dtype_results import Probe, Progress
+    from mpsbar.dtypes.runner import Runner
+
+# A worker that hangs occupies one for up to ASK_SECONDS; they are only made when needed.
+_THREADS = 16
+
+
+class ActionRunner:
+    """May be called from any thread. `latest` returns the newest snapshot; `wake` hands an outcome
+    to the ticking thread and makes it build the next one."""
+
+    def __init__(
+        self,
+        computer: Computer,
+        latest: Callable[[], Snapshot],
+        wake: Callable[[Outcome | None], None],
+    ) -> None:
+        self._computer, self._latest, self._wake = computer, latest, wake
+        self.pending: frozenset[Asked] = frozenset()
+        self.progress: Progress | None = None  # of the dtype probe
+        self.gpu_clients: dict[int, bool] = {}  # whether a pid holds the GPU, set at each tick
+        self._runner: Runner | None = None
+        self._closing = threading.Event()  # a check-up looks at it between two Pythons
+        self._pools: dict[bool, ThreadPoolExecutor] = {}  # True: for Stop alone
+        self._lock = threading.Lock()
+
+    @overload
+    def perform(self, action: Free) -> "Future[Freed]": ...
+    @overload
+    def perform(self, action: FindTensors) -> "Future[Tensors]": ...
+    @overload
+    def perform(self, action: Stop) -> "Future[Stopped]": ...
+    @overload
+    def perform(self, action: Connect) -> "Future[Connected]": ...
+    @overload
+    def perform(self, action: CheckUp) -> "Future[Checkup]": ...
+    @overload
+    def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
+
+    def perform(self, action: Asked) -> "Future[Any]":
+        """Start an action and return at once."""
+        with self._lock:
+            if self._closing.is_set():
+                raise RuntimeError("the monitor was closed")
+            self.pending |= {action}
+            self._wake(None)
+            # Stop has threads of its own: it must not wait behind workers that hang.
+            return self._pool(isinstance(action, Stop)).submit(self._perform, action)
+
+    def cancel_probe(self) -> None:
+        """Make a running probe end within a moment, with what it has measured so far."""
+        if self._runner is not None:
+            self._runner.cancel()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closing.set()
+            for pool in self._pools.values():
+                pool.shutdown(wait=False, cancel_futures=True)
+        self.cancel_probe()
+
+    def _pool(self, is_for_stop: bool) -> "ThreadPoolExecutor":
+        if is_for_stop not in self._pools:
+            # Imported late: it is half of what `mpsbar status` would import.
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pools[is_for_stop] = ThreadPoolExecutor(
+                _THREADS, thread_name_prefix="mpsbar-action"
+            )
+        return self._pools[is_for_stop]
+
+    def _perform(self, action: Asked) -> Any:
+        result: Any = None
+        try:
+            result = self._carry_out(action)
+        finally:
+            # The outcome first: no snapshot may show the action as neither pending nor ended.
+            self._wake(result if isinstance(result, Outcome) else None)
+            with self._lock:
+                self.pending -= {action}
+            self._wake(None)
+        return result
+
+    def _carry_out(self, action: Asked) -> "Outcome | Checkup | Probe":
+        match action:
+            case Free(pid, seconds):
+                seconds = ASK_SECONDS if seconds is None else seconds
+                return free_worker(pid, self.gpu_clients.get(pid), seconds)
+            case FindTensors(pid):
+                return find_tensors(pid, self.gpu_clients.get(pid))
+            case Stop():
+                return stop(self._computer, action)
+            case Connect(python):
+                from mpsbar.workers.enable import connect
+
+                return connect(python)
+            case CheckUp():
+                return self._check_up()
+            case ProbeDtypes():
+                return self._probe()
+
+    def _check_up(self) -> Checkup:
+        from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import
+        from mpsbar.workers.enabled_pythons import read_enabled
+
+        snapshot = self._latest()
+        return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
+
+    def _probe(self) -> "Probe":
+        """Probe the first Python that has torch, those of workers first, and keep the result."""
+        from mpsbar.doctor.pythons import find_pythons
+        from mpsbar.dtypes.results import write_result
+        from mpsbar.dtypes.runner import Runner
+        from mpsbar.workers.enabled_pythons import read_enabled
+
+        self._runner = Runner(find_pythons(self._latest(), read_enabled()))
+        if self._closing.is_set():
+            self._runner.cancel()
+        try:
+            probe = self._runner.run(self._note_progress)
+        finally:
+            self._runner = self.progress = None
+        if probe.cells:
+            write_result(probe)
+        return probe
+
+    def _note_progress(self, progress: "Progress") -> None:
+        self.progress = progress

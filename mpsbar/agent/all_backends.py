@@ -1,0 +1,12 @@
+"""The backends of all frameworks, imported at once: the agent's thread imports nothing later."""
+
+from importlib import import_module
+from typing import Any
+
+from . import backends
+from .frameworks import FRAMEWORKS
+
+_NAMES = [name for framework in FRAMEWORKS for name in framework.backends]
+# The CPU last: every torch has it, and it counts nothing.
+_NAMES.sort(key=lambda name: name == "cpu")
+BACKENDS: "tuple[Any, ...]" = tuple(import_module(f"{backends.__name__}.{name}") for name in _NAMES)

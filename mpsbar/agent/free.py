@@ -1,0 +1,171 @@
+"""Frees every cache of this process, measured before and after."""
+
+import gc
+import os
+import sys
+import time
+from typing import Any, Callable, Optional
+
+from .all_backends import BACKENDS
+from .backends import IN_USE, NOT_KNOWN
+from .gc_pause import CollectorPause
+from .host_exceptions import raised_by_host
+from .main_thread import MainThreadJob
+
+Report = dict[str, Any]
+
+# How long caches that any thread may release wait for a collection on main: it is only a help.
+COLLECT_SECONDS = 0.04
+# The last Free of this process, whoever asked for it: plain numbers, and the pid they belong to.
+_last: "tuple[int, Report]" = (0, {})
+
+
+def read_last_free() -> Optional[Report]:
+    """None: this process has freed nothing yet; a forked child inherits its parent's numbers."""
+    pid, report = _last
+    return report if pid == os.getpid() else None
+
+
+def _remember(state: str, freed: Any, seconds: float) -> int:
+    """Gives its number: a monitor tells by it whether it has heard of this Free already."""
+    global _last  # noqa: PLW0603 - one value, replaced as a whole
+    before = read_last_free()
+    number = before["number"] + 1 if before else 1
+    _last = (os.getpid(), {
+        "number": number,
+        "time": time.time(),
+        "state": state,
+        # What a patched framework gave is an object of the host's: not kept on our thread.
+        "freed": freed if type(freed) is int else None,
+        "seconds": seconds,
+    })  # fmt: skip
+    return number
+
+
+class Free:
+    """One Free of all backends; `step` until it answers."""
+
+    SECONDS = 5.0  # the deadline of what still waits for a safe moment
+
+    def __init__(
+        self,
+        gpu_client: Optional[bool],
+        seconds: float = SECONDS,
+        pause: Optional[CollectorPause] = None,
+    ) -> None:
+        self._started = time.perf_counter()
+        self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
+        states = [(backend, backend.state(gpu_client)) for backend in BACKENDS]
+        used = [backend for backend, state in states if state == IN_USE]
+        self._not_known = [backend.NAME for backend, state in states if state == NOT_KNOWN]
+        self._alone = [backend for backend in used if not backend.ANYWHERE]
+        self._anywhere = [backend for backend in used if backend.ANYWHERE]
+        self._reports: dict[str, Report] = {}
+        self._collected = False
+        self._job: Optional[MainThreadJob] = None
+        now = time.monotonic()
+        if self._alone:
+            self._job = MainThreadJob(
+                self._prepare, self._release_alone, now + seconds, True, pause
+            )
+            self._job.only_on_main = any(backend.ON_MAIN_ONLY for backend in self._alone)
+        elif used:  # only for gc.collect(): the finalizers of the host's objects belong on main
+            deadline = now + min(seconds, COLLECT_SECONDS)
+            self._job = MainThreadJob(self._prepare, None, deadline, False, pause)
+
+    def step(self) -> Optional[Report]:
+        """The answer once there is one, else None: call again in a millisecond or two."""
+        job = self._job
+        if job is not None:
+            if not job.step():
+                return None
+            job.clean_up()
+            for backend in self._alone:
+                self._reports.setdefault(backend.NAME, {"freed": None}).update(_outcome(job))
+        for backend in self._anywhere:
+            self._reports[backend.NAME] = self._release_anywhere(backend)
+        busy = [report["busy"] for report in self._reports.values() if "busy" in report]
+        has_failed = any("error" in report for report in self._reports.values())
+        freed = sum(report["freed"] or 0 for report in self._reports.values())
+        seconds = time.perf_counter() - self._started
+        state = "busy" if busy else "failed" if has_failed else "done"
+        return {
+            "number": _remember(state, freed, seconds),
+            "state": "busy" if busy else "done",
+            "reason": busy[0] if busy else None,
+            "freed": freed,
+            "seconds": seconds,
+            "collected": self._collected,
+            "not_known": self._not_known,
+            "backends": self._reports,
+        }
+
+    def _prepare(self, on_main: bool) -> None:
+        if on_main:  # elsewhere a finalizer would run the host's code on our thread
+            collect_on_main()
+            self._collected = True
+            for backend in self._alone:
+                backend.finish_work()
+
+    def _release_alone(self) -> None:
+        for backend in self._alone:
+            report = self._reports[backend.NAME] = {"freed": None, "before": backend.measure()}
+            start = time.perf_counter()
+            function, arguments = backend.release_call()
+            function(*arguments)
+            report["paused"] = time.perf_counter() - start
+            report["after"] = backend.measure()
+            report["freed"] = max(0, report["before"] - report["after"])
+
+    def _release_anywhere(self, backend: Any) -> Report:
+        try:
+            before = backend.measure()
+            function, arguments = backend.release_call()
+            released = self._call(function, *arguments)
+            after = backend.measure()
+        except Exception as error:  # noqa: BLE001 - one backend's failure is its own answer
+            return {"freed": None, "error": str(error)[:300]}
+        freed = released if before is None or after is None else max(0, before - after)
+        return {"freed": freed, "before": before, "after": after}
+
+
+def collect_on_main() -> None:
+    """gc.collect(), but what belongs to the host and is raised inside a finalizer is not lost.
+
+    Python hands the exceptions of finalizers to sys.unraisablehook and goes on; a Ctrl-C, what a
+    signal handler raised and what another thread sent must still reach the host.
+    """
+    usual = sys.unraisablehook
+    here = os.getpid()
+    lost: list[BaseException] = []
+
+    def keep(unraisable: Any) -> None:
+        if os.getpid() == here and raised_by_host(unraisable.exc_value):
+            lost.append(unraisable.exc_value)
+        else:
+            usual(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        gc.collect()
+    finally:
+        if sys.unraisablehook is keep:
+            sys.unraisablehook = usual
+    if lost:
+        raise lost[0]
+
+
+def _call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _outcome(job: MainThreadJob) -> Report:
+    if job.given_up:
+        reason = job.refused
+        return {
+            "busy": {"code": reason.code, "where": reason.where} if reason else {"code": "busy"}
+        }
+    ended: Report = {"on_main": job.on_main}
+    if job.failure is not None:
+        ended["error"] = job.failure
+    return ended

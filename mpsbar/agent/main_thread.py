@@ -1,0 +1,385 @@
+"""Runs a job once on the host's main thread, or beside it while it waits; or gives up in time.
+
+One job, several triggers; the first that finds all other threads idle runs it:
+  a pending call  main runs bytecode; the call comes between two of them
+  the event loop  main waits in its loop's select: a callback wakes it, then the pending call comes
+  off main        main stands in a known wait or at Python's prompt
+A trigger that finds main inside torch is refused, and fires again when main's outermost torch frame
+returns. Never a signal, never a ctypes callback: an exception in one reaches the host as a
+SystemError.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+import weakref
+from types import FrameType, MethodType
+from typing import Any, Callable, NamedTuple, Optional
+
+from . import gil_io, idle_check
+from .gc_pause import CollectorPause
+from .host_exceptions import raised_by_us
+
+# A refused attempt costs main a few microseconds (with other threads some ms): not more often.
+_RETRY_SECONDS = 0.002
+_RETRY_AFTER_PROOF_SECONDS = 0.05
+# A pending call that has not come by then may be lost: an exception of the host can come before it.
+_CALL_SECONDS = 0.5
+# What may run beside a computing main thread waits so long for main to run it itself.
+_MAIN_FIRST_SECONDS = 0.1
+INTERRUPTED = "the process was interrupted meanwhile"
+
+Prepare = Callable[[bool], None]  # gets whether it is on main
+Work = Callable[[], None]
+
+
+class MainState(NamedTuple):
+    """What the main thread does, as plain values: a frame must not be kept."""
+
+    is_waiting: bool
+    in_torch: bool
+    in_our_call: bool
+    loop: Any  # the event loop that waits there, if any
+    place: str
+
+
+class MainThreadJob:
+    """`prepare` may let other threads run (gc does); `work` runs after the proof and may not.
+
+    Without `work` there is only something to prepare, on main; where main just waits, nothing is.
+    With `alone` the job runs only while every other thread is idle. Without it, it may run beside
+    them: for work that only must not happen on the agent's thread. `pause` is given by the agent,
+    whose thread may never collect garbage; a host's own thread needs none.
+    """
+
+    def __init__(
+        self,
+        prepare: Prepare,
+        work: Optional[Work],
+        deadline: float,
+        alone: bool = True,
+        pause: Optional[CollectorPause] = None,
+    ) -> None:
+        self._prepare, self._work = prepare, work
+        self._deadline = deadline
+        self._alone = alone
+        self._sleep = gil_io.sleep if pause is None else _sleep_of(pause)
+        self._claim = threading.Lock()  # taken while running, and for good once over
+        self._attempts = 0
+        self._prepared = False
+        self._off_main_from = time.monotonic() + _MAIN_FIRST_SECONDS
+        self._next_look = 0.0
+        self._next_call = 0.0
+        self._loop_woken = False  # since the last pending call
+        self._leaving: Any = None  # schedules a pending call when main leaves torch
+        self._pid = os.getpid()
+        self._agent = threading.get_ident()
+        self._main = main_ident()
+        self._waits = idle_check.known_waits()
+        self._folder = idle_check.torch_folder()
+        self.only_on_main = False
+        self.on_main = False
+        self.kept_until = 0.0  # the GIL, once `work` runs; by time.monotonic()
+        self.finished = False
+        # Texts and not exceptions: those would keep the host's frames and their tensors alive.
+        self.failure: Optional[str] = None
+        self.refused: Optional[idle_check.Computing] = None  # the last reason; final when given up
+        self.given_up = False
+
+    # ------------------------------------------------------------ the agent's thread
+    def step(self) -> bool:
+        """Use the trigger that fits what main does now. True once finished or given up."""
+        now = time.monotonic()
+        if self.finished or self.given_up:
+            return True
+        if self._claim.locked():
+            self._notice_loss()  # else running: answered when it ends, however late
+        elif now > self._deadline:
+            self._give_up()
+        elif now >= self._next_look:
+            self._next_look = now + _RETRY_SECONDS
+            self._trigger(self._look_at_main(), now)
+        drop_left_over()
+        return self.finished or self.given_up
+
+    def clean_up(self) -> None:
+        """After the end: an exception in main may have cut the restoring short, here none can."""
+        _pending_call.cancel()
+        idle_check.restore_interval()
+        restore_recursion_limit()
+        self._leaving = None
+        # The methods of who made this job: a cycle would be garbage for the host's collector.
+        self._prepare, self._work = _ignore, None
+
+    def _look_at_main(self) -> MainState:
+        frames = idle_check.current_frames()
+        frame = frames.get(self._main)
+        stack = idle_check.read_stack(frame)
+        ours = MainThreadJob.run_on_main.__code__
+        try:
+            return MainState(
+                # A wait that has ended meanwhile has lost its caller.
+                is_waiting=idle_check.at_classic_prompt(frame)
+                or (len(stack) > 1 and stack[0].f_code in self._waits),
+                in_torch=idle_check.is_below(frame, self._folder),
+                in_our_call=any(each.f_code is ours for each in stack),
+                loop=idle_check.find_idle_loop(stack, self._waits),
+                place=idle_check.place(frame),
+            )
+        finally:
+            frame = None
+            idle_check.drop_references(stack)
+            idle_check.drop_frames(frames)
+
+    def _trigger(self, main: MainState, now: float) -> None:
+        can_run_here = main.is_waiting and not main.in_torch and main.loop is None
+        if not self._alone and self._work is not None and now > self._off_main_from:
+            can_run_here = True  # beside whatever main does: keep_gil holds it for that moment
+        if self.only_on_main:
+            can_run_here = False
+        if can_run_here and self._try_off_main():
+            return
+        if now >= self._next_call or (not main.in_torch and self._leaving is not None):
+            self._leaving, self._loop_woken = None, False
+            self._next_call = now + _CALL_SECONDS if _pending_call.schedule(self) else 0.0
+        if main.loop is not None and not self._loop_woken:
+            self._wake(main.loop)
+
+    def _wake(self, loop: Any) -> None:
+        self._loop_woken = True
+        try:
+            loop.call_soon_threadsafe(_nothing)
+        except RuntimeError:
+            pass  # closed meanwhile
+
+    def _try_off_main(self) -> bool:
+        if not self._claim.acquire(blocking=False):
+            return True
+        if self._work is None:
+            self.finished = True
+            return True
+        try:
+            self._run({self._agent}, on_main=False)
+        except idle_check.Computing as reason:
+            self._refuse(reason)
+            return False
+        except Exception as error:  # noqa: BLE001 - told to the client, never to the host
+            self.failure, self.finished = str(error)[:300], True
+        return True
+
+    def _notice_loss(self) -> None:
+        """Two exceptions of the host in a row can throw main out of our code, the claim taken."""
+        attempts = self._attempts
+        main = self._look_at_main()
+        same = attempts == self._attempts and self._claim.locked()
+        if not main.in_our_call and same and not self.finished:
+            self.failure, self.finished = INTERRUPTED, True
+
+    def _give_up(self) -> None:
+        if self._claim.acquire(blocking=False):
+            if self.refused is None or self.refused.code != "thread_computing":
+                main = self._look_at_main()
+                code = "main_waiting" if main.is_waiting else "main_computing"
+                self.refused = idle_check.Computing(code, main.place)
+            self.given_up = True
+
+    # ------------------------------------------------------------------ main's thread
+    def run_on_main(self, frame: Optional[FrameType]) -> None:
+        """Called on main, between two bytecodes of `frame`."""
+        try:
+            self._attempt_on_main(frame)
+        except BaseException as error:
+            ours = raised_by_us(error)
+            self.failure = str(error)[:300] if ours else INTERRUPTED
+            self.finished = True
+            if not ours:
+                raise
+
+    def _attempt_on_main(self, frame: Optional[FrameType]) -> None:
+        now = time.monotonic()
+        self._next_call, self._loop_woken = 0.0, False
+        if now > self._deadline:
+            return  # too late; the agent will say so
+        try:
+            idle_check.check_recursion()
+        except idle_check.Computing as reason:
+            self.refused = reason.with_traceback(None)
+            return
+        inside = idle_check.outermost_torch_frame(frame, self._folder)
+        if inside is not None and self._alone:
+            where = idle_check.place(inside.f_back or frame)
+            self.refused = idle_check.Computing("main_computing", where)
+            if (
+                self._leaving is None or self._leaving() is None
+            ):  # else it waits for this very frame
+                self._leaving = _call_when_left(inside)
+            if self._leaving is not None:
+                self._next_call = now + _CALL_SECONDS
+            return
+        self._attempts += 1
+        if self._claim.acquire(blocking=False):
+            try:
+                self._run({self._agent, self._main}, on_main=True)
+            except idle_check.Computing as reason:
+                self._refuse(reason)
+
+    # ------------------------------------------------------------------------- both
+    def _run(self, skip: "set[int]", on_main: bool) -> None:
+        """Prove, prepare, prove again with the GIL kept, work."""
+        idle_check.drop_frames(self._prove(skip))
+        self.on_main = on_main
+        if not self._prepared:
+            self._prepare(on_main)
+            self._prepared = True
+        if self._work is not None:
+            self._run_work(self._work, skip, on_main)
+        self.finished = True
+
+    def _run_work(self, work: Work, skip: "set[int]", on_main: bool) -> None:
+        # Also when alone: a thread that is just being started has no frame to be seen by.
+        with idle_check.keep_gil(gil_io.sleep if on_main else self._sleep) as kept_until:
+            proven = self._prove(skip)
+            try:
+                if self._alone:
+                    idle_check.check_unchanged(proven, skip)
+            finally:
+                idle_check.drop_frames(proven)
+            if time.monotonic() > kept_until - idle_check.KEEP_SECONDS / 2:
+                raise idle_check.Computing("slow", "the machine was too busy to be sure")
+            self.kept_until = kept_until
+            work()
+
+    def _prove(self, skip: "set[int]") -> idle_check.Frames:
+        """Where the others stand; raise Computing unless no thread can be inside an op."""
+        if os.getpid() != self._pid:
+            raise idle_check.Computing("forked", "this is a child of the process")
+        if not self._alone:
+            return {}
+        frames = idle_check.check_others(self._waits, skip, self._folder)
+        if self._main not in skip:
+            try:
+                idle_check.check_main(frames.get(self._main), self._folder)
+            except BaseException:
+                idle_check.drop_frames(frames)
+                raise
+        return frames
+
+    def _refuse(self, reason: idle_check.Computing) -> None:
+        self.refused = reason.with_traceback(None)
+        self._next_look = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
+        self._claim.release()
+
+
+class PendingCall:
+    """`Py_AddPendingCall` calls `PyObject_IsTrue` on this object; `__bool__` runs the job."""
+
+    def __init__(self) -> None:
+        self._job: Optional[MainThreadJob] = None
+        self._add: Any = None
+        # Our globals may be gone when a late call comes.
+        self._is_finalizing = sys.is_finalizing
+        self._left_over = idle_check.left_over
+
+    def schedule(self, job: Optional[MainThreadJob]) -> bool:
+        """Have main call soon. False when the queue of pending calls is full."""
+        if self._add is None:
+            self._add = _pending_call_adder(self)
+        self._job = job
+        idle_check.allow_extra_frames()
+        return bool(self._add(None) == 0)
+
+    def cancel(self) -> None:
+        self._job = None
+
+    def schedule_at_end_of(self, thing: Any) -> Any:
+        """Schedule when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
+        return weakref.ref(thing, self._add)
+
+    def __bool__(self) -> bool:
+        job = self._job
+        if self._left_over:
+            self._left_over.clear()
+        if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
+            job.run_on_main(sys._getframe().f_back)
+        return False
+
+
+def drop_left_over() -> None:
+    """Have main drop what may not end on our thread."""
+    if idle_check.left_over:
+        _pending_call.schedule(_pending_call._job)
+
+
+def restore_recursion_limit() -> None:
+    """Give the host its limit back, unless main is deep: a call that is still pending may not fit.
+
+    Then the agent does it at one of its checks.
+    """
+    limit = idle_check.recursion_limit_of_host()
+    if limit is None:
+        return
+    frames = idle_check.current_frames()
+    stack = idle_check.read_stack(frames.get(main_ident()))
+    depth = len(stack)
+    idle_check.drop_references(stack)
+    idle_check.drop_frames(frames)
+    if depth < limit // 4:  # C code counts too
+        idle_check.restore_recursion_limit()
+
+
+def main_ident() -> int:
+    """The main thread's number; gevent's main_thread() would be a greenlet."""
+    main = getattr(threading, "_main_thread", None) or threading.main_thread()
+    return main.ident or 0
+
+
+def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:
+    def sleep(seconds: float) -> None:
+        pause.call(gil_io.poll, *gil_io.poll_arguments(None, 0, seconds))
+
+    return sleep
+
+
+def _call_when_left(frame: FrameType) -> Any:
+    """What to keep so that the call is scheduled when `frame` returns, at no cost until then.
+
+    A frame drops its trace function when it ends, and without tracing it is never called. None
+    where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's looks do.
+    """
+    if sys.version_info < (3, 10) or sys.gettrace() is not None or frame.f_trace is not None:
+        return None
+    trace = lambda frame, event, arg: None  # noqa: ARG005, E731 - were tracing turned on later
+    reference = _pending_call.schedule_at_end_of(trace)
+    frame.f_trace = trace
+    return reference
+
+
+def _pending_call_adder(pending_call: PendingCall) -> Callable[[Any], int]:
+    """Called with anything, adds a pending call; no Python code of ours runs in it."""
+    api = ctypes.pythonapi
+    api.Py_IncRef(ctypes.py_object(pending_call))  # a call may be pending at the very end
+    # The third argument, what a weak reference calls back with, goes unread.
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
+    add = kind(("Py_AddPendingCall", api))
+    is_true = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
+    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(pending_call)))
+
+
+def _ignore(_: bool) -> None:
+    """There is nothing to prepare any more."""
+
+
+def _nothing() -> None:
+    """Wakes an event loop; the pending call comes first."""
+
+
+def _after_fork() -> None:
+    """In the child no job goes on: its pending calls and settings came from the parent."""
+    _pending_call.cancel()
+    idle_check.restore_settings()
+
+
+_pending_call = PendingCall()
+os.register_at_fork(after_in_child=_after_fork)

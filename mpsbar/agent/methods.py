@@ -1,0 +1,74 @@
+"""The methods a monitor may call: hello, stats, and the jobs that take time, free and tensors."""
+
+import os
+import sys
+from typing import Any, Optional
+
+from . import __version__, protocol
+from .all_backends import BACKENDS
+from .backends import IN_USE, loaded
+from .frameworks import FRAMEWORKS
+from .free import Free, read_last_free
+from .gc_pause import CollectorPause
+from .notebook import find_name
+from .protocol import Message
+from .tensors import TensorCensus
+
+
+def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
+    """A job to step until it answers."""
+    gpu_client = _gpu_client(params)
+    if method == "free":
+        return Free(gpu_client, _seconds(params, Free.SECONDS), pause)
+    return TensorCensus(gpu_client, pause)
+
+
+def hello() -> Message:
+    """Who this process is."""
+    return {
+        "protocol": protocol.PROTOCOL,
+        "agent": __version__,
+        "methods": ["hello", "stats", "free", "tensors"],
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "executable": sys.executable,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "argv": [argument[:300] for argument in getattr(sys, "orig_argv", sys.argv)[:20]],
+        "frameworks": _versions(),
+        "notebook": find_name(),
+    }
+
+
+def stats(params: Message) -> Message:
+    """Everything the allocators say, in microseconds, touching no device that is not in use."""
+    gpu_client = _gpu_client(params)
+    backends = {}
+    for backend in BACKENDS:
+        state = backend.state(gpu_client)
+        if state is not None:
+            backends[backend.NAME] = {"framework": backend.FRAMEWORK, "state": state}
+            if state == IN_USE:
+                backends[backend.NAME].update(backend.stats())
+    return {"frameworks": _versions(), "backends": backends, "last_free": read_last_free()}
+
+
+def _versions() -> "dict[str, str]":
+    found = {}
+    for framework in FRAMEWORKS:
+        version = getattr(loaded(framework.module), "__version__", None)
+        if version is not None:
+            found[framework.name] = str(version)[:40]
+    return found
+
+
+def _seconds(params: Message, usual: float) -> float:
+    """How long a Free may wait for a safe moment."""
+    value = params.get("seconds")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 60:
+        return usual
+    return float(value)
+
+
+def _gpu_client(params: Message) -> Optional[bool]:
+    value = params.get("gpu_client")
+    return value if isinstance(value, bool) else None

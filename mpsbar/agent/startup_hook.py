@@ -1,0 +1,94 @@
+"""Start the agent once a framework is really imported.
+
+`mpsbar enable` copies this file as _mpsbar_start.py, and its .pth asks it once one is
+looked for. It makes no import that Python has not made itself (typing is one: the annotations are
+strings), and never raises.
+"""
+
+import os
+import sys
+
+# Every `module` of frameworks.py, which this file cannot import (a test compares them).
+NAMES = ("torch", "mlx.core")
+
+
+class Finder:
+    """First on sys.meta_path: lets the others find a framework, and watches its loader."""
+
+    watches_for_mpsbar = True
+
+    def __init__(self, folder: "str | None") -> None:
+        self.folder = folder  # where `mpsbar run` has the agent; None: in this environment
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "object | None":
+        if name not in NAMES:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if find is None or hasattr(finder, "watches_for_mpsbar"):
+                continue
+            spec: object = find(name, path, target)
+            if spec is not None:
+                self.watch(getattr(spec, "loader", None))
+                return spec
+        return None
+
+    def watch(self, loader: object) -> None:
+        """Have `loader` tell when it has executed its module; being looked for is not enough."""
+        try:
+            execute = loader.exec_module  # type: ignore[attr-defined]
+
+            def exec_module(module: object) -> None:
+                execute(module)
+                self.start()
+
+            loader.exec_module = exec_module  # type: ignore[attr-defined]
+        except Exception:  # noqa: BLE001, S110 - an exotic loader: not connected, not disturbed
+            pass
+
+    def start(self) -> None:
+        """Once."""
+        try:
+            watching = [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]
+            for finder in watching:
+                sys.meta_path.remove(finder)
+            if watching:
+                lifecycle = find_agent(self.folder)
+                lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
+        except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
+            pass
+
+
+def find_agent(folder: "str | None") -> object:
+    """The agent's lifecycle: this environment's, copied or mpsbar's own, or the one in `folder`."""
+    from importlib import import_module, util
+
+    if folder is not None and "mpsbar_agent" not in sys.modules:
+        init = os.path.join(folder, "__init__.py")
+        spec = util.spec_from_file_location("mpsbar_agent", init)
+        assert spec is not None
+        assert spec.loader is not None
+        package = sys.modules["mpsbar_agent"] = util.module_from_spec(spec)
+        spec.loader.exec_module(package)
+    try:
+        return import_module("mpsbar_agent.lifecycle")
+    except ImportError:
+        return import_module("mpsbar.agent.lifecycle")
+
+
+def find_spec(name: str, path: object = None, target: object = None) -> "object | None":
+    """For the .pth: what Finder does, unless that is turned off."""
+    return None if is_off() else Finder(None).find_spec(name, path, target)
+
+
+def is_off() -> bool:
+    return os.environ.get("MPSBAR_DISABLE", "") not in ("", "0")
+
+
+def install(folder: "str | None" = None) -> None:
+    """Watch for the frameworks, unless that is turned off or done already."""
+    try:
+        if not is_off() and not any(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path):
+            sys.meta_path.insert(0, Finder(folder))  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001, S110 - whatever it is, Python must start
+        pass

@@ -1,1 +1,0 @@
-"""The loops that stay until they are quit: the menu bar."""

@@ -1,1 +1,0 @@
-"""The menu bar: rumps and AppKit draw what views build; all of it on the main thread."""

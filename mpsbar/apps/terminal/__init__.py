@@ -1,1 +1,0 @@
-"""The terminal: the same rows as the menu, live, drawn by textual."""

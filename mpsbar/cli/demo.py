@@ -1,0 +1,192 @@
+"""mpsbar demo: the front end with small real workers to look at."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.cli.top import run_terminal, why_no_terminal
+from mpsbar.core.actions import Free, Freed
+from mpsbar.core.errors import UserError
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.monitor import Monitor
+from mpsbar.system.replay import Computer, read_recording
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import Menu
+from mpsbar.ui.text import outcomes
+
+# Importing torch on a cold, busy machine has taken this long.
+START_SECONDS = 120.0
+_SCRIPTS = Path(__file__).parent / "demo_workers"
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.recorded is not None:
+        return _show_recorded(options.recorded)
+    plan = plan_workers()
+    if not plan:
+        raise UserError(
+            f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
+            "or look at a recorded Mac: mpsbar demo --recorded"
+        )
+    print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
+    monitor = Monitor()
+    try:
+        with started(plan) as processes:
+            if why_no_terminal() is None:
+                return run_terminal(monitor, None)
+            return _show(monitor, processes)
+    finally:
+        monitor.close()
+
+
+def _show_recorded(name: str) -> int:
+    recording = read_recording(name)
+    print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
+    monitor = Monitor(Computer(recording))
+    if why_no_terminal() is None:
+        return run_terminal(monitor, None)
+    try:
+        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        if sys.stdout.isatty():
+            _stay(monitor)
+    finally:
+        monitor.close()
+    return 0
+
+
+def plan_workers() -> dict[str, dict[str, str]]:
+    """The scripts that can run here, each with what it needs in its environment."""
+    plan: dict[str, dict[str, str]] = {}
+    for framework in FRAMEWORKS:
+        script = f"{framework.name}_worker.py"
+        package = framework.module.partition(".")[0]
+        if (_SCRIPTS / script).exists() and importlib.util.find_spec(package):
+            plan[script] = {}
+        if script == "torch_worker.py" and script in plan and _has_software_mps():
+            plan["software_mps_worker.py"] = {"SOFTMPS": "1"}
+    return plan
+
+
+def _has_software_mps() -> bool:
+    """Whether the tests' MPS in software is here, and this torch can be used with it."""
+    found = importlib.util.find_spec("softmps")
+    return found is not None and not importlib.import_module("softmps").why_not()
+
+
+@contextmanager
+def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    is_started = threading.Event()
+    hung_up = _end_with_the_terminal(processes, is_started)
+    try:
+        for script, extra in plan.items():
+            processes.append(_start(script, extra))
+        is_started.set()
+        if hung_up:
+            sys.exit(128 + hung_up[0])
+        yield processes
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-B", str(_SCRIPTS / script)],
+        env=os.environ | extra,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the demo; it ends them itself
+    )
+
+
+def _end_with_the_terminal(
+    processes: list[subprocess.Popen[bytes]], is_started: threading.Event
+) -> list[int]:
+    """At once: who still tries to draw on a terminal that is gone may wait for ever.
+
+    What comes while they are being started, one perhaps not yet in the list, is returned.
+    """
+    early: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        if not is_started.is_set():
+            early.append(number)
+            return
+        for process in processes:
+            process.terminate()
+        os._exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
+    return early
+
+
+def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
+    snapshot = _wait_connected(monitor, processes)
+    ours = {process.pid for process in processes}
+    mine = [worker for worker in snapshot.workers if worker.pid in ours]
+    if not mine:
+        print("mpsbar: none of the workers could be reached", file=sys.stderr)
+        return 1
+    menu = build_menu(snapshot)
+    print(f"\n{menu}\n")
+    target = max(mine, key=lambda worker: worker.cached or 0)
+    outcome = _press_free(monitor, menu, target)
+    print(f"\n{build_menu(monitor.tick())}\n", flush=True)
+    if sys.stdout.isatty():
+        _stay(monitor)
+    return 0 if outcome.state == "done" else 1
+
+
+def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> Snapshot:
+    """Until all that still run have attached, and their allocators have been read once."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        snapshot = monitor.tick()
+        there = {worker.pid for worker in snapshot.workers if worker.backends}
+        missing = [p.pid for p in processes if p.poll() is None and p.pid not in there]
+        if not missing or time.monotonic() > deadline:
+            return snapshot
+        time.sleep(0.2)
+
+
+def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
+    """What a click does: the row's own action, carried out by the monitor."""
+    row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
+    (free,) = row.children
+    print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
+    (action,) = free.actions
+    assert isinstance(action, Free)
+    outcome = monitor.perform(action).result()
+    print(outcomes.freed(outcome))
+    return outcome
+
+
+def _stay(monitor: Monitor) -> None:
+    print("Live until Ctrl-C.", flush=True)
+    with monitor.watched():
+        monitor.start(_draw)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            print()
+
+
+def _draw(snapshot: Snapshot) -> None:
+    sys.stdout.write(f"\x1b[2J\x1b[H{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
+    sys.stdout.flush()

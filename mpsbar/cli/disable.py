@@ -1,0 +1,57 @@
+"""mpsbar disable: take the agent's start-up out of an environment again."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from mpsbar.cli.enable import choose_python
+from mpsbar.workers import enable as setup
+from mpsbar.workers import jupyter
+from mpsbar.workers.enabled_pythons import forget, read_enabled
+from mpsbar.workers.environment import EnvironmentProblem, read_environment
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.all:
+        return _disable_all()
+    return _disable_jupyter() if options.jupyter else _disable(options.python)
+
+
+def _disable_all() -> int:
+    """Every one is tried, whatever becomes of those before it."""
+    codes = [_disable_known(python) for python in read_enabled()]
+    return max([*codes, _disable_jupyter()])
+
+
+def _disable_known(python: str) -> int:
+    if Path(python).exists():
+        return _disable(python)
+    forget(python)
+    print(f"{python}: gone, with all that was in it")
+    return 0
+
+
+def _disable_jupyter() -> int:
+    try:
+        path = jupyter.disable()
+    except jupyter.NotOurs as problem:
+        return _complain(problem)
+    print(f"{path}: removed" if path else "mpsbar is not in the IPython profile")
+    return 0
+
+
+def _disable(given: str | None) -> int:
+    try:
+        python = choose_python(given)
+        forget(python)
+        environment = read_environment(python)
+        changed = setup.disable(environment)
+    except EnvironmentProblem as problem:
+        return _complain(problem)
+    print(f"{environment.prefix}: {'disabled' if changed else 'was not enabled'}")
+    return 0
+
+
+def _complain(problem: Exception) -> int:
+    print(f"mpsbar: {problem}", file=sys.stderr)
+    return 1

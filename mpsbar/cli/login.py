@@ -1,0 +1,28 @@
+"""mpsbar login: whether mpsbar starts at login, switched on and off."""
+
+import argparse
+import sys
+
+from mpsbar.desktop import login
+from mpsbar.desktop.icon_visibility import draws_no_icon
+from mpsbar.ui.text import settings
+from mpsbar.ui.text.startup import say_no_icon
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.what == "status":
+        status = login.read_login()
+        print(_words(status))
+        return 0 if status.state == "on" else 1
+    status = login.turn_on() if options.what == "on" else login.turn_off()
+    done = status.state == options.what
+    if status.state == "needs_approval" and options.what == "on":
+        login.open_login_settings()
+    print(_words(status), file=sys.stdout if done else sys.stderr)
+    if options.what == "on" and sys.platform == "darwin" and (why := draws_no_icon()):
+        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
+    return 0 if done else 1
+
+
+def _words(status: login.LoginStatus) -> str:
+    return settings.login(status.state, status.where, status.why, status.detail)

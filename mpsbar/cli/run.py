@@ -1,0 +1,40 @@
+"""mpsbar run: become the command, with an environment in which torch processes are seen."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from mpsbar.system.paths import data_folder, is_in_app
+from mpsbar.workers.run import SITE, build_environment, copy_agent, why_not_connected
+
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
+
+
+def run(options: argparse.Namespace) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        options.refuse("name the command to run, for example: mpsbar run python train.py")
+    if reason := why_not_connected(command, os.environ):
+        print(f"mpsbar: not connected: {reason}", file=sys.stderr)
+    environ = _build_environment()
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environ)  # noqa: S606 - a list
+    except FileNotFoundError:
+        print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)
+        return _NOT_FOUND
+    except OSError as problem:
+        advice = f"; mpsbar run python {command[0]} …" if Path(command[0]).suffix == ".py" else ""
+        print(f"mpsbar run: {command[0]}: {problem.strerror}{advice}", file=sys.stderr)
+        return _NOT_EXECUTABLE
+
+
+def _build_environment() -> dict[str, str]:
+    """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
+    try:
+        site = copy_agent(data_folder()) if is_in_app() else SITE
+    except OSError as problem:
+        print(f"mpsbar: not connected: no copy of the agent: {problem}", file=sys.stderr)
+        return dict(os.environ)
+    return build_environment(os.environ, site)

@@ -1,0 +1,87 @@
+"""mpsbar alone: the menu bar on a Mac with a screen, else the terminal, else one look."""
+
+import argparse
+import os
+import platform
+import sys
+import threading
+from logging import Logger
+
+from mpsbar import __version__
+from mpsbar.cli import status, top
+from mpsbar.core.errors import UserError
+from mpsbar.core.findings import Reason
+from mpsbar.desktop.icon_visibility import draws_no_icon, has_gui_session
+from mpsbar.ui.text import startup
+from mpsbar.ui.text.startup import say_history, say_no_icon
+
+
+def run(options: argparse.Namespace) -> int:
+    why = why_no_menubar()
+    if why is None:
+        return run_menubar(options)
+    if why not in ("no_mac", "no_screen"):  # there nobody expects one
+        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
+    if top.is_terminal():
+        options.every = options.interval
+        return top.run(options)
+    return status.run(options)
+
+
+def why_no_menubar() -> str | None:
+    """A code; None: there is a menu bar to be in."""
+    if sys.platform != "darwin" or os.environ.get("MPSBAR_REPLAY"):
+        return "no_mac"
+    if not has_gui_session():
+        return "no_screen"
+    return draws_no_icon()
+
+
+def run_menubar(options: argparse.Namespace) -> int:
+    """Does not return once the app runs: quitting it ends the process."""
+    from mpsbar.system import single_instance
+    from mpsbar.system.log import start_log
+    from mpsbar.system.settings_file import read_settings
+
+    claim = single_instance.claim()
+    if claim is None:
+        single_instance.nudge()
+        print(f"mpsbar: {startup.is_running(single_instance.read_holder())}")
+        return 0
+    log = start_log()
+    log.info("mpsbar %s, Python %s, macOS %s", __version__, sys.version, platform.mac_ver()[0])
+    if not claim.is_sure:
+        log.warning("whether another mpsbar runs cannot be known: %s", claim.why_unsure)
+    flags = {key: getattr(options, key) for key in ("bar", "interval")}
+    loaded = read_settings({k: v for k, v in flags.items() if v is not None}, repair=True)
+    for complaint in loaded.complaints:
+        log.warning("%s", complaint)
+        print(f"mpsbar: {complaint}", file=sys.stderr)
+    threading.Thread(
+        target=_refresh_agents, args=(log,), name="mpsbar-refresh", daemon=True
+    ).start()
+    try:
+        from mpsbar.desktop.notifications import make_notifier
+        from mpsbar.history.recorder import Recorder
+        from mpsbar.monitor import Monitor
+        from mpsbar.ui.menubar.app import MenuBar
+    except ImportError as problem:
+        raise UserError(startup.no_rumps(str(problem))) from problem
+    notifier = make_notifier(log.warning, "darwin")
+
+    def say(reason: Reason) -> None:
+        text = say_history(reason)
+        log.warning("%s", text)
+        notifier.notify("mpsbar", text, reason.code)
+
+    MenuBar(Monitor(recorder=Recorder(say)), loaded, notifier, claim).run()
+    return 0
+
+
+def _refresh_agents(log: Logger) -> None:
+    """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
+    from mpsbar.cli.enable import describe
+    from mpsbar.workers.enabled_pythons import read_enabled
+
+    for python in read_enabled():
+        log.info("enabled: %s: %s", python, describe(python))

@@ -1,1 +1,0 @@
-"""Our end of the wire: poll workers and ask them to free their caches."""

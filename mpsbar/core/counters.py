@@ -1,0 +1,74 @@
+"""The counters of an allocator: one list for wire, model, JSON, tables, report and history. Pure.
+
+A new counter is a row of COUNTERS and, in Backend, a field if agents send it, else a property.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    name: str  # of the field or property of Backend; on the wire, in JSON and in the history
+    meaning: str  # for people
+    is_sent: bool = False  # by the agent; else it follows from those that are
+    label: str = ""  # where it is not the name
+    rank: int | None = None  # how soon a table has room for it (ui/columns.py); None: never
+    recorded: int | None = None  # the version of the history's file that brought its column
+
+    def read(self, backend: "Backend") -> int | None:
+        number: int | None = getattr(backend, self.name)
+        return number
+
+
+COUNTERS = (
+    Counter("allocated", "in live tensors", is_sent=True, rank=7, recorded=1),
+    Counter("cached", "kept for reuse, what Free returns at most", rank=3, recorded=1),
+    Counter("other", "graphs and other memory, of which Free may return a part"),
+    Counter("reserved", "what the allocator has from the driver", is_sent=True),
+    Counter("driver", "all that Metal gave the process", is_sent=True),
+    Counter("peak", "the most that was allocated", is_sent=True, rank=8),
+    Counter("held", "all the driver gave the process", label="held (driver)", rank=1, recorded=1),
+    Counter("budget", "what Metal recommends to stay below", is_sent=True),
+)
+SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
+# What is recorded of a process at one time: counters, and what the system charges it.
+RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One allocator of one worker, in its own words. Bytes."""
+
+    name: str
+    framework: str
+    state: str
+    allocated: int | None = None
+    reserved: int | None = None
+    driver: int | None = None
+    peak: int | None = None
+    budget: int | None = None
+
+    @property
+    def held(self) -> int | None:
+        return _first(self.driver, self.reserved, self.allocated)
+
+    @property
+    def cached(self) -> int | None:
+        """Before torch 2.13 only a bound is known."""
+        return _difference(_first(self.reserved, self.driver), self.allocated)
+
+    @property
+    def cached_is_bound(self) -> bool:
+        return self.reserved is None and self.cached is not None
+
+    @property
+    def other(self) -> int | None:
+        return _difference(self.driver, self.reserved)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _difference(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else max(0, whole - part)

@@ -1,0 +1,172 @@
+"""What the dtype probe measured: a cell for each operation and dtype, a check for each bug. Pure.
+
+None: was not told. The words `state` has are the throwaway's own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from mpsbar.core.naming import printable
+
+SCHEMA = 1
+CellState = Literal[
+    "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
+    "unknown",
+]  # fmt: skip
+CheckState = Literal["right", "wrong", "refused", "crashed", "hung", "no_memory", "unknown"]
+# How the probe ended; only the first three have cells.
+ProbeEnded = Literal[
+    "ok", "cancelled", "stopped", "no_torch", "broken_torch", "no_device", "crashed", "exited",
+    "hung", "no_python", "not_python", "unsafe",
+]  # fmt: skip
+_LONGEST_TEXT = 600
+_MOST_CELLS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    operation: str
+    dtype: str
+    state: CellState
+    text: str | None = None  # torch's own sentence, or the signal it crashed with
+    error: float | None = None  # the largest, as a part of the largest number of the result
+    seconds: float | None = None  # one call
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    state: CheckState
+    text: str | None = None  # what is wrong, or why it was refused
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One device of one Python's torch on one system: these five name the result."""
+
+    python: str  # the path that was run
+    ended: ProbeEnded
+    prefix: str | None = None
+    version: str | None = None  # of Python
+    torch: str | None = None
+    system: str | None = None  # 15.1; on Linux the kernel's
+    os: str | None = None  # macOS, Linux
+    device: str | None = None
+    device_name: str | None = None
+    torch_file: str | None = None
+    capability: tuple[str, ...] | None = None  # torch's own list of supported dtypes
+    fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK it was measured with
+    error: str | None = None  # what went wrong with the whole
+    cells: tuple[Cell, ...] = ()
+    checks: tuple[Check, ...] = ()
+    time: float | None = None  # seconds since the epoch
+    seconds: float | None = None  # that it took
+    memory: int | None = None  # bytes above what torch itself takes, at most
+    ceiling: int | None = None
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.dtype for cell in self.cells))
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.operation for cell in self.cells))
+
+    @property
+    def measured(self) -> int:
+        """How many of all cells and checks are known."""
+        everything: tuple[Cell | Check, ...] = (*self.cells, *self.checks)
+        return sum(one.state != "unknown" for one in everything)
+
+    def of(self, dtype: str) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.cells if cell.dtype == dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    done: int
+    total: int | None  # None: torch is still being imported
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.done // self.total if self.total else 0
+
+
+def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
+    """add/float16 is a cell, a name alone a check."""
+    operation, slash, dtype = name.partition("/")
+    text = parse_text(answer.get("text"))
+    state: Any = answer.get("state")
+    if not slash:
+        return Check(name, state if state in get_args(CheckState) else "unknown", text)
+    return Cell(
+        operation, dtype, state if state in get_args(CellState) else "unknown", text,
+        parse_number(answer.get("error")), parse_number(answer.get("seconds")),
+    )  # fmt: skip
+
+
+def build_record(probe: Probe) -> dict[str, Any]:
+    """For a file or a pipe; `parse_record` reads it again."""
+    return {"schema": SCHEMA, "kind": "mpsbar probe", **asdict(probe)}
+
+
+def parse_record(record: Any) -> Probe:
+    """ValueError says what is wrong with it: cut short, of another version, of somebody else."""
+    if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
+        raise ValueError("not a result of mpsbar probe")
+    if record.get("schema") != SCHEMA:
+        raise ValueError(f"written by another version of mpsbar (schema {record.get('schema')!r})")
+    ended: Any = record.get("ended")
+    if ended not in get_args(ProbeEnded):
+        raise ValueError("damaged: it does not say how the probe ended")
+    values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
+    values |= {name: parse_number(record.get(name)) for name in ("time", "seconds")}
+    values |= {name: _count(record.get(name)) for name in ("memory", "ceiling")}
+    return Probe(
+        python=parse_text(record.get("python"), 4096) or "?",
+        ended=ended,
+        **values,
+        capability=_names(record.get("capability")),
+        cells=tuple(c for c in _parse_cells(record.get("cells")) if isinstance(c, Cell)),
+        checks=tuple(c for c in _parse_cells(record.get("checks")) if isinstance(c, Check)),
+    )
+
+
+_TEXTS = (
+    "prefix", "version", "torch", "system", "os", "device", "device_name", "torch_file", "fallback",
+    "error",
+)  # fmt: skip
+
+
+def parse_text(value: Any, most: int = _LONGEST_TEXT) -> str | None:
+    """On one line; somebody's Python said it."""
+    return printable(" ".join(value[:most].split()), most) if isinstance(value, str) else None
+
+
+def parse_number(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, float | int) else None
+    except OverflowError:
+        return None
+
+
+def _parse_cells(value: Any) -> Iterable[Cell | Check]:
+    for one in value[:_MOST_CELLS] if isinstance(value, list) else ():
+        if not isinstance(one, dict):
+            continue
+        operation, dtype, name = (parse_text(one.get(k)) for k in ("operation", "dtype", "name"))
+        if operation and dtype:
+            yield build_cell(f"{operation}/{dtype}", one)
+        elif name:
+            yield build_cell(name, one)
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if not isinstance(value, list):
+        return None
+    return tuple(name for name in map(parse_text, value[:100]) if name)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

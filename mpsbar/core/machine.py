@@ -1,0 +1,72 @@
+"""This computer, its processes and the app's icon, as values. None: could not be read, never 0."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Pressure = Literal["normal", "warning", "critical"]
+# What `footprint` is: what the system charges the process (macOS), or its resident pages (Linux).
+FootprintKind = Literal["footprint", "rss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    name: str | None = None
+    cores: int | None = None
+    utilization: float | None = None  # percent, 0 to 100
+    memory_in_use: int | None = None  # bytes, by all processes
+    memory_budget: int | None = None  # Metal's recommended working set, bytes
+    wired_limit: int | None = None  # bytes, set by an administrator; 0: the system's default
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    os: str | None = None  # "macOS 26.3.2"
+    os_version: tuple[int, ...] | None = None  # (26, 3, 2)
+    model: str | None = None  # "Mac14,12"
+    chip: str | None = None  # "Apple M4 Pro"
+    cores: int | None = None
+    core_kinds: tuple[tuple[str, int], ...] = ()  # (("Performance", 8), ("Efficiency", 4))
+    memory_total: int | None = None
+    memory_available: int | None = None
+    swap_used: int | None = None
+    pressure: Pressure | None = None
+    on_battery: bool | None = None
+    is_virtual: bool | None = None
+    gpu: Gpu = field(default_factory=Gpu)
+    recording: str | None = None  # what was recorded, if this is no live machine
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process with a framework's libraries loaded, as seen from the outside."""
+
+    pid: int
+    started: float  # seconds since the epoch; with the pid it names the process for ever
+    name: str
+    frameworks: tuple[str, ...]  # their names in agent/frameworks.py
+    parent: int | None = None
+    command: tuple[str, ...] = ()
+    executable: str | None = None  # the file that runs
+    python: str | None = None  # the interpreter a person would name; None: not an ordinary one
+    environment: str | None = None  # the folder of its venv, conda environment or installation
+    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_* as it was started
+    footprint: int | None = None
+    footprint_peak: int | None = None
+    footprint_kind: FootprintKind = "footprint"
+    gpu_percent: float | None = None  # of one GPU, 0 to 100
+    gpu_client: bool | None = None  # whether it holds a Metal device
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read, and why."""
+
+    reader: str  # "machine", "processes", "gpu", "workers", …
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class IconCheck:
+    time: float  # seconds since the epoch
+    doubt: str | None  # a code; None: it is where it should be
+    details: str  # one line of what macOS said

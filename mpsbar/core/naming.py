@@ -1,0 +1,120 @@
+"""Names for people, from a command line and its environment; hostile text made printable. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Literal
+
+Kind = Literal["script", "notebook", "server"]
+
+KERNEL = "notebook kernel"
+CHILD = "child process"
+# Options of python that take the next argument.
+_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
+_MODULE_OPTION = re.compile(r"-[A-Za-z]*m")  # -m, -um, -Im
+# What starts other people's code, and how that looks among its arguments.
+_SCRIPT = re.compile(r".+\.py")
+_APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.()]*")
+_LAUNCHERS: dict[str, re.Pattern[str] | None] = {
+    "torchrun": _SCRIPT, "accelerate": _SCRIPT, "deepspeed": _SCRIPT, "streamlit": _SCRIPT,
+    "fastapi": _SCRIPT, "uvicorn": _APP, "gunicorn": _APP, "hypercorn": _APP, "flask": None,
+    "vllm": None, "mlx_lm.server": None, "mlx_lm.generate": None,
+}  # fmt: skip
+_MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
+_SERVERS = {
+    "uvicorn", "gunicorn", "gunicorn:", "hypercorn", "fastapi", "flask", "streamlit", "vllm",
+    "mlx_lm.server",
+}  # fmt: skip
+
+
+def name_process(
+    command: tuple[str, ...],
+    notebook: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    executable: str | None = None,
+) -> str:
+    """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
+    a rank of torchrun, a served app; a program that is no Python by its file."""
+    name = _name_program(command, executable)
+    if notebook and name == KERNEL:
+        return f"{KERNEL}: {notebook}"
+    return name + _rank(variables or {}, name)
+
+
+def kind_of(name: str) -> Kind:
+    """Which way of connecting suits it: script, notebook or server."""
+    if name.startswith(KERNEL):
+        return "notebook"
+    return "server" if name.partition(" ")[0] in _SERVERS else "script"
+
+
+def _rank(variables: Mapping[str, str], name: str) -> str:
+    rank, size = variables.get("RANK", ""), variables.get("WORLD_SIZE", "")
+    is_one = rank.isdecimal() and size.isdecimal() and int(size) > 1
+    return f" rank {int(rank)} of {int(size)}" if is_one and not name.startswith("torchrun") else ""
+
+
+def _name_program(command: tuple[str, ...], executable: str | None) -> str:
+    if not command:
+        return PurePath(executable).name if executable else "unknown"
+    program = PurePath(command[0]).name
+    if not program.lower().startswith("python") and executable is not None:
+        # A title that the process wrote over its arguments, or a program of its own.
+        is_python = PurePath(executable).name.lower().startswith("python")
+        return command[0] if is_python else PurePath(executable).name
+    return _name_python(command)
+
+
+def _name_python(command: tuple[str, ...]) -> str:
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if argument in _WITH_VALUE:
+            next(arguments, None)
+        elif _MODULE_OPTION.fullmatch(argument):
+            return _name_module(next(arguments, "?"), arguments)
+        elif argument == "-c":
+            return _name_code(next(arguments, ""))
+        elif argument == "-" or not argument.startswith("-"):
+            return _name_script(argument, arguments)
+    return "Python prompt"
+
+
+def _name_module(module: str, arguments: Iterator[str]) -> str:
+    if module.startswith("ipykernel"):
+        return KERNEL
+    launcher = _MODULES.get(module, module)
+    return _name_launched(launcher, arguments) if launcher in _LAUNCHERS else f"-m {module}"
+
+
+def _name_code(code: str) -> str:
+    return CHILD if code.startswith("from multiprocessing.") else "python -c"
+
+
+def _name_script(path: str, arguments: Iterator[str]) -> str:
+    if path == "-":
+        return "python from a pipe"
+    name = PurePath(path).name
+    if name.startswith("ipykernel"):
+        return KERNEL
+    return _name_launched(name, arguments) if name in _LAUNCHERS else name
+
+
+def _name_launched(launcher: str, arguments: Iterator[str]) -> str:
+    """torchrun train.py, uvicorn serve:app."""
+    looks = _LAUNCHERS[launcher]
+    for argument in arguments if looks is not None else ():
+        if looks is _SCRIPT and argument in ("-m", "--module"):
+            return f"{launcher} -m {next(arguments, '?')}"
+        if looks is not None and looks.fullmatch(argument):
+            return f"{launcher} {PurePath(argument).name}"
+    return launcher
+
+
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str, most: int = 300) -> str:
+    """One line: no control characters, no terminal escapes, no end-of-line tricks."""
+    if text.isprintable():
+        return text[:most]
+    return "".join(c if c.isprintable() else REPLACED for c in text[:most])

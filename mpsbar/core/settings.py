@@ -1,0 +1,163 @@
+"""What the user may choose: the values, what is allowed, and what was wrong. Pure."""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from mpsbar.core.errors import UserError
+from mpsbar.core.naming import printable
+from mpsbar.core.toml import render_value
+
+Bar = Literal["memory", "gpu", "dot", "icon"]
+Origin = Literal["default", "file", "environment", "flag"]
+BARS: tuple[Bar, ...] = ("memory", "gpu", "dot", "icon")
+CAUSES = ("pressure", "memory", "swap", "leak", "cache")
+# What the menu offers; the file may hold any number between the two bounds.
+INTERVALS = (1, 2, 5, 10, 30)
+_INTERVAL = (0.5, 3600.0)
+_COOL_DOWN = (0.0, 86400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    bar: Bar = "memory"
+    interval: float = 2.0  # seconds between two looks
+    alerts: bool = True
+    alert_causes: tuple[str, ...] = tuple(cause for cause in CAUSES if cause != "cache")
+    cool_down: float = 600.0  # seconds between two alerts of one worker and cause
+
+
+KEYS = tuple(field.name for field in fields(Settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, where each came from, and what could not be used."""
+
+    settings: Settings
+    file: str
+    origins: Mapping[str, Origin] = field(default_factory=dict)  # those not named: default
+    complaints: tuple[str, ...] = ()
+
+
+class _Wrong(ValueError):
+    """Not among the allowed values."""
+
+
+def _bar(value: Any) -> Any:
+    return _check(value, isinstance(value, str) and value in BARS)
+
+
+def _flag(value: Any) -> Any:
+    return _check(value, isinstance(value, bool))
+
+
+def _causes(value: Any) -> tuple[str, ...]:
+    is_list = isinstance(value, (list, tuple)) and all(item in CAUSES for item in value)
+    return tuple(cause for cause in CAUSES if cause in _check(value, is_list))
+
+
+def _seconds(bounds: tuple[float, float]) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return float(_check(value, is_number and bounds[0] <= value <= bounds[1]))
+
+    return parse
+
+
+def _check(value: Any, is_allowed: bool) -> Any:
+    if not is_allowed:
+        raise _Wrong
+    return value
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "bar": _bar,
+    "interval": _seconds(_INTERVAL),
+    "alerts": _flag,
+    "alert_causes": _causes,
+    "cool_down": _seconds(_COOL_DOWN),
+}
+_ALLOWED = {
+    "bar": f"one of {', '.join(BARS)}",
+    "interval": "a number of seconds from 0.5 to 3600",
+    "alerts": "true or false",
+    "alert_causes": f"a list of {', '.join(CAUSES)}",
+    "cool_down": "a number of seconds from 0 to 86400",
+}
+
+
+def parse_values(
+    table: Mapping[str, Any], name_of: Callable[[str], str] = str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Those that can be used, and one complaint for each other; `name_of` is what to call a key."""
+    values: dict[str, Any] = {}
+    complaints = []
+    for key, value in table.items():
+        try:
+            values[key] = parse_value(key, value, name_of(key))
+        except UserError as complaint:
+            complaints.append(str(complaint))
+    return values, tuple(complaints)
+
+
+def parse_value(key: str, value: Any, name: str | None = None) -> Any:
+    """The value in the form the settings have it; UserError if it is not allowed."""
+    if key not in _PARSERS:
+        raise UserError(_complain_unknown(name or key))
+    try:
+        return _PARSERS[key](value)
+    except _Wrong:
+        shown = _show(value)
+        raise UserError(f"{name or key} is {shown}: it must be {_ALLOWED[key]}") from None
+
+
+def parse_text(key: str, text: str) -> Any:
+    """What an environment variable says; text that fits nothing stays text, to be refused."""
+    words = text.strip()
+    if key == "alert_causes":
+        return [word for word in words.replace(",", " ").split() if word != "none"]
+    if key == "alerts":
+        return {"1": True, "true": True, "yes": True, "on": True}.get(
+            words.lower(), False if words.lower() in ("0", "false", "no", "off") else text
+        )
+    if key in ("interval", "cool_down"):
+        try:
+            number = float(words)
+        except ValueError:
+            return text
+        return number if math.isfinite(number) else text
+    return words
+
+
+def change(settings: Settings, key: str, value: Any) -> Settings:
+    """UserError if there is no such setting, or no such value."""
+    return replace(settings, **{key: parse_value(key, value)})
+
+
+def find_nearest(word: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, list(known), n=1)), None)
+
+
+def _complain_unknown(name: str) -> str:
+    nearest = find_nearest(name, KEYS)
+    hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(KEYS)}"
+    return f"{_show_key(name)} is not a setting; {hint}"
+
+
+def _show_key(name: str) -> str:
+    return printable(name, 60) if name.strip() else render_value(name)
+
+
+def _show(value: Any) -> str:
+    """As it stands in the file, as far as that fits into a sentence."""
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    try:
+        plain = is_list or is_number or isinstance(value, str)
+        text = printable(render_value(value) if plain else str(value), 61)
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        return "too long to show"
+    return text if len(text) <= 60 else text[:59] + "…"

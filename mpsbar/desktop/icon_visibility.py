@@ -1,0 +1,162 @@
+"""May an icon be drawn in the menu bar, and is it? macOS itself says nothing when it is not."""
+
+import ctypes
+import json
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from mpsbar.core.machine import IconCheck
+from mpsbar.core.naming import printable
+from mpsbar.desktop.bundle import read_bundle
+from mpsbar.system import paths
+from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes
+from mpsbar.system.owned_files import is_usable, replace_owned
+
+CORE_GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
+CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
+# macOS 26 calls itself 16 to programs built before it; there was nothing in between.
+_TAHOE = 16
+
+Doubt = Literal["not_made", "not_visible", "no_width", "behind_notch", "occluded"]
+
+
+def has_gui_session(
+    graphics: str = CORE_GRAPHICS, foundation: str = CORE_FOUNDATION
+) -> bool | None:
+    """Is a person logged in at a screen, and we with them (not by ssh)? None: cannot be asked."""
+    try:
+        copy = ctypes.CDLL(graphics).CGSessionCopyCurrentDictionary
+        release = ctypes.CDLL(foundation).CFRelease
+    except (OSError, AttributeError):
+        return None
+    copy.restype, copy.argtypes = ctypes.c_void_p, []
+    release.restype, release.argtypes = None, [ctypes.c_void_p]
+    session = copy()
+    if session is None:
+        return False
+    release(session)
+    return True
+
+
+def draws_no_icon(version: tuple[int, ...] | None = None) -> str | None:
+    """Why macOS would run us and draw nothing, as a code; None: no reason is known.
+
+    Reported for Homebrew's and python.org's Python, not for uv's (realiti4/claude-swap#310).
+    """
+    known = version or _read_version()
+    is_framework = bool(getattr(sys, "_framework", ""))
+    if known < (_TAHOE,) or not is_framework or read_bundle() is not None:
+        return None
+    return "framework_python"
+
+
+def _read_version() -> tuple[int, ...]:
+    words = platform.mac_ver()[0].split(".")
+    return tuple(int(word) for word in words if word.isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Points. A notch leaves `right` beside it for the menu bar's items; None: it has no notch."""
+
+    width: float
+    height: float
+    right: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What macOS says about our icon; `is_on` stays true even when nothing is drawn."""
+
+    is_on: bool | None = None
+    visible: bool | None = None
+    occluded: bool | None = None
+    left: float | None = None
+    width: float | None = None
+    behind_notch: bool | None = None
+    screens: tuple[Screen, ...] = ()
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """The gravest; "occluded" alone is said to be a false alarm on macOS 15."""
+        if self.visible is None:
+            return "not_made"
+        if not self.visible:
+            return "not_visible"
+        if not self.width:
+            return "no_width"
+        if self.behind_notch:
+            return "behind_notch"
+        return "occluded" if self.occluded else None
+
+    def __str__(self) -> str:
+        """For the log."""
+        shown = ", ".join(_describe(screen) for screen in self.screens)
+        return (
+            f"icon {self.doubt or 'fine'}: on={self.is_on} visible={self.visible}"
+            f" occluded={self.occluded} left={self.left} width={self.width}"
+            f"; screens: {shown or '-'}"
+        )
+
+
+def look_at_icon(item: Any) -> Visibility:
+    """Of an NSStatusItem, on the main thread, some seconds after it was made."""
+    from AppKit import NSScreen, NSWindowOcclusionStateVisible
+
+    screens = tuple(_read_screen(screen) for screen in NSScreen.screens() or ())
+    button = item.button()
+    window = None if button is None else button.window()
+    if window is None:
+        return Visibility(is_on=bool(item.isVisible()), screens=screens)
+    (left, _), (width, _) = window.frame()
+    return Visibility(
+        is_on=bool(item.isVisible()),
+        visible=bool(window.isVisible()),
+        occluded=not window.occlusionState() & NSWindowOcclusionStateVisible,
+        left=left,
+        width=width,
+        behind_notch=_is_behind_notch(left, width, window.screen()),
+        screens=screens,
+    )
+
+
+def _read_screen(screen: Any) -> Screen:
+    _, (width, height) = screen.frame()
+    has_notch = screen.safeAreaInsets().top > 0
+    return Screen(width, height, screen.auxiliaryTopRightArea()[1][0] if has_notch else None)
+
+
+def _is_behind_notch(left: float, width: float, screen: Any) -> bool:
+    if screen is None or not screen.safeAreaInsets().top:
+        return False
+    (before, _), (room, _) = screen.auxiliaryTopLeftArea()
+    (after, _), _ = screen.auxiliaryTopRightArea()
+    return bool(left < after and left + width > before + room)
+
+
+def _describe(screen: Screen) -> str:
+    notch = "" if screen.right is None else f" notch, {screen.right:.0f} right of it"
+    return f"{screen.width:.0f}x{screen.height:.0f}{notch}"
+
+
+_MOST_BYTES = 10_000
+
+
+def write_icon(sight: IconCheck) -> None:
+    """OSError if it cannot be kept."""
+    replace_owned(paths.icon_file(), json.dumps({"schema": 1, **asdict(sight)}).encode())
+
+
+def read_icon() -> IconCheck | None:
+    """None: never looked, or what was kept cannot be read."""
+    if not is_usable(paths.icon_file()):
+        return None
+    try:
+        told = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
+        doubt = told["doubt"]
+        words = None if doubt is None else printable(str(doubt), 40)
+        return IconCheck(float(told["time"]), words, printable(str(told["details"]), 500))
+    except (OSError, NotAFile, TooLarge, ValueError, KeyError, TypeError):
+        return None

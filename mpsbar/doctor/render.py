@@ -1,0 +1,154 @@
+"""`mpsbar doctor`: the health of each Python's torch, for people or as schema 1. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from mpsbar.core.findings import Reason
+from mpsbar.core.machine import Machine
+from mpsbar.core.naming import printable
+from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import COMPUTED, Device
+from mpsbar.doctor.text import sentence
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.startup import say_doubt, say_no_icon
+from mpsbar.ui.text.status_json import build_machine
+from mpsbar.ui.text.wording import _
+
+_LONGEST_LINE = 200
+_LONGEST_PATH = 4096
+
+
+def render_doctor(checkup: Checkup, home: str | None = None) -> str:
+    """`home` is shown as ~ wherever it stands."""
+    lines = [_render_machine(checkup.machine)]
+    lines += [
+        _("could not be read: {reader}: {text}").format(
+            reader=problem.reader, text=printable(problem.text)
+        )
+        for problem in checkup.problems
+    ]
+    lines += _render_icon(checkup)
+    with_torch = [pair for pair in checkup.pythons if pair[0].ended != "no_torch"]
+    for device, reasons in with_torch:
+        lines += ["", *_render_python(device), *_render_reasons(reasons)]
+    for process, reasons in checkup.processes:
+        title = f"{printable(process.name)} ({process.pid})"
+        lines += ["", title, *_render_reasons(reasons)]
+    lines += _render_rest(checkup)
+    text = "\n".join([*lines, "", _render_summary(checkup)])
+    return wording.shorten_home(text, home)
+
+
+def build_doctor(checkup: Checkup) -> dict[str, Any]:
+    """Schema 1; every value may be null, fields are only added."""
+    return {
+        "schema": 1,
+        "machine": build_machine(checkup.machine),
+        "pythons": [
+            {**_build_device(device), "reasons": _build_reasons(reasons)}
+            for device, reasons in checkup.pythons
+        ],
+        "processes": [
+            {"pid": process.pid, "name": process.name, "reasons": _build_reasons(reasons)}
+            for process, reasons in checkup.processes
+        ],
+        "problems": [asdict(problem) for problem in checkup.problems],
+        "left_out": list(checkup.left_out),
+        "icon": None if checkup.icon is None else asdict(checkup.icon),
+    }
+
+
+def _render_icon(checkup: Checkup) -> list[str]:
+    """Nothing where there never was one."""
+    lines = [] if checkup.no_icon is None else [say_no_icon(checkup.no_icon)]
+    if checkup.icon is not None:
+        when = datetime.fromtimestamp(checkup.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
+        seen = say_doubt(checkup.icon.doubt) or _("The menu bar icon is where it should be")
+        lines.append(_("{seen} (last looked {when})").format(seen=seen, when=when))
+    return lines
+
+
+def render_progress(done: int, total: int) -> str:
+    one, many = _("looking at 1 Python: {done} done"), _("looking at {total} Pythons: {done} done")
+    return (one if total == 1 else many).format(total=total, done=done)
+
+
+def _render_machine(machine: Machine) -> str:
+    memory = None if machine.memory_total is None else wording.size(machine.memory_total)
+    virtual = _("virtual machine") if machine.is_virtual else None
+    recorded = _("RECORDED") if machine.recording is not None else None
+    chip = machine.chip or machine.gpu.name
+    parts = (chip, machine.model, memory, machine.os, virtual, recorded)
+    return " · ".join(part for part in parts if part) or _("nothing is known of this machine")
+
+
+def _render_python(device: Device) -> list[str]:
+    facts = (
+        device.version and f"Python {device.version}",
+        device.architecture,
+        device.torch and f"torch {device.torch}",
+        _render_mps(device),
+    )
+    settings = " ".join(f"{name}={value}" for name, value in device.settings.items())
+    details = (" · ".join(fact for fact in facts if fact), settings)
+    return [_path(device), *(f"  {wording.shorten(d, _LONGEST_LINE)}" for d in details if d)]
+
+
+def _path(device: Device) -> str:
+    return printable(device.python, _LONGEST_PATH)
+
+
+def _render_mps(device: Device) -> str | None:
+    if device.mps_available:
+        return _("MPS available")
+    if device.mps_built is None:
+        return None
+    return _("MPS built, not available") if device.mps_built else _("MPS not built")
+
+
+def _render_reasons(reasons: Sequence[Reason]) -> list[str]:
+    labels = {"ok": _("note"), "warning": _("warning"), "critical": _("critical")}
+    width = max(map(len, labels.values()))
+    return [f"  {labels[reason.level]:{width}}  {sentence(reason)}" for reason in reasons]
+
+
+def _render_rest(checkup: Checkup) -> list[str]:
+    without = [device for device, _reasons in checkup.pythons if device.ended == "no_torch"]
+    lines = [
+        _("{python}: Python {version}, no torch").format(
+            python=_path(device), version=device.version or wording.UNKNOWN
+        )
+        for device in without
+    ]
+    if checkup.left_out:
+        lines.append(
+            _("{n} more Pythons were not looked at; --python PATH looks at one").format(
+                n=len(checkup.left_out)
+            )
+        )
+    return ["", *lines] if lines else []
+
+
+def _render_summary(checkup: Checkup) -> str:
+    number = len(checkup.worries)
+    if number:
+        return _("1 problem found.") if number == 1 else _("{n} problems found.").format(n=number)
+    if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
+        return _("No torch was found. mpsbar doctor --python PATH looks at a Python you name.")
+    return _("No other problem found.") if checkup.problems else _("No problem found.")
+
+
+def _build_device(device: Device) -> dict[str, Any]:
+    works = None if device.computed is None else device.computed == COMPUTED
+    return {
+        **{name: value for name, value in asdict(device).items() if name != "computed"},
+        "works": False if device.compute_error is not None else works,
+    }
+
+
+def _build_reasons(reasons: Sequence[Reason]) -> list[dict[str, Any]]:
+    return [
+        {"code": r.code, "level": r.level, "values": r.values, "text": sentence(r)} for r in reasons
+    ]

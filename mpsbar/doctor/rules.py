@@ -1,0 +1,177 @@
+"""What one Python's torch can do on this machine, and what is to be said about it. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mpsbar.agent.mps_support import dtype_macos, has_dtype, lowest_macos
+from mpsbar.core import torch_releases as versions
+from mpsbar.core.findings import Level, Reason, Value
+from mpsbar.core.machine import Machine
+from mpsbar.core.torch_settings import judge_settings
+
+# How the look ended: a crash or a hang is an answer. Unsafe: somebody else can change what it would
+# run, so it was not run.
+Ended = Literal[
+    "ok", "no_torch", "broken_torch", "crashed", "exited", "hung", "no_python", "not_python",
+    "unsafe", "stopped",
+]  # fmt: skip
+# What the throwaway tells, in this order; `Device.stage` is the first it did not get through.
+STAGES = ("python", "torch", "import", "built", "available", "chosen", "computed", "capability")
+COMPUTED = 8.0  # ones(2, 2) @ ones(2, 2), summed
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """None: was not told. The settings are those it was looked at with."""
+
+    python: str  # the path that was run
+    ended: Ended
+    stage: str | None = None
+    signal: str | None = None  # that it crashed with: SIGSEGV
+    error: str | None = None  # of the stage, or the last line it wrote
+    version: str | None = None  # of Python
+    implementation: str | None = None
+    architecture: str | None = None  # arm64, x86_64: of the Python, not of the chip
+    system: str | None = None  # sys.platform
+    os_version: tuple[int, ...] | None = None  # as this Python is told, which may be 10.16
+    prefix: str | None = None
+    translated: bool | None = None  # by Rosetta
+    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_*
+    torch: str | None = None
+    torch_file: str | None = None
+    torch_preloaded: bool | None = None  # by a start-up file, before any script
+    cuda: str | None = None  # the version it was built for
+    hip: str | None = None
+    mps_built: bool | None = None
+    mps_available: bool | None = None
+    cuda_available: bool | None = None
+    mps_error: str | None = None  # is_available() raised
+    cuda_error: str | None = None
+    chosen: str | None = None  # by the usual cuda, then mps, then cpu
+    computed: float | None = None  # on it; COMPUTED is right
+    compute_error: str | None = None
+    dtypes: tuple[str, ...] | None = None  # in torch's own words, where it can say
+
+
+def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
+    """All there is to say, the worst first; what is only worth knowing has the level "ok"."""
+    reasons = [*_judge_end(device)]
+    if device.ended in ("ok", "crashed", "exited", "hung"):
+        reasons += _judge_choice(device)
+        reasons += filter(None, [why_no_mps(device, machine)])
+    if _may_use_mps(device):
+        reasons += judge_settings(device.settings, device.torch)
+        reasons += _judge_versions(device, machine)
+    order: tuple[Level, ...] = ("critical", "warning", "ok")
+    return tuple(sorted(reasons, key=lambda reason: order.index(reason.level)))
+
+
+def why_no_mps(device: Device, machine: Machine) -> Reason | None:
+    """None: MPS is there, or nothing is known of it."""
+    if device.mps_available or device.mps_built is None:
+        return None
+    if device.system != "darwin" and not device.mps_built:
+        return Reason("mps_not_on_this_system", "ok")
+    if device.architecture == "x86_64" and device.system == "darwin":
+        is_apple = device.translated or versions.chip_generation(machine.chip) is not None
+        code = "mps_rosetta" if is_apple else "mps_intel"
+        return Reason(code, "warning", {"last": versions.LAST_FOR_INTEL})
+    if not device.mps_built:
+        return Reason("mps_not_built", "warning", {"torch": device.torch})
+    if device.mps_error is not None:
+        return Reason("mps_check_failed", "critical", {"error": device.mps_error})
+    return None if device.mps_available is None else _why_unavailable(device, machine)
+
+
+def _may_use_mps(device: Device) -> bool:
+    """On a Mac also a torch that went down before it could say: a setting may be why."""
+    if device.mps_built is not None:
+        return device.mps_built
+    return device.system == "darwin" and device.torch_file is not None
+
+
+def _why_unavailable(device: Device, machine: Machine) -> Reason:
+    """Built in, and yet not there: torch itself says only that, or names the wrong macOS."""
+    too_old = _macos_too_old(device, machine)
+    if too_old is not None:
+        return Reason("mps_macos_too_old", "warning", too_old)
+    if machine.is_virtual:
+        return Reason("mps_virtual", "warning")
+    if machine.os_version is not None and machine.gpu.name is None:
+        return Reason("mps_no_gpu", "warning")
+    return Reason("mps_unavailable", "warning", {"gpu": machine.gpu.name})
+
+
+def _macos_too_old(device: Device, machine: Machine) -> dict[str, Value] | None:
+    release, macos = versions.parse_release(device.torch), _macos(device, machine)
+    lowest = lowest_macos(release) if release else None
+    if lowest is None or macos is None or macos >= lowest:
+        return None
+    needed = str(lowest[0]) if not lowest[1] else f"{lowest[0]}.{lowest[1]}"
+    return {"torch": device.torch, "needed": needed, "have": ".".join(map(str, macos))}
+
+
+def _macos(device: Device, machine: Machine) -> tuple[int, ...] | None:
+    """What the machine says; a Python built long ago is told 10.16 by any newer macOS."""
+    if device.system != "darwin":
+        return None
+    told = device.os_version
+    return machine.os_version or (told if told is not None and told >= (11,) else None)
+
+
+def _judge_end(device: Device) -> Iterator[Reason]:
+    where: dict[str, Value] = {"stage": device.stage, "error": device.error}
+    if device.ended == "no_torch":
+        yield Reason("no_torch", "ok")
+    elif device.ended in ("no_python", "not_python", "unsafe"):
+        yield Reason(device.ended, "warning", {"error": device.error})
+    elif device.ended == "broken_torch":
+        yield Reason("broken_torch", "critical", {"error": device.error})
+    elif device.ended in ("crashed", "exited", "hung"):
+        yield Reason(device.ended, "critical", {**where, "signal": device.signal})
+
+
+def _judge_choice(device: Device) -> Iterator[Reason]:
+    chosen: dict[str, Value] = {"device": device.chosen}
+    if device.cuda_error is not None:
+        yield Reason("cuda_check_failed", "critical", {"error": device.cuda_error})
+    if device.compute_error is not None:
+        yield Reason("compute_failed", "critical", {**chosen, "error": device.compute_error})
+    elif device.computed is not None and device.computed != COMPUTED:
+        yield Reason("compute_wrong", "critical", {**chosen, "result": str(device.computed)})
+    elif device.computed is not None:
+        yield Reason("device_works", "ok", chosen)
+    if device.torch_preloaded:
+        yield Reason("torch_preloaded", "warning")
+
+
+def _judge_versions(device: Device, machine: Machine) -> Iterator[Reason]:
+    """Releases of torch with MPS, against this chip and this macOS."""
+    release = versions.parse_release(device.torch)
+    if release is None:
+        return
+    torch: dict[str, Value] = {"torch": device.torch}
+    too_old = _macos_too_old(device, machine)
+    if device.mps_available and too_old is not None:
+        yield Reason("macos_below_stated", "warning", too_old)
+    if release < versions.RECOMMENDED:
+        yield Reason("torch_too_old", "warning", torch)
+    first, last = versions.LONG_MATMUL
+    is_affected = versions.chip_generation(machine.chip) in (1, 2) and not machine.is_virtual
+    if first <= release <= last and is_affected:
+        yield Reason("long_matmul_wrong", "warning", {**torch, "chip": machine.chip})
+    yield from _judge_bfloat16(release, _macos(device, machine))
+    newest = versions.newest_for(
+        _macos(device, machine), versions.parse_release(device.version), device.architecture
+    )
+    if release < versions.CURRENT and newest is not None:
+        yield Reason("newer_torch", "ok", {**torch, "newest": newest})
+
+
+def _judge_bfloat16(release: versions.Release, macos: tuple[int, ...] | None) -> Iterator[Reason]:
+    needed = dtype_macos("bfloat16", release)
+    if not has_dtype("bfloat16", release):
+        yield Reason("bfloat16_needs_torch", "ok")
+    elif needed is not None and macos is not None and macos < needed:
+        yield Reason("bfloat16_needs_macos", "ok")

@@ -1,0 +1,224 @@
+"""What was silently wrong in some torch on MPS: each check returns None, or what is wrong here.
+
+Run by the probe's throwaway in anybody's Python (3.9 and newer), which is handed this text: the
+standard library and the torch it is given, no sibling. `dtypes/known_bugs.py` has the issues.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+
+
+def _check_long_matmul(torch: Any, device: str) -> str | None:
+    """Reads past the reduction dimension: what lies there comes from a tensor that was freed."""
+    garbage = torch.full((50000, 25), 1e6, device=device)
+    del garbage
+    a = torch.rand(50000, 25)
+    there = a.to(device)
+    got = there.t() @ there
+    return _differs(got, a.double().t() @ a.double(), 1e-3)
+
+
+def _check_addcdiv(torch: Any, device: str) -> str | None:
+    x, y, z = torch.rand(3, 2), torch.rand(2, 3), torch.rand(2, 3) + 1
+    there = _copy(x, device).t()
+    there.addcdiv_(y.to(device), z.to(device))
+    there.addcmul_(y.to(device), z.to(device))
+    return _differs(there, x.t() + y / z + y * z)
+
+
+def _check_adam(torch: Any, device: str) -> str | None:
+    def step(parameter: Any, grad: Any) -> None:
+        _step_adam(torch, parameter, grad)
+
+    return _steps_like_the_cpu(torch, device, step)
+
+
+def _check_rprop(torch: Any, device: str) -> str | None:
+    rprop = importlib.import_module("torch.optim.rprop").rprop
+
+    def step(parameter: Any, grad: Any) -> None:
+        values = {"step_size_min": 1e-6, "step_size_max": 50, "etaminus": 0.5, "etaplus": 1.2}
+        sizes = torch.full_like(grad, 0.1)
+        state = ([parameter], [grad], [torch.zeros_like(parameter)], [sizes])
+        try:
+            rprop(*state, state_steps=[torch.tensor(0.0)], **values)
+        except TypeError:  # before torch 2.3 it counted no steps
+            rprop(*state, **values)
+
+    return _steps_like_the_cpu(torch, device, step)
+
+
+def _check_random(torch: Any, device: str) -> str | None:
+    """Drawn into a transposed tensor: some torch leave it as it was."""
+    draws: dict[str, Callable[[Any], Any]] = {
+        "uniform_": lambda t: t.uniform_(1, 2), "normal_": lambda t: t.normal_(5, 0.1),
+        "bernoulli_": lambda t: t.bernoulli_(1.0), "random_": lambda t: t.random_(1, 9),
+    }  # fmt: skip
+    for name, draw in draws.items():
+        drawn = torch.zeros(4, 3, device=device).t()
+        draw(drawn)
+        if not bool((drawn.cpu() != 0).all()):
+            return f"{name} left numbers of a transposed tensor as they were"
+    return None
+
+
+def _check_linear_weight(torch: Any, device: str) -> str | None:
+    x, weight = torch.rand(4, 8), torch.rand(6, 8)
+    there = weight.to(device).t().contiguous().t()
+    got = torch.nn.functional.linear(x.to(device), there)
+    return _differs(got, x.double() @ weight.double().t())
+
+
+def _check_linear_bias(torch: Any, device: str) -> str | None:
+    x, weight, bias = torch.rand(80, 1, 2), torch.rand(192, 2), torch.rand(192)
+    got = torch.nn.functional.linear(x.to(device), weight.to(device), bias.to(device))
+    return _differs(got, x.double() @ weight.double().t() + bias)
+
+
+def _check_matmul_out(torch: Any, device: str) -> str | None:
+    x, y = torch.rand(16, 8), torch.rand(8, 8)
+    whole = torch.zeros(16, 24, device=device)
+    torch.matmul(x.to(device), y.to(device), out=whole[:, 8:16])
+    return _differs(whole[:, 8:16], x.double() @ y.double())
+
+
+def _check_repeated_sum(torch: Any, device: str) -> str | None:
+    x = torch.ones(64, 64, device=device)
+    sums = torch.stack([x.sum() for _ in range(1000)]).cpu()
+    wrong = int((sums != 4096).sum())
+    return f"{wrong} of 1000 sums of the same tensor are wrong" if wrong else None
+
+
+def _check_sum_uint8(torch: Any, device: str) -> str | None:
+    x = torch.tensor([255, 2, 1, 5, 3, 6], dtype=torch.uint8).to(device)
+    got = int(x.sum(dtype=torch.uint8).cpu())
+    return None if got == 16 else f"the sum is {got}, not 16"
+
+
+def _check_cumsum(torch: Any, device: str) -> str | None:
+    for name in ("int64", "int16", "int8", "bool"):
+        x = torch.ones(128, dtype=getattr(torch, name)).to(device)
+        got = int(x.cumsum(0).cpu()[-1])
+        if got != 128:
+            return f"128 ones of {name} add up to {got}"
+    return None
+
+
+def _check_argmax(torch: Any, device: str) -> str | None:
+    x = torch.randn(10, 2)
+    got, right = x.to(device).argmax(1).cpu(), (x[:, 1] > x[:, 0]).long()
+    return None if bool((got == right).all()) else f"argmax over two columns gives {got.tolist()}"
+
+
+def _check_unique(torch: Any, device: str) -> str | None:
+    keys = torch.randint(0, 450_000_000, (2000,))
+    values, inverse = keys.to(device).unique(return_inverse=True)
+    places = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong one may lead nowhere at all
+    same = bool((values.cpu()[places] == keys).all())
+    return None if same else "unique(return_inverse=True) does not lead back to large int64 keys"
+
+
+def _check_mask_assignment(torch: Any, device: str) -> str | None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [2.0, 5.0, 2.0]])
+    there = _copy(x, device).t()
+    there[there == 2] = -1
+    return _differs(there, torch.where(x == 2, torch.tensor(-1.0), x).t())
+
+
+def _check_layer_norm_grads(torch: Any, device: str) -> str | None:
+    def grads(place: str, kind: Any) -> Any:
+        norm = torch.nn.LayerNorm(8).to(place, kind)
+        norm(x.to(place, kind)).square().sum().backward()
+        return torch.stack([norm.weight.grad, norm.bias.grad])
+
+    x = torch.rand(4, 8)  # which needs no gradient: that is the case
+    return _differs(grads(device, torch.float32), grads("cpu", torch.float64))
+
+
+def _check_conv_batch(torch: Any, device: str) -> str | None:
+    weight = torch.ones(1, 1, 3, device=device, requires_grad=True)
+    x = torch.ones(65537, 1, 3, device=device)
+    torch.nn.functional.conv1d(x, weight).sum().backward()
+    got = weight.grad.cpu().flatten().tolist()
+    return None if got == [65537.0] * 3 else f"gradients over 65537 inputs are {got}"
+
+
+def _check_conv_channels(torch: Any, device: str) -> str | None:
+    x, weight = torch.ones(1, 1, 2, device=device), torch.ones(65537, 1, 1, device=device)
+    wrong = int((torch.nn.functional.conv1d(x, weight).cpu() != 1).sum())
+    return f"{wrong} of 131074 numbers are not 1" if wrong else None
+
+
+def _check_attention_dropout(torch: Any, device: str) -> str | None:
+    q = torch.rand(1, 2, 16, 16).to(device)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    same = bool((attend(q, q, q).cpu() == attend(q, q, q, dropout_p=0.9).cpu()).all())
+    return "dropout_p=0.9 changes nothing" if same else None
+
+
+def _check_draws(torch: Any, device: str) -> str | None:
+    drawn = torch.bernoulli(torch.full((256,), 0.5, device=device)).cpu()
+    if not 0 < float(drawn.sum()) < 256:
+        return f"bernoulli(0.5) drew {float(drawn.sum()):g} ones of 256"
+    weights = torch.tensor([0.0, 3.0, 0.0, 1.0]).to(device)
+    places = torch.multinomial(weights, 256, replacement=True).cpu()
+    wrong = int(((places != 1) & (places != 3)).sum())
+    return f"multinomial drew {wrong} of 256 that have no weight" if wrong else None
+
+
+def _check_bitwise(torch: Any, device: str) -> str | None:
+    x, y = torch.randint(0, 99, (3, 4)), torch.randint(0, 99, (4, 3))
+    there = _copy(x, device).t()
+    there.bitwise_and_(y.to(device))
+    return _differs(there, x.t() & y)
+
+
+def _check_fused_adam(torch: Any, device: str) -> str | None:
+    """With found_inf set the step is to be left out."""
+    parameter, grad = torch.ones(8, device=device), torch.ones(8, device=device)
+    _step_adam(torch, parameter, grad, fused=True, found_inf=torch.ones((), device=device))
+    moved = bool((parameter.cpu() != 1).any())
+    return "it steps although an infinity was found" if moved else None
+
+
+def _step_adam(torch: Any, parameter: Any, grad: Any, **how: Any) -> None:
+    """As torch.optim.Adam does; the class itself would import half of torch.compile first."""
+    adam = importlib.import_module("torch.optim.adam").adam
+
+    steps = torch.zeros((), device=parameter.device if how.get("fused") else "cpu")
+    averages, squares = torch.zeros_like(parameter), torch.zeros_like(parameter)
+    adam(
+        [parameter], [grad], [averages], [squares], [], [steps], amsgrad=False,
+        beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, eps=1e-8, maximize=False, **how,
+    )  # fmt: skip
+
+
+def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None]) -> str | None:
+    """One step of an optimizer, on a parameter that is not contiguous."""
+    start, grad = torch.rand(3, 2), torch.rand(2, 3) + 0.5
+    there, here = _copy(start, device).t(), _copy(start, "cpu").t()
+    step(there, grad.to(device))
+    step(here, grad)
+    if bool((there.cpu() == start.t()).all()):
+        return "the parameter did not move"
+    return _differs(there, here)
+
+
+def _copy(tensor: Any, device: str) -> Any:
+    """Also on the CPU no alias: what is changed in place must not change the right answer."""
+    return tensor.clone().to(device)
+
+
+def _differs(got: Any, right: Any, most: float = 1e-4) -> str | None:
+    got, right = got.detach().cpu().double(), right.detach().double()
+    error = float((got - right).abs().max()) / float(right.abs().max())
+    return None if error <= most else f"the largest error is {error:.3g} of the largest number"
+
+
+CHECKS: dict[str, Callable[[Any, str], str | None]] = {
+    name[len("_check_") :]: check
+    for name, check in list(globals().items())
+    if name.startswith("_check_")
+}

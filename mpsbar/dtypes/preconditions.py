@@ -1,0 +1,60 @@
+"""Whether now is a good moment for a probe: it must not disturb a run, nor the machine. Pure."""
+
+from dataclasses import dataclass
+
+from mpsbar.core.findings import Reason
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
+
+BUSY_PERCENT = 5.0  # of the GPU, by one process
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One reason not to probe now."""
+
+    text: str  # a sentence without its full stop
+    is_refusal: bool  # else the person may decide
+
+
+def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
+    """Every reason against a probe now, the worst first, in words."""
+    names = snapshot.names
+    return tuple(
+        Objection(
+            say_moment(reason, None if reason.pid is None else names.get(reason.pid)),
+            is_refusal=reason.level == "critical",
+        )
+        for reason in judge_moment(snapshot)
+    )
+
+
+def judge_moment(snapshot: Snapshot) -> tuple[Reason, ...]:
+    """What speaks against it, the worst first: "critical" to be refused, "warning" asked about."""
+    reasons = []
+    if snapshot.machine.pressure == "critical":
+        reasons.append(Reason("probe_pressure", "critical"))
+    shares = [
+        (process.gpu_percent, process.pid)
+        for process in snapshot.processes or ()
+        if process.gpu_percent is not None and process.gpu_percent > BUSY_PERCENT
+    ]
+    reasons += [
+        Reason("probe_gpu_busy", "warning", {"percent": percent}, pid)
+        for percent, pid in sorted(shares, reverse=True)[:1]
+    ]
+    return tuple(reasons)
+
+
+def say_moment(reason: Reason, name: str | None) -> str:
+    """What speaks against a probe now; `name` is that of the process the reason is about."""
+    if reason.code == "probe_pressure":
+        return _("memory pressure is critical: a probe now could make the system end a process")
+    share = reason.values.get("percent")
+    return _(
+        "{name} uses {percent} of the GPU: it and the probe would slow each other down"
+    ).format(
+        name=name or _("a process"),
+        percent=wording.percent(share if isinstance(share, float) else BUSY_PERCENT),
+    )

@@ -1,0 +1,139 @@
+"""The dtype probe in short: a headline that tells only surprises, rows, progress, JSON. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mpsbar.core.dtype_results import Probe, Progress, build_record
+from mpsbar.core.findings import NOT_PROBED, DtypeHealth
+from mpsbar.dtypes.changes import Change
+from mpsbar.dtypes.known_bugs import BUGS
+from mpsbar.dtypes.text import say_surprise, say_where, say_why, standings, title_of
+from mpsbar.dtypes.verdicts import Verdict, count_failures, find_safe, find_surprises, judge_dtypes
+from mpsbar.ui.text.wording import _
+
+DASH = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeRow:
+    """One dtype, for a menu: what it is worth here, and why."""
+
+    dtype: str
+    text: str
+    why: str
+
+
+def say_headline(probe: Probe | None) -> str:
+    """For a menu's row "dtypes: …", and status."""
+    if probe is None or not probe.cells:
+        return _("not probed yet")
+    surprises = find_surprises(probe)
+    if not surprises:
+        return (
+            _("as expected") if probe.ended == "ok" else _("as expected, as far as it was probed")
+        )
+    more = len(surprises) - 1
+    text = say_surprise(surprises[0])
+    return _("{text}, and {n} more").format(text=text, n=more) if more else text
+
+
+def build_rows(probe: Probe) -> tuple[DtypeRow, ...]:
+    """The table with reasons, for a submenu."""
+    rows = []
+    for verdict in judge_dtypes(probe):
+        words = [standings()[verdict.standing], say_speed(verdict)]
+        if verdict.differs_from_guides and verdict.guides:
+            words.append(_("guides say {word}").format(word=standings()[verdict.guides]))
+        if verdict.differs_from_torch:
+            words.append(_("torch says yes") if verdict.torch_says else _("torch says no"))
+        text = f"{verdict.dtype:14} " + ", ".join(w for w in words if w != DASH)
+        rows.append(DtypeRow(verdict.dtype, text, say_why(verdict)))
+    return tuple(rows)
+
+
+def render_brief(probe: Probe | None) -> str:
+    """The headline and a line for each dtype, for a bug report; empty without a probe."""
+    if probe is None:
+        return ""
+    title = f"dtypes, torch {probe.torch} on {probe.device}: {say_headline(probe)}"
+    lines = [f"  {row.text}" + (f": {row.why}" if row.why else "") for row in build_rows(probe)]
+    return "\n".join([title, *lines])
+
+
+def say_progress(progress: Progress) -> str:
+    if progress.total is None:
+        return _("Probing… (importing torch)")
+    return _("Probing… {percent} %").format(percent=progress.percent)
+
+
+def draw_progress(progress: Progress, width: int = 30) -> str:
+    """A bar for a terminal."""
+    full = width * progress.percent // 100
+    return f"{'█' * full}{'░' * (width - full)} {say_progress(progress)}"
+
+
+def say_speed(verdict: Verdict) -> str:
+    """Against float32: 0.5× takes twice as long."""
+    if verdict.speed is None:
+        return DASH
+    return f"{verdict.speed:.1f}×" if verdict.speed > 0.95 else f"{verdict.speed:.2f}×"
+
+
+def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[str, Any]:
+    """Schema 1, the whole: what was kept, and what it comes to. Fields are only added."""
+    checks = [
+        {
+            **asdict(check), "title": title_of(check.name), "issues": bug.issues if bug else (),
+            "known_for": say_where(bug) if bug else None,
+        }
+        for check in probe.checks
+        for bug in (BUGS.get(check.name),)
+    ]  # fmt: skip
+    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
+    cells = [
+        {**asdict(cell), "speed": _ratio(base.get(cell.operation), cell.seconds)}
+        for cell in probe.cells
+    ]
+    return {
+        **build_record(probe),
+        "cells": cells,
+        "checks": checks,
+        "safe": find_safe(probe),
+        **_build_summary(probe),
+        "changes": None if changes is None else [asdict(change) for change in changes],
+    }
+
+
+def build_dtypes(probe: Probe | None) -> DtypeHealth:
+    """The last probe without its cells: for status, and whoever gives advice."""
+    if probe is None:
+        return NOT_PROBED
+    names = ("python", "version", "torch", "os", "system", "device", "device_name", "time", "ended")
+    told = {name: getattr(probe, name) for name in names}
+    return DtypeHealth(
+        summary={**told, "safe": find_safe(probe), **_build_summary(probe)},
+        surprise=say_headline(probe) if find_surprises(probe) else "",
+        failed=count_failures(probe),
+    )
+
+
+def _ratio(base: float | None, seconds: float | None) -> float | None:
+    return base / seconds if base and seconds else None
+
+
+def _build_summary(probe: Probe) -> dict[str, Any]:
+    return {
+        "headline": say_headline(probe),
+        "surprises": [
+            {"code": r.code, "level": r.level, "values": r.values, "text": say_surprise(r)}
+            for r in find_surprises(probe)
+        ],
+        "verdicts": {
+            verdict.dtype: {
+                "verdict": verdict.standing, "why": say_why(verdict), "expected": verdict.expected,
+                "guides": verdict.guides, "torch_says": verdict.torch_says, "speed": verdict.speed,
+            }
+            for verdict in judge_dtypes(probe)
+        },
+    }  # fmt: skip

@@ -1,0 +1,228 @@
+"""Supported, limited or unsupported: what the cells of a dtype come to, what surprises. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from mpsbar.agent.mps_support import DTYPE_SINCE, dtype_macos, has_dtype
+from mpsbar.core import torch_releases as versions
+from mpsbar.core.dtype_results import Cell, Check, Probe
+from mpsbar.core.findings import Reason, Value
+
+Standing = Literal["supported", "limited", "unsupported", "unknown"]
+_ORDER: tuple[Standing, ...] = ("unsupported", "limited", "supported")
+_ONLY_STORED = ("create", "copy")
+_HEAVY = ("matmul", "linear", "conv2d", "attention")
+_BAD = ("inaccurate", "crashed", "hung")
+# Ways to go wrong, the worst first: the cells' state and the code of the reason.
+_WAYS = {
+    "inaccurate": "dtype_wrong", "crashed": "dtype_crashed", "hung": "dtype_hung",
+    "unsupported": "dtype_refused", "fallback": "dtype_falls_back",
+}  # fmt: skip
+# What guides for Apple Silicon print; they speak of MPS, and of no other dtype.
+GUIDES: dict[str, Standing] = {
+    "float32": "supported", "float16": "limited", "bfloat16": "unsupported",
+    "int32": "limited", "int64": "limited",
+}  # fmt: skip
+# What MPS got later than the dtype itself.
+_LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
+# A GPU on which one call takes so much longer than in float32 does it in another way.
+_SLOW_TIMES, _SLOW_SECONDS = 8.0, 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    dtype: str
+    standing: Standing
+    reason: Reason  # why, in one
+    expected: Standing | None = None  # at least, by what is known of this torch; None: nothing is
+    guides: Standing | None = None
+    torch_says: bool | None = None
+    speed: float | None = None  # against float32 on the same device: 2 is twice as fast
+    surprises: tuple[Reason, ...] = ()
+
+    @property
+    def differs_from_guides(self) -> bool:
+        return self.guides not in (None, self.standing) and self.standing != "unknown"
+
+    @property
+    def differs_from_torch(self) -> bool:
+        """torch lists it and it does not work, or the other way round."""
+        if self.torch_says is None or self.standing == "unknown":
+            return False
+        return self.torch_says == (self.standing == "unsupported")
+
+
+def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
+    return tuple(_judge(probe, dtype) for dtype in probe.dtypes)
+
+
+def find_surprises(probe: Probe) -> tuple[Reason, ...]:
+    """The loudest first: wrong numbers without a word, then what each dtype does unexpectedly."""
+    found = [_silent(check) for check in probe.checks if check.state == "wrong"]
+    found += [_fatal(check) for check in probe.checks if check.state in ("crashed", "hung")]
+    codes = [*_WAYS.values(), "dtype_unsupported", "dtype_slow"]
+    told = [reason for verdict in judge_dtypes(probe) for reason in verdict.surprises]
+    return (*found, *sorted(told, key=lambda reason: codes.index(reason.code)))
+
+
+def count_failures(probe: Probe) -> dict[str, int]:
+    """In how many operations each unexpectedly failed that float32 could stand in for."""
+    counts: dict[str, int] = {}
+    for verdict in judge_dtypes(probe):
+        if "float" in verdict.dtype and any(
+            reason.code != "dtype_slow" for reason in verdict.surprises
+        ):
+            failed = [c for c in probe.of(verdict.dtype) if c.state in _WAYS]
+            counts[verdict.dtype] = len(failed)
+    return counts
+
+
+def find_safe(probe: Probe) -> dict[str, bool]:
+    """Whether a script may use it: the simplest works, and nothing that it computed was wrong."""
+    safe = {}
+    for verdict in judge_dtypes(probe):
+        states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
+        if verdict.standing != "unknown":
+            is_bad = any(state in _BAD for state in states.values())
+            safe[verdict.dtype] = states.get("add") in ("works", "fallback") and not is_bad
+    return safe
+
+
+def expect(
+    dtype: str, device: str | None, torch: str | None, system: str | None
+) -> Standing | None:
+    """At least this, by what is known of torch's releases."""
+    if device == "mps":
+        return _expect_mps(dtype, versions.parse_release(torch), versions.parse_numbers(system))
+    if dtype in ("float32", "float64"):
+        return "supported"
+    if dtype in ("float16", "bfloat16"):
+        return "supported" if device == "cuda" else "limited"
+    return "unsupported" if dtype.startswith("float8") else "limited"
+
+
+def _expect_mps(
+    dtype: str, release: versions.Release | None, system: tuple[int, ...] | None
+) -> Standing | None:
+    if dtype in ("float32", "float16"):
+        return "supported"
+    if dtype not in DTYPE_SINCE:
+        return "unsupported"
+    if release is None:
+        return None
+    macos = dtype_macos(dtype, release)
+    too_old = macos is not None and system is not None and system < macos
+    if too_old or not has_dtype(dtype, release):
+        return "unsupported"
+    return "supported" if dtype == "bfloat16" else "limited"
+
+
+def _judge(probe: Probe, dtype: str) -> Verdict:
+    cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
+    expected = expect(dtype, probe.device, probe.torch, probe.system)
+    standing = _stand(cells)
+    is_meant = expected == "supported" and probe.device != "cpu"  # to be as fast, or faster
+    slow = _slow(probe, dtype) if is_meant else None
+    new = [cell for cell in cells if not _is_known_gap(cell, probe)]
+    surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
+    return Verdict(
+        dtype, standing, _why(dtype, cells, standing), expected,
+        guides=GUIDES.get(dtype) if probe.device == "mps" else None,
+        torch_says=None if probe.capability is None else dtype in probe.capability,
+        speed=None if standing == "unsupported" else _speed(probe, dtype),
+        surprises=tuple(surprises),
+    )  # fmt: skip
+
+
+def _is_known_gap(cell: Cell, probe: Probe) -> bool:
+    since, release = _LATER.get((cell.operation, cell.dtype)), versions.parse_release(probe.torch)
+    is_older = since is not None and release is not None and release < since
+    return is_older and probe.device == "mps" and cell.state == "unsupported"
+
+
+def _stand(cells: list[Cell]) -> Standing:
+    known = [cell for cell in cells if cell.state not in ("unknown", "no_memory")]
+    computed = [cell for cell in known if cell.operation not in _ONLY_STORED]
+    if not computed:
+        return "unknown"
+    if all(cell.state in ("unsupported", "crashed", "hung") for cell in computed):
+        return "unsupported"
+    return "supported" if all(cell.state == "works" for cell in known) else "limited"
+
+
+def _why(dtype: str, cells: list[Cell], standing: Standing) -> Reason:
+    """The worst way it went; all that went so are named in it."""
+    if standing == "unsupported":
+        text = next((c.text for c in cells if c.state == "unsupported"), cells[-1].text)
+        stored = all(c.state == "works" for c in cells if c.operation in _ONLY_STORED)
+        code = "dtype_only_stored" if stored else "dtype_unsupported"
+        return Reason(code, "ok", {"dtype": dtype, "error": text})
+    for state, code in _WAYS.items():
+        if any(cell.state == state for cell in cells):
+            return _told(dtype, code, [c for c in cells if c.state == state], len(cells))
+    missing = sum(cell.state in ("unknown", "no_memory") for cell in cells)
+    values: dict[str, Value] = {"dtype": dtype, "number": missing, "of": len(cells)}
+    return Reason("dtype_not_measured" if missing else "dtype_works", "ok", values)
+
+
+def _told(dtype: str, code: str, cells: list[Cell], of: int) -> Reason:
+    values: dict[str, Value] = {
+        "dtype": dtype, "number": len(cells), "of": of,
+        "operations": ", ".join(cell.operation for cell in cells),
+        "error": next((cell.text for cell in cells if cell.text), None),
+    }  # fmt: skip
+    worst = code in ("dtype_wrong", "dtype_crashed", "dtype_hung")
+    return Reason(code, "critical" if worst else "warning", values)
+
+
+def _surprises(
+    dtype: str, cells: list[Cell], standing: Standing, expected: Standing | None
+) -> Iterator[Reason]:
+    if standing == "unsupported" and expected in ("limited", "supported"):
+        error = next((c.text for c in cells if c.state == "unsupported"), None)
+        yield Reason("dtype_unsupported", "warning", {"dtype": dtype, "error": error})
+    is_short = standing in _ORDER and expected == "supported" and standing == "limited"
+    for state, code in _WAYS.items():
+        told = [cell for cell in cells if cell.state == state]
+        if told and (state in _BAD or is_short):
+            yield _told(dtype, code, told, len(cells))
+
+
+def _slow(probe: Probe, dtype: str) -> Reason | None:
+    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
+    slow = [
+        (cell, cell.seconds / first)
+        for cell in probe.of(dtype)
+        if cell.seconds and (first := base.get(cell.operation))
+        if cell.seconds > _SLOW_TIMES * first and cell.seconds - first > _SLOW_SECONDS
+    ]
+    if not slow:
+        return None
+    values: dict[str, Value] = {
+        "dtype": dtype, "number": len(slow), "times": max(times for _, times in slow),
+        "operations": ", ".join(cell.operation for cell, _ in slow),
+    }  # fmt: skip
+    return Reason("dtype_slow", "warning", values)
+
+
+def _speed(probe: Probe, dtype: str) -> float | None:
+    """The median over the operations that both can do, the heavy ones if there are any."""
+    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
+    ratios = {
+        cell.operation: first / cell.seconds
+        for cell in probe.of(dtype)
+        if cell.seconds and (first := base.get(cell.operation))
+    }
+    heavy = [ratio for operation, ratio in ratios.items() if operation in _HEAVY]
+    ordered = sorted(heavy or ratios.values())
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def _silent(check: Check) -> Reason:
+    return Reason("silently_wrong", "critical", {"check": check.name, "text": check.text})
+
+
+def _fatal(check: Check) -> Reason:
+    code = f"check_{check.state}"
+    return Reason(code, "critical", {"check": check.name, "text": check.text})

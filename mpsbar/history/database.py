@@ -1,0 +1,167 @@
+"""The file of the history: opened, made or brought up to date; a damaged one is moved aside."""
+
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from mpsbar.core.counters import COUNTERS
+from mpsbar.system.owned_files import make_folder
+from mpsbar.system.ownership import require_safe
+
+# Each step brings a file up by one version. Steps are never changed, only added. The column of a
+# counter that is recorded since version 2 or later is no text here: see build_steps.
+STEPS: tuple[str, ...] = (
+    """
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, started REAL, name TEXT NOT NULL, device TEXT,
+        head INTEGER, connected INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        ended INTEGER, how TEXT, peak INTEGER, footprint_peak INTEGER,
+        allocated INTEGER, cached INTEGER, held INTEGER, footprint INTEGER);
+    CREATE TABLE samples (
+        time INTEGER, run INTEGER, allocated INTEGER, cached INTEGER, held INTEGER,
+        footprint INTEGER, PRIMARY KEY (time, run)) WITHOUT ROWID;
+    CREATE TABLE minutes (
+        time INTEGER, run INTEGER, allocated INTEGER, cached INTEGER, held INTEGER,
+        footprint INTEGER, PRIMARY KEY (time, run)) WITHOUT ROWID;
+    CREATE TABLE machine (
+        time INTEGER PRIMARY KEY, used INTEGER, swap INTEGER, gpu INTEGER, busy INTEGER,
+        total INTEGER, budget INTEGER);
+    CREATE TABLE machine_minutes (
+        time INTEGER PRIMARY KEY, used INTEGER, swap INTEGER, gpu INTEGER, busy INTEGER,
+        total INTEGER, budget INTEGER);
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
+        level TEXT, pid INTEGER, name TEXT, size INTEGER, phase TEXT, details TEXT);
+    """,
+)
+# A tick must not wait for whoever else has the file.
+_BUSY_SECONDS = 0.05
+_PAGE = 4096
+# What is not yet in the main file, at most; the cap leaves room for it.
+WAL_BYTES = 1 << 20
+_MOST_DAMAGED = 1
+
+
+def build_steps() -> list[str]:
+    """STEPS, and in the step of its version the columns of each counter that came later."""
+    later = [counter for counter in COUNTERS if counter.recorded and counter.recorded > 1]
+    newest = max([len(STEPS), *(counter.recorded or 0 for counter in later)])
+    steps = [*STEPS, *[""] * (newest - len(STEPS))]
+    for counter in later:
+        columns = [
+            f"ALTER TABLE {table} ADD COLUMN {counter.name} INTEGER"
+            for table in ("runs", "samples", "minutes")
+        ]
+        at = (counter.recorded or 0) - 1
+        steps[at] = ";".join(filter(None, [steps[at], *columns]))
+    return steps
+
+
+class Newer(Exception):
+    """Written by a newer mpsbar: not ours to change."""
+
+
+def open_database(file: Path, cap: int) -> sqlite3.Connection:
+    """Ready to be written. sqlite3.Error or OSError: it cannot be."""
+    make_folder(file.parent)
+    require_safe(file)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(
+        file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _prepare(connection, cap)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def find_room(cap: int) -> int:
+    """Bytes for the main file: beside it there is what waits to be taken into it."""
+    return max(256 * _PAGE, cap - 3 * WAL_BYTES)
+
+
+def is_damage(error: Exception) -> bool:
+    """Not a database, or not a whole one; a full disk or a lock is neither."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def is_busy(error: Exception) -> bool:
+    """Someone else writes; SQLite's own sentence, which names no file."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def is_full(error: Exception) -> bool:
+    """The disk, or the room that we gave it."""
+    return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+
+
+def move_aside(file: Path) -> Path:
+    """With what belongs to it; of earlier ones none is kept, they would add up."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    kept = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
+    older = sorted(file.parent.glob(f"{file.stem}.damaged-*"))
+    for old in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
+        with suppress(OSError):
+            old.unlink()
+    for ending in ("-wal", "-shm"):
+        with suppress(OSError):
+            file.with_name(file.name + ending).replace(kept.with_name(kept.name + ending))
+    file.replace(kept)
+    return kept
+
+
+def read_size(file: Path) -> int:
+    """Bytes on disk, with what is not yet in the main file."""
+    total = 0
+    for ending in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            total += file.with_name(file.name + ending).stat().st_size
+    return total
+
+
+def _prepare(connection: sqlite3.Connection, cap: int) -> None:
+    _check(connection)
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of no effect later on
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES // _PAGE // 4}")
+    connection.execute(f"PRAGMA max_page_count = {find_room(cap) // _PAGE}")
+    _migrate(connection)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Before anything is changed in it."""
+    version = read_version(connection)
+    if version > len(build_steps()):
+        raise Newer(f"its format is {version}, of a newer mpsbar")
+    with closing(connection.execute("PRAGMA quick_check(1)")) as told:
+        answer = told.fetchone()
+    if answer is None or answer[0] != "ok":
+        raise sqlite3.DatabaseError("the file is damaged")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """All steps that are missing, or none of them."""
+    steps, version = build_steps(), read_version(connection)
+    if version == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in steps[version:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def read_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,278 @@
+"""Values over time as an inline SVG, and the same for a pointer, a keyboard and a table. Pure."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from mpsbar.history.records import Column, TimeSeries
+from mpsbar.history.report.html import Markup, join, tag, text, void
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
+
+_WIDTH, _HEIGHT = 1000, 160
+_QUARTERS = 4
+# Of the top of the scale, in its unit.
+_NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400,
+         512, 640, 800, 1024)  # fmt: skip
+# Who is recorded has a row a minute at least: a longer silence is a time at which nobody looked.
+_GAP_SECONDS = 150.0
+# A budget far above all else would press the lines to the ground.
+_FAR = 3
+_TABLE_ROWS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    key: str  # of the course's column, and of its colour
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened."""
+
+    time: float
+    kind: str  # "free", "alert"
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    key: str  # of its parts, within the page
+    title: str
+    note: str  # beside the title
+    course: TimeSeries
+    lines: tuple[Line, ...]
+    since: float
+    until: float
+    budget: int | None = None
+    last: float | None = None  # until when the last values hold
+    marks: tuple[Mark, ...] = ()
+
+
+def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
+    known = [line for line in chart.lines if chart.course.most(line.key) is not None]
+    tops = [chart.course.most(line.key) or 0 for line in known]
+    most = max(tops, default=0)
+    budget = chart.budget if chart.budget and chart.budget <= most * _FAR else None
+    top = find_top(max(most, budget or 0))
+    plot = tag(
+        "div",
+        _scale(top),
+        _draw(chart, known, budget, top),
+        _axis(chart.since, chart.until, zone),
+        class_="plot",
+    )
+    return tag(
+        "figure",
+        tag("figcaption", tag("h4", chart.title), tag("span", chart.note, class_="note")),
+        plot,
+        _cursor(chart),
+        _legend(chart, known, budget),
+        build_data(chart, known),
+        build_values(chart, known, zone),
+        class_="chart",
+        id=chart.key,
+    )
+
+
+def find_top(most: int) -> int:
+    """Where the scale ends: a round number above all values."""
+    unit = 1 << 20
+    while most > 1000 * unit:
+        unit <<= 10
+    return next((nice * unit for nice in _NICE if nice * unit >= most), 2 * _NICE[-1] * unit)
+
+
+def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Markup:
+    paths = [
+        void("path", class_=f"line {line.key}", d=_path(chart, chart.course.columns[line.key], top))
+        for line in lines
+    ]
+    grid = "".join(f"M0 {_HEIGHT * n // _QUARTERS}H{_WIDTH}" for n in range(_QUARTERS + 1))
+    if budget is not None:
+        y = _HEIGHT * (1 - budget / top)
+        paths.append(void("path", class_="line budget", d=f"M0 {y:.1f}H{_WIDTH}"))
+    inner = tag(
+        "svg", void("path", class_="grid", d=grid), *paths, class_="lines", width="100%",
+        height="100%", viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none",
+    )  # fmt: skip
+    cursor = void("line", class_="cursor", x1="0", x2="0", y1="0", y2="100%", visibility="hidden")
+    marks = join(_mark(chart, mark) for mark in chart.marks)
+    return tag(
+        "svg", inner, marks, cursor, class_="drawing", role="img", aria_label=_summary(chart, lines)
+    )
+
+
+def _path(chart: Chart, column: Column, top: int) -> str:
+    """Steps: what was read holds until the next reading, but not over a silence."""
+    parts: list[str] = []
+    before: tuple[float, float] | None = None  # time and height
+    for time, value in zip(chart.course.times, column, strict=True):
+        if value is None:
+            before = None
+            continue
+        x, y = _x(chart, time), round(_HEIGHT * (1 - value / top), 1)
+        if before is None or time - before[0] > _silence(chart):
+            parts.append(f"M{x:g} {y:g}")
+        elif y != before[1]:
+            parts.append(f"H{x:g}V{y:g}")
+        before = (time, y)
+        end = x
+    if before is not None:
+        last = before[0] if chart.last is None else max(chart.last, before[0])
+        near = last - before[0] <= _silence(chart)
+        parts.append(f"H{max(end + 1, _x(chart, last) if near else end):g}")
+    return "".join(parts) or "M0 0"
+
+
+def _silence(chart: Chart) -> float:
+    step = (chart.until - chart.since) / 250
+    return max(_GAP_SECONDS, 2.5 * step)
+
+
+def _x(chart: Chart, time: float) -> float:
+    return round(_WIDTH * (time - chart.since) / max(1e-9, chart.until - chart.since), 1)
+
+
+def _mark(chart: Chart, mark: Mark) -> Markup:
+    """Apart from each other by shape too: down for what was freed, a diamond for an alert."""
+    place = f"{_x(chart, mark.time) / _WIDTH * 100:.2f}%"
+    shape = "M-5 0H5L0 9Z" if mark.kind == "free" else "M0 0L5 6L0 12L-5 6Z"
+    return tag(
+        "svg",
+        tag("title", mark.words),
+        void("path", d=f"M0 0V{_HEIGHT}", class_="stem"),
+        void("path", d=shape),
+        x=place, overflow="visible", class_=f"mark {mark.kind}",
+    )  # fmt: skip
+
+
+def _scale(top: int) -> Markup:
+    steps = [top * n // _QUARTERS for n in range(_QUARTERS, -1, -1)]
+    words = [wording.size(step) if step else "0" for step in steps]
+    return tag("div", *(tag("span", word) for word in words), class_="scale", aria_hidden="true")
+
+
+def _axis(since: float, until: float, zone: tzinfo | None) -> Markup:
+    is_long = until - since > 20 * 3600
+    times = [since + (until - since) * n / _QUARTERS for n in range(_QUARTERS + 1)]
+    form = "%a %H:%M" if is_long else "%H:%M"
+    words = [datetime.fromtimestamp(time, zone).strftime(form) for time in times]
+    return tag("div", *(tag("span", word) for word in words), class_="axis", aria_hidden="true")
+
+
+def _summary(chart: Chart, lines: list[Line]) -> str:
+    """For those who do not see it."""
+    words = []
+    for line in lines:
+        known = [value for value in chart.course.columns[line.key] if value is not None]
+        words.append(
+            _("{name} {low} to {high}, last {last}").format(
+                name=line.name,
+                low=wording.size(min(known)),
+                high=wording.size(max(known)),
+                last=wording.size(known[-1]),
+            )
+        )
+    told = "; ".join(words) or _("nothing was recorded")
+    return f"{chart.title}: {told}"
+
+
+def _cursor(chart: Chart) -> Markup:
+    """Hidden until the page's script gives it life."""
+    number = len(chart.course.times)
+    label = _("Point in time, {title}").format(title=chart.title)
+    slider = void(
+        "input", type="range", min="0", max=max(0, number - 1), value=max(0, number - 1),
+        aria_label=label,
+    )  # fmt: skip
+    return tag("div", slider, tag("p", "", class_="values"), class_="reader", hidden=True)
+
+
+def _legend(chart: Chart, lines: list[Line], budget: int | None) -> Markup:
+    items = [_item(line.key, line.name) for line in lines]
+    if budget is not None:
+        items.append(_item("budget", _("budget {size}").format(size=wording.size(budget))))
+    elif chart.budget:
+        words = _("budget {size}, far above").format(size=wording.size(chart.budget))
+        items.append(tag("li", words))
+    kinds = {mark.kind for mark in chart.marks}
+    items += [
+        tag("li", _shape(kind), name)
+        for kind, name in (("free", _("cache freed")), ("alert", _("alert")))
+        if kind in kinds
+    ]
+    return tag("ul", *items, class_="legend")
+
+
+def _item(key: str, name: str) -> Markup:
+    line = void("path", class_=f"line {key}", d="M0 5H24")
+    return tag("li", tag("svg", line, width="24", height="10", aria_hidden="true"), name)
+
+
+def _shape(kind: str) -> Markup:
+    shape = "M1 1H11L6 10Z" if kind == "free" else "M6 0L11 6L6 12L1 6Z"
+    path = void("path", d=shape)
+    drawn = tag("svg", path, width="12", height="12", class_=f"mark {kind}", aria_hidden="true")
+    return Markup(drawn)
+
+
+def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
+    told = datetime.fromtimestamp(when, zone)
+    return told.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
+
+
+def build_data(chart: Chart, lines: list[Line]) -> Markup:
+    """What the script reads out: seconds since the first, and MB."""
+    times = chart.course.times
+    start = times[0] if times else chart.since
+    told = {
+        "since": chart.since, "until": chart.until, "start": round(start, 1),
+        "times": [round(time - start) for time in times],
+        "lines": [
+            {"name": line.name, "values": [_short(v) for v in chart.course.columns[line.key]]}
+            for line in lines
+        ],
+    }  # fmt: skip
+    # In a script nothing is escaped as elsewhere; without < and & none can end or begin.
+    words = json.dumps(told, separators=(",", ":"))
+    safe = words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return Markup(f'<script type="application/json">{safe}</script>')
+
+
+def _short(value: int | None) -> float | None:
+    if value is None:
+        return None
+    size = value / (1 << 20)
+    return round(size) if size >= 1000 else round(size, 1)
+
+
+def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup:
+    """A dozen of the values, evenly apart, and the last."""
+    number = len(chart.course.times)
+    if not number or not lines:
+        return Markup("")
+    picked = sorted({round(i * (number - 1) / _TABLE_ROWS) for i in range(_TABLE_ROWS + 1)})
+    is_long = chart.until - chart.since > 20 * 3600
+    heads = [_("Time"), *(line.name for line in lines)]
+    head = tag("tr", *(tag("th", word, scope="col") for word in heads))
+    rows = [
+        tag(
+            "tr",
+            tag("th", say_time(chart.course.times[at], zone, is_long), scope="row"),
+            *(tag("td", wording.size(chart.course.columns[line.key][at])) for line in lines),
+        )
+        for at in picked
+    ]
+    caption = tag("caption", _("Some of the values: {title}").format(title=chart.title))
+    table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
+    return tag("details", tag("summary", _("As a table"), _hidden(chart.title)), _scroll(table))
+
+
+def _hidden(words: str) -> Markup:
+    return tag("span", text(f", {words}"), class_="unseen")
+
+
+def _scroll(table: Markup) -> Markup:
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=_("Table"))

@@ -1,0 +1,121 @@
+"""The last dtype probe as a heat map, with the reason of all that does not work. Pure."""
+
+from datetime import datetime, tzinfo
+
+from mpsbar.core.dtype_results import Cell, Probe
+from mpsbar.dtypes.summary import say_headline, say_speed
+from mpsbar.dtypes.text import known_for, say_why, standings, states, title_of
+from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.ui.text.wording import _, shorten_home
+
+# A sign for each state: colour alone tells nobody enough.
+_SIGNS = {
+    "works": "✓", "inaccurate": "✗", "fallback": "↓", "unsupported": "–", "crashed": "!",
+    "hung": "∞", "meaningless": "·", "no_memory": "?", "unknown": "?",
+}  # fmt: skip
+
+
+def build_dtypes(report: Report, zone: tzinfo | None) -> Markup | None:
+    probe = report.probe
+    if probe is None or not probe.cells:
+        return None
+    parts = [
+        tag("p", say_headline(probe), class_="headline"),
+        tag("p", _subject(probe, report.home, zone), class_="note"),
+        _heat_map(probe),
+        tag("p", _("Point at a cell, or go to it by Tab, to see its reason."), class_="told"),
+        _legend(probe),
+        _verdicts(probe),
+        _checks(probe),
+    ]
+    return join(part for part in parts if part is not None)
+
+
+def _subject(probe: Probe, home: str, zone: tzinfo | None) -> str:
+    device = probe.device or ""
+    when = None if probe.time is None else datetime.fromtimestamp(probe.time, zone)
+    words = (
+        f"torch {probe.torch}", f"{device} ({probe.device_name})" if probe.device_name else device,
+        f"Python {probe.version}", f"{probe.os} {probe.system}", probe.python,
+        when and when.strftime("%a %d %b %Y %H:%M"),
+    )  # fmt: skip
+    return shorten_home(" · ".join(word for word in words if word), home)
+
+
+def _heat_map(probe: Probe) -> Markup:
+    known = {(cell.operation, cell.dtype): cell for cell in probe.cells}
+    heads = [tag("td", "")]
+    heads += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
+    rows = [
+        tag(
+            "tr",
+            tag("th", operation, scope="row"),
+            *(tag("td", _spot(known.get((operation, dtype)))) for dtype in probe.dtypes),
+        )
+        for operation in probe.operations
+    ]
+    caption = tag("caption", _("Operations and dtypes"), class_="unseen")
+    table = tag(
+        "table", caption, tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="heat"
+    )
+    label = _("Operations and dtypes")
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
+
+
+def _spot(cell: Cell | None) -> Markup:
+    """What works is only read; what does not can be asked why."""
+    if cell is None:
+        return Markup("")
+    sign, words = _SIGNS.get(cell.state, "?"), states().get(cell.state, cell.state)
+    if cell.state in ("works", "meaningless"):
+        unseen = tag("span", words, class_="unseen")
+        drawn = tag("span", sign, aria_hidden="true")
+        return tag("span", drawn, unseen, class_=f"spot {cell.state}")
+    told = _("{dtype}, {operation}: {state}").format(
+        dtype=cell.dtype, operation=cell.operation, state=words
+    )
+    reason = f"{told}: {cell.text}" if cell.text else told
+    return tag(
+        "button", sign, type="button", class_=f"spot {cell.state}", aria_label=reason, title=reason
+    )
+
+
+def _legend(probe: Probe) -> Markup:
+    found = {cell.state for cell in probe.cells}
+    items = [
+        tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
+        for state, sign in _SIGNS.items()
+        if state in found
+    ]
+    return tag("ul", *items, class_="legend signs")
+
+
+def _verdicts(probe: Probe) -> Markup:
+    heads = (_("dtype"), _("Here"), _("Guides say"), _("torch says"), _("Speed"), _("Why"))
+    rows = [_verdict(verdict) for verdict in judge_dtypes(probe)]
+    return join([tag("h3", _("Verdicts")), build_table(_("Verdicts"), heads, rows)])
+
+
+def _verdict(verdict: Verdict) -> tuple[object, ...]:
+    words = standings()
+    says = {None: "–", True: _("yes"), False: _("no")}[verdict.torch_says]
+    guides = "–" if verdict.guides is None else words[verdict.guides]
+    here = words[verdict.standing]
+    return (verdict.dtype, here, guides, says, say_speed(verdict), say_why(verdict))
+
+
+def _checks(probe: Probe) -> Markup | None:
+    """Of the known silent bugs those that are here, or could not be looked for."""
+    told = [check for check in probe.checks if check.state != "right"]
+    if not told:
+        return None
+    rows = [
+        (title_of(check.name), states().get(check.state, check.state), known_for(check.name),
+         check.text or "")
+        for check in told
+    ]  # fmt: skip
+    title = _("Known silent bugs")
+    heads = (_("What"), _("Here"), _("Known"), _("Reason"))
+    return join([tag("h3", title), build_table(title, heads, rows)])

@@ -1,0 +1,118 @@
+"""`mpsbar report`: one page that needs nothing else, neither network nor this program. Pure."""
+
+import base64
+import hashlib
+from datetime import datetime, tzinfo
+
+from mpsbar.core.advice import advise
+from mpsbar.dtypes.verdicts import count_failures
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.dtypes import build_dtypes
+from mpsbar.history.report.html import Markup, tag, text, void
+from mpsbar.history.report.recorded import build_past, build_runs
+from mpsbar.history.report.running import build_unconnected, build_workers
+from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text.wording import _
+
+
+def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
+    """`style` and `script` stand in the page, and nothing else may act in it."""
+    sections = (
+        _section("memory", _("Memory over time"), build_past(report, zone)),
+        _section("workers", _("Connected now"), build_workers(report)),
+        _section("unconnected", _("Not connected"), build_unconnected(report)),
+        _section("runs", _("All runs"), build_runs(report, zone)),
+        _section("dtypes", _("dtypes"), build_dtypes(report, zone)),
+        _section("advice", _("What to do next"), _advice(report)),
+        _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
+    )
+    shown = [section for section in sections if section is not None]
+    body = tag(
+        "body",
+        _head(report, zone, [(key, title) for key, title, _part in shown]),
+        tag("main", *(part for _key, _title, part in shown)),
+        tag("footer", tag("p", _("Made by mpsbar {version}").format(version=report.version))),
+        tag("script", Markup(script)),
+    )
+    title = _("mpsbar report")
+    meta = (
+        void("meta", charset="utf-8"),
+        void("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        void("meta", name="color-scheme", content="light dark"),
+        void("meta", name="referrer", content="no-referrer"),
+    )
+    head = tag("head", *meta, tag("title", title), tag("style", Markup(style)))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, nothing is sent, and only these two texts act."""
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+_Part = tuple[str, str, Markup]
+
+
+def _section(key: str, title: str, content: Markup | None) -> _Part | None:
+    if content is None:
+        return None
+    heading = tag("h2", title, id=f"{key}-title")
+    part = tag("section", heading, content, id=key, aria_labelledby=f"{key}-title")
+    return key, title, part
+
+
+def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) -> Markup:
+    snapshot = report.snapshot
+    health, told = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
+    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
+    when = _("As of {time}").format(time=told.strftime("%A, %d %B %Y, %H:%M"))
+    return tag(
+        "header",
+        tag("h1", _("mpsbar report")),
+        tag("p", when, class_="note"),
+        tag("p", findings.say_health(health, snapshot.names), class_=f"health {health.level}"),
+        *(tag("p", line) for line in lines if line),
+        tag("nav", tag("ul", *links), aria_label=_("Sections")),
+    )
+
+
+def _advice(report: Report) -> Markup | None:
+    snapshot = report.snapshot
+    names = snapshot.names
+    failed = None if report.probe is None else count_failures(report.probe)
+    steps = [
+        wording.shorten_home(findings.say_advice(step, names.get(step.pid or 0)), report.home)
+        for step in advise(snapshot, snapshot.health, failed)
+    ]
+    if not steps:
+        return None
+    return tag("ol", *(tag("li", step) for step in steps))
+
+
+def _diagnostics(report: Report) -> Markup | None:
+    if not report.diagnostics:
+        return None
+    hint = _("Ready to be pasted into a bug report: neither arguments nor private paths are in it.")
+    return tag(
+        "div",
+        tag("p", hint),
+        tag(
+            "p",
+            tag("button", _("Copy Diagnostics"), type="button", id="copy", hidden=True),
+            tag("span", "", role="status", id="copied"),
+        ),
+        tag(
+            "pre", text(report.diagnostics), id="copy-text", tabindex="0", role="group",
+            aria_label=_("Diagnostics"),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,99 @@
+"""How long the history keeps what: an hour in full, a week by the minute, and never too much."""
+
+import sqlite3
+
+from mpsbar.core.counters import RECORDED
+from mpsbar.history.database import find_room
+
+_HOUR = 3600_000  # milliseconds, as all times in the file
+KEEP_FULL = _HOUR  # each reading; then one row a minute
+KEEP = 7 * 24 * _HOUR
+_MINUTE = 60_000
+_MOST_EVENTS = 10_000
+_MOST_RUNS = 5_000
+# At once, so that no transaction is larger than what may wait beside the main file.
+_CHUNK = 4_000
+_PAGES = 200
+_FULL, _ROOMY = 0.9, 0.75  # of the room it has
+_VALUES = {
+    "samples": ("minutes", RECORDED),
+    "machine": ("machine_minutes", ("used", "swap", "gpu", "busy", "total", "budget")),
+}
+
+
+def thin(connection: sqlite3.Connection, now: int) -> None:
+    """What is older than KEEP_FULL becomes one row a minute, of the most that was seen in it."""
+    cutoff = (now - KEEP_FULL) // _MINUTE * _MINUTE
+    for table, (coarse, values) in _VALUES.items():
+        keys = ("run",) if table == "samples" else ()
+        columns = ", ".join((*keys, *values))
+        most = ", ".join((*keys, *(f"max({value})" for value in values)))
+        larger = ", ".join(
+            f"{v} = coalesce(max({coarse}.{v}, excluded.{v}), {coarse}.{v}, excluded.{v})"
+            for v in values
+        )
+        group = ", ".join(("1", *keys))
+        conflict = ", ".join(("time", *keys))
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(
+            f"INSERT INTO {coarse} (time, {columns})"  # noqa: S608 - our own names
+            f" SELECT time / {_MINUTE} * {_MINUTE}, {most} FROM {table} WHERE time < ?"
+            f" GROUP BY {group} ON CONFLICT ({conflict}) DO UPDATE SET {larger}",
+            (cutoff,),
+        )
+        connection.execute(f"DELETE FROM {table} WHERE time < ?", (cutoff,))  # noqa: S608
+        connection.execute("COMMIT")
+
+
+def drop(connection: sqlite3.Connection, now: int) -> None:
+    """What is older than KEEP, or of a time that a wrong clock told."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table in ("minutes", "machine_minutes", "samples", "machine", "events"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE time < ? OR time > ?",  # noqa: S608
+            (now - KEEP, now + KEEP),
+        )
+    connection.execute("DELETE FROM runs WHERE ended < ? OR last > ?", (now - KEEP, now + KEEP))
+    _keep_newest(connection, "events", _MOST_EVENTS)
+    _keep_newest(connection, "runs", _MOST_RUNS)
+    connection.execute("COMMIT")
+
+
+def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
+    """The oldest go first, until there is room again; the file itself shrinks with them."""
+    room = find_room(cap)
+    if _read_used(connection) > room * _FULL:
+        while _read_used(connection) > room * _ROOMY and _drop_oldest(connection):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    for _ in range(_read(connection, "freelist_count") // _PAGES + 1):
+        # As a script: execute() would take the first step only, which gives back one page.
+        connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _keep_newest(connection: sqlite3.Connection, table: str, most: int) -> None:
+    connection.execute(
+        f"DELETE FROM {table} WHERE id <= (SELECT max(id) - ? FROM {table})",  # noqa: S608
+        (most,),
+    )
+
+
+def _read_used(connection: sqlite3.Connection) -> int:
+    pages = _read(connection, "page_count") - _read(connection, "freelist_count")
+    return pages * _read(connection, "page_size")
+
+
+def _read(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _drop_oldest(connection: sqlite3.Connection) -> bool:
+    for table in ("minutes", "samples", "events", "machine_minutes", "machine"):
+        row = connection.execute(
+            f"SELECT max(time) FROM (SELECT time FROM {table} ORDER BY time LIMIT ?)",  # noqa: S608
+            (_CHUNK,),
+        ).fetchone()
+        if row[0] is not None:
+            connection.execute(f"DELETE FROM {table} WHERE time <= ?", row)  # noqa: S608
+            return True
+    return False

@@ -1,1 +1,0 @@
-"""What we know: immutable values, bytes and seconds, None for what could not be read. Pure."""

@@ -1,5 +1,0 @@
-"""What went wrong as one sentence for the person who asked: no fault of the program."""
-
-
-class Complaint(Exception):
-    """What happened, why, and what next; shown as it stands, without a traceback."""

@@ -1,1 +1,0 @@
-"""What we keep: every file mpsbar makes outside of a run directory."""

@@ -1,0 +1,282 @@
+"""Linux, from /proc and /sys: for servers, tests and CI; there is no Metal to read here."""
+
+import os
+import re
+import time
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.core.machine import FootprintKind, Machine, Pressure, Problem
+from mpsbar.system.platform import (
+    Details,
+    Footprint,
+    GpuClient,
+    framework_of,
+    parse_command,
+    parse_variables,
+)
+
+# More than the longest list of mappings, arguments or environment worth reading. A process can make
+# the latter two as long as its memory; psutil would read them whole.
+_MOST_MAPS = 8 << 20
+_MOST_STRINGS = 1 << 20
+_CHUNK = 1 << 13
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+# Also when nobody seems to have come: not every kernel tells the last pid.
+_LIST_SECONDS = 30.0
+_SUPPLIES = ("Mains", "USB", "Wireless")
+_LIBRARIES = [library for framework in FRAMEWORKS for library in framework.libraries]
+# Shorter names find the longer ones too.
+_HINTS = [
+    f"/{library}".encode()
+    for library in _LIBRARIES
+    if not any(library.startswith(other) for other in _LIBRARIES if other != library)
+]
+# address perms offset dev inode path; only code counts: a linker reads libtorch too.
+_EXECUTABLE = re.compile(rb"\S+ ..x. \S+ \S+ \d+ +(/.*)")
+_MEMORY = re.compile(rb"(?m)^(MemTotal|MemAvailable|SwapTotal|SwapFree):\s+(\d+) kB$")
+_MEMORY_LINES = 4
+_CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
+_PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
+# Percent of the last 10 s in which something (some) or everything (full) waited for memory.
+# systemd-oomd acts at 60 % "full"; people feel far less.
+_SOME_WARNING = 10.0
+_FULL_CRITICAL = 10.0
+
+
+class Computer:
+    footprint_kind: FootprintKind = "rss"
+    recorded_workers: list[dict[str, Any]] | None = None
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = Path(root)
+        self._proc = f"{root.rstrip('/')}/proc"
+        self._fixed: Machine | None = None
+        self._boot: float | None = None
+        self._last_pid = b""
+        self._list_at = 0.0
+        self._pressure: Pressure | None = None
+        self._kept: dict[str, IO[bytes]] = {}  # read at every look
+        self._supplies: list[str] | None = None
+        self._failures: dict[str, str] = {}  # why a kept file could not be read
+        self.problems: tuple[Problem, ...] = ()
+
+    def read_machine(self) -> Machine:
+        if self._fixed is None:
+            self._fixed = self._read_fixed()
+        fixed = self._fixed
+        self._pressure = parse_pressure(self._read_kept("pressure/memory"), self._pressure)
+        meminfo = parse_kilobytes(self._read_kept("meminfo"), _MEMORY)
+        total, free = meminfo.get(b"SwapTotal"), meminfo.get(b"SwapFree")
+        self.problems = (
+            *([] if len(meminfo) == _MEMORY_LINES else [self._explain("meminfo")]),
+            *([] if self._pressure is not None else [self._explain("pressure/memory")]),
+        )
+        return Machine(
+            os=fixed.os, os_version=fixed.os_version, model=fixed.model, chip=fixed.chip,
+            cores=fixed.cores, is_virtual=fixed.is_virtual,
+            memory_total=meminfo.get(b"MemTotal"),
+            memory_available=meminfo.get(b"MemAvailable"),
+            swap_used=None if total is None or free is None else total - free,
+            pressure=self._pressure,
+            on_battery=self._read_battery(),
+        )  # fmt: skip
+
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """The token is the inode of /proc/PID: the kernel makes a new one for each process.
+
+        The last number of /proc/loadavg is the pid given out last.
+        """
+        last = self._read_kept("loadavg").rpartition(b" ")[2]
+        now = time.monotonic()
+        if last and last == self._last_pid and now < self._list_at:
+            return None
+        with os.scandir(self._proc) as entries:
+            pids: dict[int, Hashable] = {
+                int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()
+            }
+        self._last_pid, self._list_at = last, now + _LIST_SECONDS
+        return pids
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        if os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - half the cost
+            raise PermissionError(pid)
+        return parse_maps(self._read(pid, "maps", _MOST_MAPS))
+
+    def read_size(self, pid: int) -> int | None:
+        """Of its address space, in pages."""
+        return int(self._read_short(pid, "statm").partition(b" ")[0])
+
+    def read_start(self, pid: int) -> float:
+        return self._since_epoch(parse_stat(self._read_short(pid, "stat"))[1])
+
+    def read_details(self, pid: int) -> Details:
+        parent, ticks = parse_stat(self._read_short(pid, "stat"))
+        return Details(
+            started=self._since_epoch(ticks),
+            parent=parent,
+            command=parse_command(_strings(self._read(pid, "cmdline", _MOST_STRINGS))),
+            executable=self._read_executable(pid),
+            variables=parse_variables(self._read(pid, "environ", _MOST_STRINGS).split(b"\0")),
+        )
+
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
+        """statm takes the kernel a quarter of the time of status, and has no peak."""
+        if not with_peak:
+            size, resident = self._read_short(pid, "statm").split()[:2]
+            if size == b"0":
+                raise ProcessLookupError(f"{pid} has ended")
+            return Footprint(int(resident) * _PAGE, None)
+        status = parse_kilobytes(self._read_short(pid, "status"), _CHARGED)
+        if b"VmRSS" not in status:
+            raise ProcessLookupError(f"{pid} has ended")  # a zombie has no memory
+        return Footprint(status[b"VmRSS"], status.get(b"VmHWM"))
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        return None
+
+    def _read_kept(self, name: str) -> bytes:
+        """A file of one page that stays open; what cannot be read is empty."""
+        try:
+            if name not in self._kept:
+                self._kept[name] = open(f"{self._proc}/{name}", "rb", buffering=0)  # noqa: SIM115, PTH123
+            text = os.pread(self._kept[name].fileno(), _CHUNK, 0)
+        except OSError as error:
+            self._failures[name] = error.strerror or str(error)
+            return b""
+        self._failures.pop(name, None)
+        return text
+
+    def _explain(self, name: str) -> Problem:
+        why = self._failures.get(name, "not understood")
+        return Problem("machine", f"/proc/{name}: {why}")
+
+    def _read_short(self, pid: int, name: str) -> bytes:
+        """A file of one page."""
+        file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(file, _CHUNK)
+        finally:
+            os.close(file)
+
+    def _read(self, pid: int, name: str, most: int) -> bytes:
+        """Unbuffered: /proc gives a page at a time whatever is asked for."""
+        file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = [os.read(file, _CHUNK)]
+            while parts[-1] and len(parts) * 4096 < most:
+                parts.append(os.read(file, _CHUNK))
+        finally:
+            os.close(file)
+        return b"".join(parts)
+
+    def _read_executable(self, pid: int) -> str | None:
+        """None also inside a container: its paths are not ours."""
+        try:
+            ours, its = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
+            if its != ours:
+                return None
+            return os.readlink(f"{self._proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - it is text
+        except OSError:
+            return None
+
+    def _since_epoch(self, ticks: int) -> float:
+        return self._boot_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+    def _boot_time(self) -> float:
+        if self._boot is None:
+            match = re.search(r"^btime (\d+)$", self._text("proc/stat"), re.MULTILINE)
+            self._boot = float(match[1]) if match else 0.0
+        return self._boot
+
+    def _read_fixed(self) -> Machine:
+        uname = os.uname()
+        cpu = self._text("proc/cpuinfo")
+        chip = re.search(r"^model name\s*: (.+)$", cpu, re.MULTILINE)
+        system = re.search(r'^PRETTY_NAME="?([^"\n]*)', self._text("etc/os-release"), re.MULTILINE)
+        model = self._text("sys/class/dmi/id/product_name") or self._text("proc/device-tree/model")
+        return Machine(
+            os=system[1] if system else f"{uname.sysname} {uname.release}",
+            model=model.strip("\0\n ") or None,
+            chip=chip[1] if chip else None,
+            cores=os.cpu_count(),
+            is_virtual=True
+            if re.search(r"^flags\s*:.*\bhypervisor\b", cpu, re.MULTILINE)
+            else None,
+        )
+
+    def _read_battery(self) -> bool | None:
+        """Whether no supply is on; None where there is none to ask."""
+        if self._supplies is None:
+            folder = self._root / "sys/class/power_supply"
+            self._supplies = [
+                f"sys/class/power_supply/{path.name}"
+                for path in (folder.iterdir() if folder.is_dir() else ())
+                if self._text(f"sys/class/power_supply/{path.name}/type").strip() in _SUPPLIES
+            ]
+        online = [self._text(f"{supply}/online").strip() for supply in self._supplies]
+        return "1" not in online if online else None
+
+    def _text(self, path: str) -> str:
+        try:
+            return (self._root / path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+
+def parse_maps(maps: bytes) -> dict[str, str]:
+    """/proc/PID/maps to the frameworks whose code is loaded."""
+    found: dict[str, str] = {}
+    for hint in _HINTS:
+        for line in _lines_with(hint, maps):
+            match = _EXECUTABLE.fullmatch(line)
+            path = os.fsdecode(match[1]) if match else ""
+            if framework := framework_of(path):
+                found.setdefault(framework, path)
+                break
+    return found
+
+
+def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:
+    """Of the hundreds of lines the few that may matter."""
+    place = text.find(hint)
+    while place >= 0:
+        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        place = text.find(hint, end)
+
+
+def parse_stat(stat: bytes) -> tuple[int, int]:
+    """/proc/PID/stat to the parent's pid and the start in ticks since boot.
+
+    The name in parentheses may hold anything, parentheses and spaces too.
+    """
+    fields = stat.rpartition(b")")[2].split()
+    try:
+        return int(fields[1]), int(fields[19])
+    except (IndexError, ValueError):
+        raise ProcessLookupError(f"no such line: {stat[:80]!r}") from None
+
+
+def parse_kilobytes(text: bytes, wanted: re.Pattern[bytes]) -> dict[bytes, int]:
+    """The wanted lines of /proc/meminfo or /proc/PID/status, in bytes."""
+    return {name: int(number) << 10 for name, number in wanted.findall(text)}
+
+
+def parse_pressure(text: bytes, before: Pressure | None = None) -> Pressure | None:
+    """/proc/pressure/memory; kernels without PSI have none. A level is left at half its value."""
+    levels = {kind: float(value) for kind, value in _PRESSURE.findall(text)}
+    if b"some" not in levels:
+        return None
+    full, some = levels.get(b"full", 0.0), levels[b"some"]
+    if full >= (_FULL_CRITICAL / 2 if before == "critical" else _FULL_CRITICAL):
+        return "critical"
+    is_on = before in ("warning", "critical")
+    return "warning" if some >= (_SOME_WARNING / 2 if is_on else _SOME_WARNING) else "normal"
+
+
+def _strings(block: bytes) -> list[bytes]:
+    return block.rstrip(b"\0").split(b"\0") if block.strip(b"\0") else []

@@ -1,0 +1,123 @@
+"""What the properties of an accelerator and of its clients mean. Pure; every key may be missing.
+
+`Properties` are the registry's, under its own names, whether IOKit or ioreg read them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mpsbar.core.machine import Gpu
+from mpsbar.system.platform import GpuClient
+
+Properties = Mapping[str, Any]
+
+CLASS = "IOObjectClass"
+ENTRY_ID = "IORegistryEntryID"
+CHILDREN = "IORegistryEntryChildren"
+STATISTICS = "PerformanceStatistics"
+CREATOR = "IOUserClientCreator"
+USAGE = "AppUsage"
+MODEL = "model"
+CORES = "gpu-core-count"
+CLIENT_CLASS = "AGXDeviceUserClient"
+# Read once of an accelerator; its statistics at every look.
+FIXED = (MODEL, CORES)
+
+# The kernel writes it once, at the opening; behind the comma a name of any characters.
+_CREATOR = re.compile(r"pid ([0-9]{1,10}), ")
+_LARGEST = 1 << 63
+
+
+def parse_gpu(properties: Properties) -> Gpu:
+    statistics = properties.get(STATISTICS)
+    statistics = statistics if isinstance(statistics, Mapping) else {}
+    return Gpu(
+        name=_text(properties.get(MODEL)),
+        cores=_count(properties.get(CORES)),
+        utilization=_utilization(statistics),
+        memory_in_use=_memory_in_use(statistics),
+    )
+
+
+def choose(accelerators: Iterable[Properties]) -> Properties | None:
+    """Apple's own before others, then the one that tells most: Macs with Intel have several."""
+    return max(accelerators, key=_rank, default=None)
+
+
+def is_apple(properties: Properties) -> bool:
+    """Whether its clients tell their GPU time. The classes differ by chip; all begin alike."""
+    return str(properties.get(CLASS, "")).startswith("AGX")
+
+
+def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient] | None:
+    """By registry entry; None where such clients are unheard of, as with other makers' GPUs.
+
+    Whoever asks Metal for the budget becomes a client: our own pid is left out.
+    """
+    found = accelerator.get(CHILDREN)
+    children = [
+        child
+        for child in (found if isinstance(found, list) else ())
+        if isinstance(child, Mapping) and child.get(CLASS) == CLIENT_CLASS
+    ]
+    if not children and not is_apple(accelerator):
+        return None
+    clients = ((child.get(ENTRY_ID), parse_client(child)) for child in children)
+    return {
+        number: client
+        for number, client in clients
+        if isinstance(number, int) and client is not None and client.pid != own_pid
+    }
+
+
+def parse_client(properties: Properties) -> GpuClient | None:
+    """None for one without an owner."""
+    match = _CREATOR.match(str(properties.get(CREATOR)))
+    if match is None or not 0 < int(match[1]) < 1 << 31:
+        return None
+    return GpuClient(int(match[1]), _nanoseconds(properties.get(USAGE)))
+
+
+def _nanoseconds(usage: Any) -> int | None:
+    """The sum over what it has submitted; one number that cannot be right makes it unknown."""
+    if not isinstance(usage, list):
+        return None
+    times = [
+        _count(entry.get("accumulatedGPUTime")) if isinstance(entry, Mapping) else None
+        for entry in usage
+    ]
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
+
+
+def _rank(properties: Properties) -> tuple[bool, bool, bool]:
+    gpu = parse_gpu(properties)
+    return is_apple(properties), gpu.utilization is not None, gpu.memory_in_use is not None
+
+
+def _utilization(statistics: Properties) -> float | None:
+    """Apple's and most others' key first, then AMD's, then Intel's in ten-millionths."""
+    keys = (("Device Utilization %", 1), ("GPU Activity(%)", 1), ("GPU Core Utilization", 10**7))
+    for key, unit in keys:
+        value = statistics.get(key)
+        if isinstance(value, (int, float)) and 0 <= value < _LARGEST:
+            return min(100.0, value / unit)
+    return None
+
+
+def _memory_in_use(statistics: Properties) -> int | None:
+    """By the exact key: "In use system memory (driver)" is another thing, "Alloc…" is virtual."""
+    values = (_count(statistics.get(key)) for key in ("In use system memory", "vramUsedBytes"))
+    return next((value for value in values if value is not None), None)
+
+
+def _count(value: Any) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
+    return value if is_count else None
+
+
+def _text(value: Any) -> str | None:
+    """Cards of other makers have their name as bytes that end in zeros."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return text.strip("\0 ") or None if isinstance(text, str) else None

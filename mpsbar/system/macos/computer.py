@@ -1,0 +1,97 @@
+"""A Mac as one of the platforms: which reader answers what, and what stands in when it fails."""
+
+import os
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.system.macos import libproc, metal, power, program, sysctl
+from mpsbar.system.macos.gpu import GpuReader
+from mpsbar.system.macos.native import SYSTEM, Libraries, load
+from mpsbar.system.macos.slow_value import SlowValue
+from mpsbar.system.platform import Details, Footprint, GpuClient
+
+
+class Computer:
+    """Readings may come from different threads, one after the other."""
+
+    footprint_kind: FootprintKind = "footprint"
+    recorded_workers: list[dict[str, Any]] | None = None
+
+    def __init__(
+        self,
+        libraries: Libraries | None = None,
+        read_budget: Callable[[], int | None] = metal.read_budget,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises OSError on what is no Mac."""
+        libraries = libraries or Libraries()
+        self._system = load(libraries.system, SYSTEM)
+        self._gpu = GpuReader(libraries, clock)
+        self._budget = SlowValue(read_budget, metal.INTERVAL, clock)
+        self._on_battery = SlowValue(power.read_on_battery, power.INTERVAL, clock)
+        self._fixed: Machine | None = None
+        self._unknown: tuple[Problem, ...] = ()
+
+    def read_machine(self) -> Machine:
+        system = self._system
+        if self._fixed is None or self._fixed.memory_total is None:
+            self._fixed = sysctl.read_fixed(system)
+        machine = replace(
+            self._fixed,
+            memory_available=sysctl.read_memory_available(system),
+            swap_used=sysctl.read_swap_used(system),
+            pressure=sysctl.read_pressure(system),
+            on_battery=self._on_battery.get(),
+            gpu=replace(
+                self._gpu.read(),
+                memory_budget=self._budget.get(),
+                wired_limit=sysctl.read_wired_limit(system),
+            ),
+        )
+        self._unknown = tuple(
+            Problem(field, sysctl.explain(system, names))
+            for field, names in sysctl.NAMES.items()
+            if getattr(machine, field) is None
+        )
+        return machine
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        budget = self._budget.failure
+        return (
+            *self._unknown,
+            *self._gpu.problems,
+            *([] if budget is None else [Problem("memory_budget", budget)]),
+        )
+
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """The token is the start, to the microsecond."""
+        return dict(
+            libproc.read_tokens(self._system, libproc.list_pids(self._system, os.geteuid()))
+        )
+
+    def read_size(self, pid: int) -> int | None:
+        return libproc.read_size(self._system, pid)
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        return libproc.read_libraries(self._system, pid)
+
+    def read_start(self, pid: int) -> float:
+        return libproc.read_start(self._system, pid)
+
+    def read_details(self, pid: int) -> Details:
+        """Without a command where the system keeps it: it may be in an exec, or restricted."""
+        started = libproc.read_start(self._system, pid)
+        details = program.read_details(pid, started)
+        if libproc.read_start(self._system, pid) != started:
+            raise ProcessLookupError(f"{pid} has ended")
+        return details
+
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:  # noqa: ARG002 - one call
+        return libproc.read_footprint(self._system, pid)
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        return self._gpu.read_clients()

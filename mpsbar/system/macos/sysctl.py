@@ -1,0 +1,169 @@
+"""What the kernel says by name about this computer. The sysctl command would say 9216,00M."""
+
+import ctypes
+import os
+import re
+import struct
+import sys
+
+import psutil
+
+from mpsbar.core.machine import Machine, Pressure
+from mpsbar.system.macos.native import system_error
+
+# What every Mac has, by the field it fills: without one of these something is wrong.
+NAMES: dict[str, tuple[str, ...]] = {
+    "memory_total": ("hw.memsize",),
+    "memory_available": (
+        "vm.page_free_count",
+        "vm.page_pageable_external_count",
+        "vm.page_purgeable_count",
+        "vm.pagesize",
+    ),
+    "swap_used": ("vm.swapusage",),
+    "pressure": ("kern.memorystatus_vm_pressure_level",),
+}
+_LONGEST = 256
+# struct xsw_usage: total, avail, used, then the page size and whether it is encrypted.
+SWAP = struct.Struct("=16xQ8x")
+# NOTE_MEMORYSTATUS_PRESSURE_*: 2 stands for "urgent" too.
+_PRESSURES: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}
+_MOST_KINDS_OF_CORES = 8
+# What older programs are told instead of 11 and later, and of 26 and later.
+_COMPATIBLE = re.compile(r"(10\.16|16)(\.|$)")
+
+
+def read_value(system: ctypes.CDLL, name: str) -> bytes:
+    """Raises OSError: FileNotFoundError where the kernel does not know the name."""
+    buffer = ctypes.create_string_buffer(_LONGEST)
+    size = ctypes.c_size_t(_LONGEST)
+    if system.sysctlbyname(name.encode(), buffer, ctypes.byref(size), None, 0):
+        raise system_error(name)
+    return buffer.raw[: size.value]
+
+
+def explain(system: ctypes.CDLL, names: tuple[str, ...]) -> str:
+    """Why something that takes all of these could not be told."""
+    for name in names:
+        try:
+            read_value(system, name)
+        except OSError as error:
+            return f"{name}: {os.strerror(error.errno or 0)}"
+    return f"{', '.join(names)}: not understood"
+
+
+def read_number(system: ctypes.CDLL, name: str) -> int | None:
+    try:
+        return parse_number(read_value(system, name))
+    except OSError:
+        return None
+
+
+def read_text(system: ctypes.CDLL, name: str) -> str | None:
+    try:
+        return parse_text(read_value(system, name))
+    except OSError:
+        return None
+
+
+def read_fixed(system: ctypes.CDLL) -> Machine:
+    """What stays as it is until the next start of the computer."""
+    version = parse_version(
+        read_text(system, "kern.osproductversion"), read_text(system, "kern.osrelease")
+    )
+    model = read_text(system, "hw.model")
+    return Machine(
+        os=f"macOS {'.'.join(map(str, version))}" if version else None,
+        os_version=version,
+        model=model,
+        chip=read_text(system, "machdep.cpu.brand_string"),
+        cores=psutil.cpu_count(),
+        core_kinds=_read_core_kinds(system),
+        memory_total=read_number(system, *NAMES["memory_total"]),
+        is_virtual=parse_virtual(read_number(system, "kern.hv_vmm_present"), model),
+    )
+
+
+def read_memory_available(system: ctypes.CDLL) -> int | None:
+    """Activity Monitor's total without "used": free, files in memory and purgeable.
+
+    In vm_stat these are "Pages free" (without the speculative ones, which are files too),
+    "File-backed pages" and "Pages purgeable". A few hundred pages in per-core queues are missing
+    from the external count. vm.pagesize: hw.pagesize is the caller's, 4096 under Rosetta.
+
+    psutil's "available" is another number: it takes every inactive page for free, also those that
+    hold a program's data and would have to be compressed first.
+    """
+    *names, page = NAMES["memory_available"]
+    pages = [read_number(system, name) for name in names]
+    size = read_number(system, page)
+    known = [count for count in pages if count is not None]
+    return sum(known) * size if size is not None and len(known) == len(pages) else None
+
+
+def read_swap_used(system: ctypes.CDLL) -> int | None:
+    """psutil 7.2 cannot tell it on macOS 27: it asks for more at once (psutil #2853)."""
+    try:
+        return parse_swap_used(read_value(system, *NAMES["swap_used"]))
+    except OSError:
+        return None
+
+
+def read_pressure(system: ctypes.CDLL) -> Pressure | None:
+    level = read_number(system, *NAMES["pressure"])
+    return None if level is None else _PRESSURES.get(level)
+
+
+def read_wired_limit(system: ctypes.CDLL) -> int | None:
+    """Bytes; 0 is the system's default. macOS 13 has it under another name, in bytes."""
+    megabytes = read_number(system, "iogpu.wired_limit_mb")
+    if megabytes is not None:
+        return megabytes << 20
+    return read_number(system, "debug.iogpu.wired_limit")
+
+
+def parse_number(value: bytes) -> int | None:
+    """An int or a 64-bit integer; the kernel tells by the size."""
+    return int.from_bytes(value, sys.byteorder) if len(value) in (4, 8) else None
+
+
+def parse_text(value: bytes) -> str | None:
+    return value.split(b"\0")[0].decode(errors="replace").strip() or None
+
+
+def parse_swap_used(value: bytes) -> int | None:
+    return int(SWAP.unpack(value)[0]) if len(value) == SWAP.size else None
+
+
+def parse_version(product: str | None, darwin: str | None) -> tuple[int, ...] | None:
+    """The version of macOS; only its first number where the kernel humours an older program.
+
+    A Python built with an SDK before 26 is told 16.0. Darwin is never disguised: 24 is macOS 15,
+    25 is macOS 26.
+    """
+    if product is None or not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", product, re.ASCII):
+        return None
+    if not _COMPATIBLE.match(product):
+        return tuple(map(int, product.split(".")))
+    match = re.match(r"(\d{2})\.", darwin or "", re.ASCII)
+    if match is None:
+        return None
+    major = int(match[1])
+    return (major + 1 if major >= 25 else major - 9,)
+
+
+def parse_virtual(hypervisor: int | None, model: str | None) -> bool | None:
+    if model is not None and model.startswith("VirtualMac"):
+        return True
+    return None if hypervisor is None else hypervisor != 0
+
+
+def _read_core_kinds(system: ctypes.CDLL) -> tuple[tuple[str, int], ...]:
+    """The fastest first. Intel's have no kinds."""
+    kinds = []
+    for level in range(min(read_number(system, "hw.nperflevels") or 0, _MOST_KINDS_OF_CORES)):
+        name = read_text(system, f"hw.perflevel{level}.name")
+        count = read_number(system, f"hw.perflevel{level}.logicalcpu")
+        if name is not None and count is not None:
+            kinds.append((name, count))
+    return tuple(kinds)

@@ -1,0 +1,227 @@
+"""Who can change a file: its owner, and whoever can write it or a folder that leads to it.
+
+A file is safe if it and every folder on the way to it, of each link too, belong to this user or to
+root and nobody else can write them. Somebody who cannot write any of these cannot exchange them
+either, so that what was checked is what is used later.
+"""
+
+import errno
+import grp
+import os
+import pwd
+import shlex
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from mpsbar.core.naming import printable
+
+_ROOT = 0
+_MOST_LINKS = 40  # as Linux has it
+_LONGEST_PATH = 1000
+# On a Mac: members of admin may use sudo, and root is in wheel. Homebrew's folder and /Applications
+# can be written by admin; whoever is in it can be root already.
+_MAC_GROUPS = (0, 80)
+# Groups that the system itself defines (LSB: 0 to 99), such as Debian's staff for /usr/local.
+_FIRST_GROUP_OF_PEOPLE = 100
+_ACL = "system.posix_acl_access"
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """One file or folder that somebody else can change."""
+
+    path: str
+    kind: Literal["owner", "group", "everybody"]
+    who: str = ""  # the owner or the group, by name
+    is_roots: bool = False
+    is_sticky: bool = False  # as /tmp: meant to be written by everybody
+
+    @property
+    def reason(self) -> str:
+        """One clause, without a full stop."""
+        path = printable(self.path, _LONGEST_PATH)
+        if self.kind == "owner":
+            return f"{path} belongs to another user ({self.who})"
+        who = "everybody" if self.kind == "everybody" else f"the group {self.who}"
+        return f"{path} can be written by {who}"
+
+    @property
+    def remedy(self) -> str | None:
+        """The command that takes the right to write away; None where that is not to be done."""
+        if self.kind == "owner" or self.is_sticky:
+            return None
+        sudo = "sudo " if self.is_roots and os.geteuid() != _ROOT else ""
+        return f"{sudo}chmod go-w {shlex.quote(printable(self.path, _LONGEST_PATH))}"
+
+
+class NotTrusted(PermissionError):
+    """Somebody else can change it; the text says what, who, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(errno.EACCES, text)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def require_safe(path: str | os.PathLike[str]) -> None:
+    """NotTrusted if somebody else can change this file of mpsbar's; other OSErrors as they come."""
+    danger = find_danger(os.fspath(path))
+    if danger is not None:
+        raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
+
+
+def _advise(danger: Danger) -> str:
+    if danger.kind != "owner":
+        return "choose a folder of your own"
+    if os.geteuid() == _ROOT:
+        return f"run mpsbar as {danger.who}, or with sudo -H"
+    return "move it away, or choose a folder of your own"
+
+
+def find_danger(path: str) -> Danger | None:
+    """The first file or folder on the way that somebody else can change.
+
+    What does not exist is no danger, unless somebody else could make it. OSError: the way cannot
+    be followed.
+    """
+    homes = _find_homes()
+    danger: Danger | None = None
+    try:
+        for step, status, is_last in _walk(path):
+            # As OpenSSH does it, what lies above the home folder is not judged: whoever can change
+            # that can change this user's start-up files anyway.
+            if danger is not None and step in homes and _is_above(danger.path, step):
+                danger = None
+            danger = danger or _judge(step, status, is_last)
+            if danger is not None and stat.S_ISLNK(status.st_mode):
+                return danger  # what comes now lies elsewhere
+    except OSError:
+        if danger is None:
+            raise
+    return danger
+
+
+def _is_above(folder: str, path: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _walk(path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
+    """Each folder, link and file that the kernel passes, and whether nothing comes after it."""
+    here, links = "/", 0
+    if not path.startswith("/"):
+        path = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - texts, all of these
+    waiting = _split(path)
+    yield here, os.lstat(here), not waiting
+    while waiting:
+        name = waiting.pop(0)
+        if name == "..":
+            here = os.path.dirname(here)  # noqa: PTH120 - `here` holds no link
+            continue
+        step = os.path.join(here, name)  # noqa: PTH118
+        try:
+            status = os.lstat(step)
+        except (FileNotFoundError, NotADirectoryError):
+            # It can still be made by whoever can write its folder, also with the sticky bit.
+            yield here, os.lstat(here), True
+            return
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            target = os.readlink(step)  # noqa: PTH115
+            yield step, status, False
+            here, waiting = "/" if target.startswith("/") else here, _split(target) + waiting
+            continue
+        here = step
+        yield step, status, not waiting
+
+
+def _split(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _judge(path: str, status: os.stat_result, is_last: bool) -> Danger | None:
+    if status.st_uid not in (_ROOT, os.geteuid()):
+        return Danger(path, "owner", _user_name(status.st_uid))
+    if stat.S_ISLNK(status.st_mode):
+        return None  # the mode of a link means nothing
+    if status.st_mode & stat.S_ISVTX and stat.S_ISDIR(status.st_mode) and not is_last:
+        # In /tmp anybody can make files, and exchange only their own; the next step is this user's
+        # or root's, or it is refused.
+        return None
+    more = (status.st_uid == _ROOT, bool(status.st_mode & stat.S_ISVTX))
+    if status.st_mode & stat.S_IWOTH:
+        return Danger(path, "everybody", "", *more)
+    if status.st_mode & stat.S_IWGRP and not _is_group_safe(path, status):
+        return Danger(path, "group", _group_name(status.st_gid), *more)
+    return None
+
+
+def _is_group_safe(path: str, status: os.stat_result) -> bool:
+    """Is nobody in the group who is not this user or root anyway?"""
+    if sys.platform == "darwin":
+        return status.st_gid in _MAC_GROUPS
+    return _has_no_others(status) and not _has_acl(path)
+
+
+def _has_no_others(status: os.stat_result) -> bool:
+    """Many Linux systems give each user a group of the same name, which can write all their files.
+
+    A directory service may not tell whose first group it is: only a group that is named as its
+    user, or that the system itself defines, is believed to have no other members.
+    """
+    try:
+        group, owner = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid)
+    except KeyError:
+        return False
+    is_own = owner.pw_gid == group.gr_gid and owner.pw_name == group.gr_name
+    if not is_own and group.gr_gid >= _FIRST_GROUP_OF_PEOPLE:
+        return False
+    ours = (_ROOT, os.geteuid())
+    first = {user.pw_uid for user in pwd.getpwall() if user.pw_gid == group.gr_gid}
+    return first.issubset(ours) and all(_user_number(name) in ours for name in group.gr_mem)
+
+
+def _has_acl(path: str) -> bool:
+    """With one, the bits of the group are the most that anybody named in it may do."""
+    if sys.platform != "linux":
+        return False
+    try:
+        os.getxattr(path, _ACL)
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
+
+
+def _find_homes() -> tuple[str, ...]:
+    """This user's home by the password database, never by $HOME, which sudo may keep."""
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir.rstrip("/")
+    except KeyError:
+        return ()
+    return (home, os.path.realpath(home)) if home.startswith("/") else ()
+
+
+def _user_name(number: int) -> str:
+    try:
+        return printable(pwd.getpwuid(number).pw_name, 100)
+    except KeyError:
+        return str(number)
+
+
+def _user_number(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
+
+
+def _group_name(number: int) -> str:
+    try:
+        return printable(grp.getgrgid(number).gr_name, 100)
+    except KeyError:
+        return str(number)

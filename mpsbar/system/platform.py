@@ -1,0 +1,118 @@
+"""What each platform module offers, under the same names: macos, linux and replay have a Computer.
+
+Reading is all a Computer does; what repeats, is cached or compared is in `scan`. A process that is
+gone raises ProcessLookupError, another user's PermissionError, anything else OSError.
+"""
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.core.naming import printable
+
+MAX_ARGUMENTS = 20
+MAX_CHARACTERS = 300
+MAX_VALUE = 4096  # a PATH is long
+# All we keep of someone's environment: torch's own settings, who a rank is, which Python runs.
+_KEPT = frozenset(
+    (
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+        "PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__",
+    )
+)  # fmt: skip
+
+
+def parse_command(arguments: Iterable[bytes]) -> tuple[str, ...]:
+    first = islice(arguments, MAX_ARGUMENTS)
+    return tuple(
+        printable(argument[: 4 * MAX_CHARACTERS].decode(errors="replace"), MAX_CHARACTERS)
+        for argument in first
+    )
+
+
+def parse_variables(entries: Iterable[bytes]) -> dict[str, str]:
+    kept = {}
+    for entry in entries:
+        name, _, value = entry[: MAX_VALUE + 100].decode(errors="replace").partition("=")
+        if name in _KEPT or name.startswith("PYTORCH_"):
+            kept[printable(name, 100)] = printable(value, MAX_VALUE)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What does not change while a program runs."""
+
+    started: float  # seconds since the epoch
+    parent: int | None
+    command: tuple[str, ...] = ()
+    executable: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)  # of its environment, at its start
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    now: int | None
+    peak: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuClient:
+    """One opening of the GPU by one process."""
+
+    pid: int
+    nanoseconds: int | None  # of GPU time since it was opened; None: not told
+
+
+class Computer(Protocol):
+    footprint_kind: FootprintKind
+    # What the agents of a recorded machine said; None: real workers, to be asked.
+    recorded_workers: list[dict[str, Any]] | None
+
+    def read_machine(self) -> Machine: ...
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What read_machine had to do without, and why, the last time."""
+
+    def list_processes(self) -> dict[int, Hashable] | None:
+        """At least this user's pids, each with a token that differs when the pid is used anew.
+
+        None: nobody has come since it was last called.
+        """
+
+    def read_size(self, pid: int) -> int | None:
+        """A number that changes when a process loads something; None where there is none."""
+
+    def read_libraries(self, pid: int) -> dict[str, str]:
+        """The frameworks loaded, by their names, each with the path of one of its libraries."""
+
+    def read_details(self, pid: int) -> Details: ...
+
+    def read_start(self, pid: int) -> float:
+        """The same as in its details, as cheap as can be: nothing may come between it and a
+        signal."""
+
+    def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
+        """Without the peak only where that is much cheaper."""
+
+    def read_gpu_clients(self) -> dict[int, GpuClient] | None:
+        """By a number that is never used twice; None where the platform cannot tell."""
+
+
+_BY_LIBRARY = {library: one.name for one in FRAMEWORKS for library in one.libraries}
+# The file names of wheels, conda packages and source builds, on Linux and macOS; a hash after
+# the name is auditwheel's.
+_FILE = re.compile(
+    rf"({'|'.join(map(re.escape, _BY_LIBRARY))})(?:-[0-9a-f]+)?(?:\.dylib|\.so(?:\.\d+)*)"
+)
+
+
+def framework_of(path: str) -> str | None:
+    """The name of the framework that one mapped file is the code of, if it is of any."""
+    match = _FILE.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
+    return match and _BY_LIBRARY[match[1]]

@@ -1,0 +1,153 @@
+"""Starts a Python that was found somewhere, unless somebody else can change what it would run.
+
+Its path comes from a file, an agent or another process, and it would run as this user, who may be
+root. Every Python that mpsbar starts, but its own, is started here.
+"""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mpsbar.system.ownership import Danger, NotTrusted, find_danger
+
+_MOST_LINKS = 40
+_MOST_BYTES = 64 * 1024
+_LIBRARY = re.compile(r"python3(\.\d+)?t?")
+_PACKAGES = ("site-packages", "dist-packages")
+# What a Python runs at its start, before anything that it was asked for.
+_STARTERS = (".pth", ".start")
+_CUSTOMIZE = ("sitecustomize.py", "usercustomize.py")
+# The program that python3 of a framework build on macOS starts in its own place.
+_MAC_APP = "Resources/Python.app/Contents/MacOS/Python"
+
+
+def start_python(
+    python: str,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+) -> "subprocess.Popen[bytes]":
+    """NotTrusted says why it was not run; another OSError or ValueError: it cannot be.
+
+    -B: nothing is written beside what it imports. In a session of its own, so that it can be ended
+    with all it started; in / because Python imports from the present folder, which may be /tmp.
+    """
+    python = _find_program(python)
+    if reason := why_not_run(python):
+        raise NotTrusted(reason)
+    return subprocess.Popen(
+        [python, "-B", *arguments],
+        env=_build_environment(environ),
+        stdin=stdin, stdout=stdout, stderr=stderr,
+        cwd="/", start_new_session=True, bufsize=0,
+    )  # fmt: skip
+
+
+def why_not_run(python: str) -> str | None:
+    """Why this Python is not run, and what to do next; None if nobody else can change it."""
+    danger = find_danger_of(python)
+    if danger is None:
+        return None
+    return f"{danger.reason}, who could run anything as you; {_advise(danger)}"
+
+
+def _advise(danger: Danger) -> str:
+    if danger.kind == "owner" and os.geteuid() == 0:
+        return f"run mpsbar as {danger.who} for it"
+    what = danger.remedy or "use an environment of your own"
+    return f"{what}, or start your script with mpsbar run"
+
+
+def find_danger_of(python: str) -> Danger | None:
+    """The first thing that somebody else can change of all that decides what `python` runs."""
+    paths = list(_follow(python))
+    # One after the other: nothing is read before it was judged.
+    for path in itertools.chain(paths, _find_parts(paths)):
+        if danger := find_danger(path):
+            return danger
+    return None
+
+
+def _build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without the packages in the home folder of another user, which sudo may leave in $HOME."""
+    places = filter(None, (environ.get(name) for name in ("HOME", "PYTHONUSERBASE")))
+    try:
+        is_safe = not any(map(find_danger, places))
+    except OSError:
+        is_safe = False
+    return dict(environ) if is_safe else {**environ, "PYTHONNOUSERSITE": "1"}
+
+
+def _find_program(python: str) -> str:
+    """An absolute path: a name is looked for as the shell does it."""
+    if python.startswith("/"):
+        return python
+    return os.path.abspath(shutil.which(python) or python)  # noqa: PTH100 - a venv's is a link
+
+
+def _follow(path: str) -> Iterator[str]:
+    """The path, and each that it is a link to: Python looks for its files beside all of them."""
+    for _ in range(_MOST_LINKS):
+        yield path
+        if not os.path.islink(path):  # noqa: PTH114 - texts, all of these
+            return
+        path = os.path.join(os.path.dirname(path), os.readlink(path))  # noqa: PTH115, PTH118, PTH120
+
+
+def _find_parts(paths: Sequence[str]) -> Iterator[str]:
+    """What lies beside a Python and decides what it runs. A venv names the folder of another."""
+    waiting = [Path(path).parent for path in paths]
+    done: set[Path] = set()
+    while waiting:
+        folder = waiting.pop(0)
+        if folder in done or len(done) > _MOST_LINKS:
+            continue
+        done.add(folder)
+        prefix = folder.parent
+        # Judged by themselves: a sticky folder is good enough on the way to them, but here
+        # somebody else could add a pyvenv.cfg or a library.
+        yield from (str(folder), str(prefix))
+        for settings in (folder / "pyvenv.cfg", prefix / "pyvenv.cfg"):
+            if settings.exists():
+                yield str(settings)
+                waiting += _read_home(settings) if settings.is_file() else []
+        yield from _find_libraries(prefix)
+        if (prefix / _MAC_APP).exists():
+            yield str(prefix / _MAC_APP)
+
+
+def _read_home(settings: Path) -> list[Path]:
+    """The folder of the Python that a venv was made with, whose standard library it uses."""
+    with settings.open("rb") as file:
+        text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+    found = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
+    return [Path(found[1])] if found else []
+
+
+def _find_libraries(prefix: Path) -> Iterator[str]:
+    for library in (prefix / "lib", prefix / "lib64", prefix / "local/lib"):  # the last: Debian's
+        for version in _list(library):
+            if not _LIBRARY.fullmatch(version):
+                continue
+            yield str(library / version)
+            for name in _PACKAGES:
+                packages = library / version / name
+                if packages.exists():
+                    yield str(packages)
+                for file in _list(packages):
+                    if file.endswith(_STARTERS) or file in _CUSTOMIZE:
+                        yield str(packages / file)
+
+
+def _list(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,57 @@
+"""What stands in the menu bar itself: as wide with one number as with another. Pure."""
+
+from mpsbar.core.findings import Health
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.rows import Bar
+from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text.wording import _
+
+# As wide as a digit, so that the text does not jump: "99.9 GB" and "100 %" are the widest.
+_FIGURE_SPACE = "\N{FIGURE SPACE}"
+_SIZE_WIDTH, _PERCENT_WIDTH = len("99.9 GB"), len("100 %")
+# Told apart without colour; hollow while nothing is known.
+_DOTS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
+_MARKS = {"warning": "!", "critical": "‼"}
+
+
+def build_bar(snapshot: Snapshot, shows: str = "memory") -> Bar:
+    shape = _shape(snapshot.health)
+    return Bar(
+        text=_text(snapshot, shows, shape),
+        shape=shape,
+        is_dot=shows == "dot",
+        label=_label(snapshot),
+        tooltip=findings.say_health(snapshot.health, snapshot.names),
+    )
+
+
+def is_unknown(health: Health) -> bool:
+    """Nothing could be judged: not the same as well."""
+    return any(reason.code in ("unknown", "not_judged") for reason in health.reasons)
+
+
+def _shape(health: Health) -> str:
+    return "unknown" if is_unknown(health) and health.level == "ok" else health.level
+
+
+def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
+    if shows == "dot":
+        return _DOTS[shape]
+    text = ""
+    if shows == "memory" and snapshot.held is not None:
+        text = wording.size(snapshot.held).rjust(_SIZE_WIDTH, _FIGURE_SPACE)
+    elif shows == "gpu":
+        text = wording.percent(snapshot.machine.gpu.utilization)
+        text = text.rjust(_PERCENT_WIDTH, _FIGURE_SPACE)
+    return " ".join(filter(None, (text, _MARKS.get(shape))))
+
+
+def _label(snapshot: Snapshot) -> str:
+    """For who listens: what the eye would take from the bar and the top of the menu."""
+    words = ["mpsbar", wording.workers_connected(len(snapshot.workers))]
+    if snapshot.held is not None:
+        words.append(_("{size} held").format(size=wording.size(snapshot.held)))
+    if snapshot.machine.gpu.utilization is not None:
+        words.append(_("GPU {p}").format(p=wording.percent(snapshot.machine.gpu.utilization)))
+    words.append(findings.say_health(snapshot.health, snapshot.names))
+    return ", ".join(words)

@@ -1,0 +1,84 @@
+"""The rows at the end of the menu: what mpsbar itself can do, and how it is set. Pure."""
+
+from collections.abc import Iterator
+
+from mpsbar.core.actions import (
+    CheckUp,
+    Choose,
+    InstallCommand,
+    OpenReport,
+    Quit,
+    ShowAbout,
+    ShowProfiling,
+    StartAtLogin,
+)
+from mpsbar.core.settings import CAUSES, INTERVALS, Settings
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.rows import Row
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.alerts import say_cause
+from mpsbar.ui.text.wording import _
+from mpsbar.ui.ui_state import UiState
+
+
+def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
+    collecting = CheckUp() in snapshot.pending
+    diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
+    report = _("Making the Report…") if ui_state.is_reporting else _("Open Report")
+    return (
+        Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
+        Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
+        Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
+        Row("settings", _("Settings"), children=tuple(_settings(ui_state))),
+        Row("about", _("About mpsbar"), actions=(ShowAbout(),)),
+        Row("quit", _("Quit mpsbar"), actions=(Quit(),), shortcut="q"),
+    )
+
+
+def _settings(ui_state: UiState) -> Iterator[Row]:
+    settings = ui_state.settings
+    yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
+    yield Row("interval", _("Refresh"), children=tuple(_intervals(settings)))
+    yield Row("alerts", _("Alerts"), children=tuple(_alerts(settings)))
+    if ui_state.login is not None:
+        yield _login(ui_state.login)
+    if ui_state.has_tool:
+        yield Row("command", _("Install Command Line Tool…"), actions=(InstallCommand(),))
+
+
+def _bar(settings: Settings) -> Iterator[Row]:
+    words = {
+        "memory": _("Memory Held"),
+        "gpu": _("GPU %"),
+        "dot": _("Only a Dot"),
+        "icon": _("Only the Icon"),
+    }
+    for value, text in words.items():
+        choice = Choose("bar", value)
+        yield Row(f"bar-{value}", text, actions=(choice,), is_checked=settings.bar == value)
+
+
+def _intervals(settings: Settings) -> Iterator[Row]:
+    for seconds in INTERVALS:
+        text = _("Every {time}").format(time=wording.seconds(seconds))
+        choice = Choose("interval", float(seconds))
+        is_checked = settings.interval == seconds
+        yield Row(f"interval-{seconds}", text, actions=(choice,), is_checked=is_checked)
+
+
+def _alerts(settings: Settings) -> Iterator[Row]:
+    choice = Choose("alerts", not settings.alerts)
+    yield Row("alerts-on", _("Notify Me"), actions=(choice,), is_checked=settings.alerts)
+    for cause in CAUSES:
+        on = cause in settings.alert_causes
+        chosen = tuple(c for c in CAUSES if (c in settings.alert_causes) != (c == cause))
+        # Greyed while none are sent at all, but still telling what is chosen.
+        actions = (Choose("alert_causes", chosen),) if settings.alerts else ()
+        yield Row(f"alerts-{cause}", say_cause(cause), actions=actions, is_checked=on)
+
+
+def _login(state: str) -> Row:
+    text = _("Start at Login")
+    if state == "needs_approval":
+        text = _("Start at Login (needs your approval…)")
+    return Row("login", text, actions=(StartAtLogin(state != "on"),), is_checked=state == "on")

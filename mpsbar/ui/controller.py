@@ -1,0 +1,349 @@
+"""What a click or a key does. Menu bar and terminal differ only in how they ask and tell."""
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from mpsbar.core.actions import (
+    Action,
+    CancelProbe,
+    CheckUp,
+    Choose,
+    Connect,
+    Connected,
+    Copy,
+    Free,
+    Freed,
+    OpenReport,
+    ProbeDtypes,
+    StartAtLogin,
+    Stop,
+    Stopped,
+    Tensors,
+    WatchEnd,
+)
+from mpsbar.core.dtype_results import Probe
+from mpsbar.core.settings import change
+from mpsbar.doctor.checkup import Checkup
+from mpsbar.dtypes.preconditions import find_objections
+from mpsbar.dtypes.summary import render_brief, say_headline
+from mpsbar.dtypes.text import say_end
+from mpsbar.history.report.build import write_report
+from mpsbar.monitor import Monitor
+from mpsbar.system.settings_file import write_setting
+from mpsbar.ui.rows import Row
+from mpsbar.ui.text import dialogs
+from mpsbar.ui.text.settings import login as say_login
+from mpsbar.ui.ui_state import UiState
+
+if TYPE_CHECKING:
+    from mpsbar.desktop.login import LoginStatus
+
+_T = TypeVar("_T")
+_log = logging.getLogger("mpsbar")
+
+
+class FrontEnd(Protocol):
+    """How one front end asks and tells; called on its main thread, except for `call_on_main`."""
+
+    def ask(self, question: dialogs.Dialog, answer: Callable[[int], None]) -> None:
+        """Show a question; `answer` is called with the number of the button, unless dismissed."""
+
+    def tell(self, notice: dialogs.Notice, key: str) -> None:
+        """Announce something; a notice replaces an older one with the same key."""
+
+    def show(self, text: dialogs.Dialog) -> None:
+        """Show the result of something that took a while, without getting in the way."""
+
+    def tell_failure(self, what: str, error: Exception) -> None:
+        """Say that something failed; it is in the log already."""
+
+    def copy(self, text: str) -> None:
+        """Put it on the clipboard; raises UserError where that is not possible."""
+
+    def open(self, file: Path) -> bool:
+        """Open a file with the person's program for it; False: there is none."""
+
+    def changed(self) -> None:
+        """`Controller.ui_state` is another now: draw it."""
+
+    def call_on_main(self, function: Callable[[], None]) -> None:
+        """Call it soon on the main thread. From any thread."""
+
+
+class Controller:
+    """Used on the main thread. What takes time runs off it, and its end is handled back on it.
+
+    `own_actions` are those that only this front end has.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        front_end: FrontEnd,
+        ui_state: UiState,
+        own_actions: Mapping[Action, Callable[["Controller"], None]] | None = None,
+    ) -> None:
+        self.ui_state = ui_state
+        self.front_end = front_end
+        self._monitor = monitor
+        self._own_actions = own_actions or {}
+        # `mpsbar top` does not wait for threads of this name when it ends.
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
+
+    # --- what a front end calls
+
+    def click(self, row: Row) -> None:
+        """Do what a row of the menu stands for. A failure is logged and told, never raised."""
+        _log.info("clicked %s", row.key)
+        try:
+            frees = [action for action in row.actions if isinstance(action, Free)]
+            if len(frees) > 1:
+                self._free_all(frees)
+                return
+            for action in row.actions:
+                self.perform(action)
+        except Exception as error:  # noqa: BLE001 - logged and told
+            self._fail(row.text.rstrip("…"), error)
+
+    def open_children(self, row: Row) -> None:
+        """A submenu comes into view: count the tensors that it shows."""
+        action = row.opens
+        # Not twice: a worker that hangs would take thread after thread.
+        if action is None or action in self._monitor.latest.pending:
+            return
+        name = self._monitor.latest.names.get(action.pid, str(action.pid))
+        self._follow(row.text, self._monitor.perform(action), partial(self._tell_tensors, name))
+
+    def perform(self, action: Action) -> None:  # noqa: C901 - a flat table, one line an action
+        match action:
+            case Free():
+                self._free(action)
+            case Stop():
+                self._stop(action)
+            case Connect():
+                self._connect(action)
+            case ProbeDtypes():
+                self._probe(action)
+            case CancelProbe():
+                self._monitor.cancel_probe()
+            case CheckUp():
+                self._copy_diagnostics(action)
+            case OpenReport():
+                self._open_report()
+            case Copy(text):
+                self.front_end.copy(text)
+                self.front_end.tell(dialogs.tell_copied(text), "copied")
+            case WatchEnd():
+                self._watch_end(action)
+            case Choose():
+                self._choose(action)
+            case StartAtLogin():
+                self._start_at_login(action)
+            case _:
+                self._own_actions[action](self)
+
+    def read_login(self) -> None:
+        """Ask the system whether mpsbar opens at login: the person may have changed it there."""
+        from mpsbar.desktop.login import read_login
+
+        self.run("Start at Login", read_login, self._show_login)
+
+    def forget_end(self, pid: int, started: float | None) -> None:
+        """It was told; a check mark would pass to the next process with its pid."""
+        self._set(replace(self.ui_state, watched=self.ui_state.watched - {(pid, started)}))
+
+    def run(self, what: str, work: Callable[[], _T], then: Callable[[_T], None]) -> None:
+        """Do `work` off the main thread, then call `then` with its result on the main thread."""
+        self._follow(what, self._pool.submit(work), then)
+
+    def write(self, what: str, work: Callable[[], None]) -> None:
+        """Write a file off the main thread, one after the other: of two clicks the later wins."""
+        self._follow(what, self._writer.submit(work), lambda _: None)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._writer.shutdown(wait=True)  # a setting chosen just before Quit is kept
+
+    # --- workers
+
+    def _free(self, action: Free) -> None:
+        names = self._monitor.latest.names
+
+        def tell(outcome: Freed) -> None:
+            notice = dialogs.tell_freed(_with_name(outcome, names))
+            self.front_end.tell(notice, f"freed-{outcome.pid}")
+
+        self._follow("Free Cache", self._monitor.perform(action), tell)
+
+    def _free_all(self, actions: list[Free]) -> None:
+        """Many workers, one notice when all have answered."""
+        names, outcomes = self._monitor.latest.names, list[Freed]()
+
+        def tell(outcome: Freed) -> None:
+            outcomes.append(_with_name(outcome, names))
+            detail = dialogs.tell_freed(outcomes[-1], is_one_of_many=True)
+            self.front_end.tell(detail, f"freed-{outcome.pid}")
+            if len(outcomes) == len(actions):
+                self.front_end.tell(dialogs.tell_all_freed(outcomes), "freed-all")
+
+        for action in actions:
+            self._follow("Free All Caches", self._monitor.perform(action), tell)
+
+    def _tell_tensors(self, name: str, outcome: Tensors) -> None:
+        if outcome.state != "done":
+            notice = dialogs.tell_tensors_refused(name, outcome)
+            self.front_end.tell(notice, f"tensors-{outcome.pid}")
+
+    def _stop(self, action: Stop) -> None:
+        def stop(button: int) -> None:
+            if button == 0:
+                self._follow("Stop", self._monitor.perform(action), self._tell_stopped)
+
+        self.front_end.ask(dialogs.ask_stop(action), stop)
+
+    def _tell_stopped(self, outcome: Stopped) -> None:
+        _log.info("stop %s: %s", outcome.pid, outcome.state)
+        self.front_end.tell(dialogs.tell_stopped(outcome), f"stopped-{outcome.pid}")
+
+    def _connect(self, action: Connect) -> None:
+        def connect(button: int) -> None:
+            if button == 0:
+                self._follow("Connect", self._monitor.perform(action), self._show_connected)
+
+        self.front_end.ask(dialogs.ask_connect(action), connect)
+
+    def _show_connected(self, outcome: Connected) -> None:
+        _log.info("connect %s: %s", outcome.python, outcome.state)
+        self.front_end.show(dialogs.tell_connected(outcome))
+
+    def _watch_end(self, action: WatchEnd) -> None:
+        self._monitor.watch_end(action)
+        process = {(action.pid, action.started)}
+        watched = self.ui_state.watched | process if action.on else self.ui_state.watched - process
+        self._set(replace(self.ui_state, watched=watched))
+
+    # --- dtype probe, diagnostics, report
+
+    def _probe(self, action: ProbeDtypes) -> None:
+        """Ask before a run is disturbed; refuse when memory is about to run out."""
+
+        def probe(button: int) -> None:
+            if button == 0:
+                self._follow("Run dtype Probe", self._monitor.perform(action), self._tell_probed)
+
+        objections = find_objections(self._monitor.latest)
+        if not objections:
+            probe(0)
+        elif objections[0].is_refusal:
+            self.front_end.ask(dialogs.refuse_probe(objections[0].text), lambda _: None)
+        else:
+            self.front_end.ask(dialogs.ask_probe(objections[0].text), probe)
+
+    def _tell_probed(self, probe: Probe) -> None:
+        text = say_headline(probe) if probe.cells else say_end(probe)
+        self.front_end.tell(dialogs.tell_probed(text, probe.ended == "cancelled"), "probe")
+
+    def _copy_diagnostics(self, action: CheckUp) -> None:
+        self._follow("Copy Diagnostics", self._monitor.perform(action), self._show_diagnostics)
+
+    def _show_diagnostics(self, checkup: Checkup) -> None:
+        from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
+        from mpsbar.dtypes.results import find_result
+
+        latest = self._monitor.latest
+        home, dtypes = str(Path.home()), render_brief(find_result(latest))
+        text = render_diagnostics(read_versions(), latest, checkup, home, dtypes)
+        self.front_end.copy(text)
+        self.front_end.tell(dialogs.tell_copied_diagnostics(), "diagnostics")
+
+    def _open_report(self) -> None:
+        """Checking torch in every Python takes seconds; meanwhile the row says so."""
+        if self.ui_state.is_reporting:
+            return
+        checkup = self._monitor.perform(CheckUp())
+        self._set(replace(self.ui_state, is_reporting=True))
+        self.front_end.tell(dialogs.tell_making_report(), "report")
+        self.run("Open Report", partial(self._write_report, checkup), self._show_report)
+
+    def _write_report(self, checkup: "Future[Checkup]") -> Path:
+        """Off the main thread."""
+        try:
+            return write_report(self._monitor.latest, checkup.result())
+        finally:
+            self.front_end.call_on_main(self._end_report)
+
+    def _end_report(self) -> None:
+        self._set(replace(self.ui_state, is_reporting=False))
+
+    def _show_report(self, file: Path) -> None:
+        notice = dialogs.tell_report(str(file), self.front_end.open(file))
+        self.front_end.tell(notice, "report")
+
+    # --- settings
+
+    def _choose(self, action: Choose) -> None:
+        settings = change(self.ui_state.settings, action.key, action.value)
+        self._set(replace(self.ui_state, settings=settings))
+        self.write("Saving the settings", partial(write_setting, action.key, action.value))
+
+    def _start_at_login(self, action: StartAtLogin) -> None:
+        from mpsbar.desktop import login
+
+        if self.ui_state.login == "needs_approval":
+            self._open_login_settings()
+        else:
+            switch = login.turn_on if action.on else login.turn_off
+            self.run("Start at Login", switch, self._show_switched)
+
+    def _show_switched(self, status: "LoginStatus") -> None:
+        self._show_login(status)
+        if status.state == "needs_approval":
+            self._open_login_settings()
+        elif status.why is not None:
+            text = say_login(status.state, status.where, status.why, status.detail)
+            self.front_end.tell(dialogs.Notice("mpsbar", text), "login")
+
+    def _show_login(self, status: "LoginStatus") -> None:
+        self._set(replace(self.ui_state, login=status.state))  # "unavailable": a click says why
+
+    def _open_login_settings(self) -> None:
+        from mpsbar.desktop.login import open_login_settings
+
+        self.run("Login settings", open_login_settings, lambda _: None)
+
+    # --- inside
+
+    def _set(self, ui_state: UiState) -> None:
+        if ui_state != self.ui_state:
+            self.ui_state = ui_state
+            self.front_end.changed()
+
+    def _follow(self, what: str, future: "Future[_T]", then: Callable[[_T], None]) -> None:
+        """Call `then` with the result on the main thread, once there is one."""
+
+        def end() -> None:
+            try:
+                then(future.result())
+            except Exception as error:  # noqa: BLE001 - logged and told
+                self._fail(what, error)
+
+        def call_end(_future: "Future[_T]") -> None:
+            if not future.cancelled():
+                self.front_end.call_on_main(end)
+
+        future.add_done_callback(call_end)
+
+    def _fail(self, what: str, error: Exception) -> None:
+        _log.error("%s failed", what, exc_info=error)
+        self.front_end.tell_failure(what, error)
+
+
+def _with_name(outcome: Freed, names: dict[int, str]) -> Freed:
+    """Named as at the click: a worker that did not answer did not send its name either."""
+    return replace(outcome, name=names.get(outcome.pid, outcome.name))

@@ -1,0 +1,190 @@
+"""The app: what is drawn when, sleep and wake, alerts, and its end."""
+
+import logging
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import rumps
+from AppKit import NSApplication, NSApplicationActivationPolicyAccessory
+from PyObjCTools import AppHelper
+
+from mpsbar.core.events import Alert
+from mpsbar.core.machine import IconCheck
+from mpsbar.core.settings import Loaded
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.desktop.command_line_link import find_tool
+from mpsbar.desktop.icon_visibility import look_at_icon, write_icon
+from mpsbar.desktop.notifications import Notifier
+from mpsbar.monitor import Monitor
+from mpsbar.system.single_instance import Claim
+from mpsbar.ui.bar import build_bar
+from mpsbar.ui.controller import Controller
+from mpsbar.ui.menu import SECTIONS, build_menu
+from mpsbar.ui.menubar.app_commands import APP_COMMANDS
+from mpsbar.ui.menubar.button import Button
+from mpsbar.ui.menubar.callbacks import guarded
+from mpsbar.ui.menubar.front_end import MenuBarFrontEnd
+from mpsbar.ui.menubar.menu_items import Level, listen
+from mpsbar.ui.menubar.timer import Timer, avoid_nap
+from mpsbar.ui.text.alerts import say_alert
+from mpsbar.ui.text.dialogs import tell_complaints, tell_running
+from mpsbar.ui.ui_state import UiState
+
+OPEN_SECONDS = 0.5  # how soon an open menu follows
+CLOSED_SECONDS = 5.0  # the bar follows each tick anyhow; this is for what no tick tells
+AWAKE_TICKS = 12  # so many after "it will sleep" and no "it woke": it did not sleep
+ICON_SECONDS = 3.0  # the bar has settled: is our icon in it?
+_log = logging.getLogger("mpsbar")
+
+
+class MenuBar:
+    """`run` does not return: quitting ends the process."""
+
+    def __init__(self, monitor: Monitor, loaded: Loaded, notifier: Notifier, claim: Claim) -> None:
+        self._monitor, self._notifier, self._claim = monitor, notifier, claim
+        self._complaints = loaded.complaints
+        self._front_end = MenuBarFrontEnd(notifier, self._changed)
+        self._controller = Controller(
+            monitor,
+            self._front_end,
+            UiState(is_app=True, settings=loaded.settings, has_tool=find_tool() is not None),
+            APP_COMMANDS,
+        )
+        self._clock = Timer(guarded(self._tick))
+        self._ticks_at_rest: int | None = None
+        self._last_event = 0  # the number of the last that was shown
+        self._drawn: tuple[Snapshot, UiState] | None = None
+        self._watching = ExitStack()
+        self._apply_settings()
+        # Nothing of ours on it: at each click rumps evaluates every property of this object.
+        self._app = rumps.App("mpsbar", quit_button=None)
+
+    def run(self) -> None:
+        # Before the status item exists: changed afterwards, macOS has drawn it without height.
+        policy = NSApplicationActivationPolicyAccessory
+        NSApplication.sharedApplication().setActivationPolicy_(policy)
+        rumps.events.before_start.register(guarded(self._start))
+        rumps.events.on_sleep.register(guarded(self._sleep))
+        rumps.events.on_wake.register(guarded(self._wake))
+        rumps.events.before_quit.register(guarded(self._end))
+        self._app.run()
+
+    def _start(self) -> None:
+        menu = self._app.menu
+        controller = self._controller
+        self._level = Level(
+            menu, SECTIONS, guarded(controller.click), guarded(controller.open_children)
+        )
+        self._delegate = listen(
+            menu._menu, guarded(self._lay_out), guarded(self._opened), guarded(self._closed)
+        )
+        self._button = Button(self._app._nsapp.nsstatusitem)
+        self._lay_out()
+        self._activity = avoid_nap()
+        self._monitor.start(self._on_tick)
+        self._clock.set(CLOSED_SECONDS)
+        AppHelper.callLater(ICON_SECONDS, guarded(self._look_at_icon))
+        self._controller.read_login()
+        if self._complaints:
+            self._front_end.tell(tell_complaints(self._complaints), "settings")
+
+    def _on_tick(self, _snapshot: Snapshot) -> None:
+        """On the ticking thread."""
+        AppHelper.callAfter(guarded(self._refresh))
+
+    def _tick(self) -> None:
+        self._refresh()
+        self._doubt_sleep()
+        if self._claim.nudged():
+            self._front_end.tell(tell_running(), "running")
+
+    def _refresh(self) -> None:
+        snapshot = self._monitor.latest
+        self._notify(snapshot)
+        before, now = self._drawn, (snapshot, self._controller.ui_state)
+        if before is not None and now[1] is before[1] and _is_same(before[0], snapshot):
+            return
+        self._drawn = now
+        self._button.draw(build_bar(snapshot, self._controller.ui_state.settings.bar))
+        if self._front_end.is_menu_open:
+            self._level.update(build_menu(*now).sections)
+
+    def _lay_out(self) -> None:
+        """Just before the menu is shown; a closed one costs nothing."""
+        if not self._front_end.is_menu_open:
+            self._level.lay_out(
+                build_menu(self._monitor.latest, self._controller.ui_state).sections
+            )
+
+    def _opened(self) -> None:
+        self._front_end.is_menu_open = True
+        self._wake()
+        self._watching.enter_context(self._monitor.watched())
+        self._clock.set(OPEN_SECONDS)
+        self._controller.read_login()
+
+    def _closed(self) -> None:
+        self._front_end.is_menu_open = False
+        self._watching.close()
+        self._clock.set(CLOSED_SECONDS)
+
+    def _changed(self) -> None:
+        """A setting, or what was asked of us."""
+        self._apply_settings()
+        self._refresh()
+
+    def _apply_settings(self) -> None:
+        self._monitor.apply(self._controller.ui_state.settings)
+
+    def _notify(self, snapshot: Snapshot) -> None:
+        for event in snapshot.events_after(self._last_event):
+            self._last_event = event.number
+            alert = event.what
+            if not isinstance(alert, Alert):
+                continue
+            title, text = say_alert(alert)
+            _log.info("alert %s %s: %s: %s", alert.key, alert.kind, title, text)
+            self._notifier.notify(title, text, alert.key)
+            if alert.kind == "ended" and alert.pid is not None:
+                self._controller.forget_end(alert.pid, alert.started)
+
+    def _look_at_icon(self) -> None:
+        """The best remote diagnosis when someone says that nothing appears."""
+        seen = look_at_icon(self._app._nsapp.nsstatusitem)
+        (_log.info if seen.doubt is None else _log.warning)("%s", seen)
+        sight = IconCheck(time.time(), seen.doubt, str(seen))
+        self._controller.write("Keeping the look at the icon", lambda: write_icon(sight))
+
+    def _sleep(self) -> None:
+        self._ticks_at_rest = 0
+        self._monitor.rest()
+
+    def _wake(self) -> None:
+        self._ticks_at_rest = None
+        self._monitor.wake()
+
+    def _doubt_sleep(self) -> None:
+        """A sleep that was called off has no end to be told; no timer fires in a real one."""
+        if self._ticks_at_rest is None:
+            return
+        self._ticks_at_rest += 1
+        if self._ticks_at_rest > AWAKE_TICKS:
+            _log.warning("told to sleep, and still awake")
+            self._wake()
+
+    def _end(self) -> None:
+        self._clock.stop()
+        self._controller.close()
+        self._monitor.close()
+        self._claim.close()
+
+
+def _is_same(before: Snapshot, now: Snapshot) -> bool:
+    """But for the time: what has not changed is the very same object, and quickly compared.
+
+    Of the time only minutes are shown ("ended 3 min ago").
+    """
+    if before is now:
+        return True
+    return before.time // 60 == now.time // 60 and replace(before, time=now.time) == now

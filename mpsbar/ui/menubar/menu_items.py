@@ -1,0 +1,174 @@
+"""Rows on a fixed pool of menu items, in place: rumps never lets go of an item once made.
+
+While the menu is open nothing comes, goes or moves: what is gone says so, what is new waits.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rumps
+from Foundation import NSObject
+
+from mpsbar.ui.menubar.attributed_text import paint_cells, paint_fact
+from mpsbar.ui.rows import Row
+
+
+class MpsbarMenuDelegate(NSObject):  # type: ignore[misc]
+    def menuNeedsUpdate_(self, _menu: Any) -> None:  # noqa: N802 - Objective-C's name
+        self.on_update()
+
+    def menuWillOpen_(self, _menu: Any) -> None:  # noqa: N802
+        self.on_open()
+
+    def menuDidClose_(self, _menu: Any) -> None:  # noqa: N802
+        self.on_close()
+
+
+def listen(
+    menu: Any,
+    on_update: Callable[[], None],
+    on_open: Callable[[], None],
+    on_close: Callable[[], None],
+) -> Any:
+    """The delegate; NSMenu does not keep it alive, so the caller must."""
+    delegate = MpsbarMenuDelegate.alloc().init()
+    delegate.on_update, delegate.on_open, delegate.on_close = on_update, on_open, on_close
+    menu.setDelegate_(delegate)
+    return delegate
+
+
+_BLANK = Row("", "")
+OnRow = Callable[[Row], None]
+
+
+class Slot:
+    """One menu item, and the row it shows now."""
+
+    def __init__(self, key: str, on_click: OnRow, on_open: OnRow) -> None:
+        self.row: Row = _BLANK
+        self.item = rumps.MenuItem(key, callback=lambda _: on_click(self.row))
+        self.is_shown = True
+        self._on_click, self._on_open = on_click, on_open
+        self._level: Level | None = None
+        self._is_attached = False
+
+    def lay_out(self, row: Row) -> None:
+        """Only while the menu is closed."""
+        self._attach(bool(row.children))
+        if row.children:
+            self._lay_out_children(row)
+        self._draw(row)
+        self.show(True)
+
+    def update(self, row: Row) -> None:
+        """Also while it is open."""
+        if row is self.row:
+            return
+        if self._level is not None and row.children:
+            self._level.update([row.children])
+        self._draw(row)
+
+    def show(self, on: bool) -> None:
+        if on != self.is_shown:
+            self.item._menuitem.setHidden_(not on)
+            self.is_shown = on
+
+    def _draw(self, row: Row) -> None:
+        """Only what differs: a message to AppKit costs more than a comparison."""
+        before, self.row, native = self.row, row, self.item._menuitem
+        can_click = bool(row.actions or row.children)
+        could_click = bool(before.actions or before.children)
+        if before is _BLANK or (row.text, row.cells, can_click) != (
+            before.text, before.cells, could_click,
+        ):  # fmt: skip
+            self.item.title = row.text
+            native.setAttributedTitle_(_paint(row, can_click))
+            native.setAccessibilityLabel_(row.text)
+            native.setEnabled_(can_click)
+        if before is _BLANK or row.is_checked != before.is_checked:
+            self.item.state = int(row.is_checked)
+        if row.tooltip != before.tooltip:
+            native.setToolTip_(row.tooltip or None)
+        if row.shortcut != before.shortcut:
+            native.setKeyEquivalent_(row.shortcut)
+
+    def _lay_out_children(self, row: Row) -> None:
+        if self._level is not None:
+            self._level.lay_out([row.children], row.room)
+            return
+        self._level = Level(self.item, 1, self._on_click, self._on_open)
+        self._level.lay_out([row.children], row.room)  # from now on there is a submenu
+        self._delegate = listen(
+            self.item._menu, _nothing, lambda: self._on_open(self.row), _nothing
+        )
+
+    def _attach(self, has_children: bool) -> None:
+        """An item with a submenu cannot be clicked, one without has no arrow."""
+        native = self.item._menuitem
+        if self._level is not None and has_children != self._is_attached:
+            native.setSubmenu_(self.item._menu if has_children else None)
+            if not has_children:  # a submenu has taken the place of the item's action
+                native.setTarget_(rumps.rumps.NSApp)
+                native.setAction_("callback:")
+        self._is_attached = has_children
+
+
+class Level:
+    """One menu: sections of slots with a line between each two."""
+
+    def __init__(self, owner: Any, sections: int, on_click: OnRow, on_open: OnRow) -> None:
+        self._owner = owner
+        self._on_click, self._on_open = on_click, on_open
+        self._sections: list[list[Slot]] = [[] for _ in range(sections)]
+        self._lines = [rumps.rumps.SeparatorMenuItem() for _ in range(sections - 1)]
+        self._made = 0
+        for number, line in enumerate(self._lines):
+            owner[f"line-{number}"] = line
+
+    def lay_out(self, sections: Sequence[Sequence[Row]], room: int = 0) -> None:
+        for number, rows in enumerate(sections):
+            wanted = [*rows, *([_BLANK] * (room - len(rows)))]
+            slots = self._grow(number, len(wanted))
+            for slot, row in zip(slots, wanted, strict=False):
+                slot.lay_out(row)
+            for slot in slots[len(wanted) :]:
+                slot.show(False)
+        for number, line in enumerate(self._lines):
+            is_needed = any(sections[: number + 1]) and bool(sections[number + 1])
+            line._menuitem.setHidden_(not is_needed)
+
+    def update(self, sections: Sequence[Sequence[Row]]) -> None:
+        for slots, rows in zip(self._sections, sections, strict=True):
+            coming = {row.key: row for row in rows}
+            shown = [slot for slot in slots if slot.is_shown]
+            free = [slot for slot in shown if slot.row is _BLANK]
+            for slot in shown:
+                if slot.row is not _BLANK:
+                    row = coming.pop(slot.row.key) if slot.row.key in coming else None
+                    slot.update(row or slot.row.ended())
+            for slot, row in zip(free, coming.values(), strict=False):
+                slot.update(row)
+
+    def _grow(self, number: int, size: int) -> list[Slot]:
+        slots = self._sections[number]
+        while len(slots) < size:
+            self._made += 1
+            slot = Slot(f"slot-{self._made}", self._on_click, self._on_open)
+            if number < len(self._lines):
+                self._owner.insert_before(f"line-{number}", slot.item)
+            else:
+                self._owner.add(slot.item)
+            if self._made == 1:
+                self._owner._menu.setAutoenablesItems_(False)  # the row knows, not its action
+            slots.append(slot)
+        return slots
+
+
+def _paint(row: Row, can_click: bool) -> Any:
+    if row.cells:
+        return paint_cells(row.cells)
+    return None if can_click or not row.text else paint_fact(row.text)
+
+
+def _nothing() -> None:
+    pass

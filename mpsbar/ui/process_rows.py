@@ -1,0 +1,213 @@
+"""The rows of processes: connected workers, those that are not, and what a click can do. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from mpsbar.core.actions import (
+    Connect,
+    Copy,
+    FindTensors,
+    Free,
+    OpenReport,
+    Stop,
+    TensorGroup,
+    Tensors,
+    WatchEnd,
+)
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.ui.rows import WIDTHS, Row
+from mpsbar.ui.text import outcomes, wording
+from mpsbar.ui.text.wording import _
+from mpsbar.ui.ui_state import UiState
+
+_MOST = 8
+_WIDTH = 110
+# The groups, others, what Python cannot see, and that it was cut short.
+ROOM = _MOST + 3
+
+
+def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
+    """Never empty: it tells what is under way or why nothing can be told."""
+    found = snapshot.tensors.get(pid)
+    if found is None:
+        is_pending = FindTensors(pid) in snapshot.pending
+        words = [_("counting…") if is_pending else _("not counted yet")]
+    elif found.state != "done":
+        words = [outcomes.tensors_refused(found)]
+    else:
+        words = _lines(found)
+    lines = [wording.shorten(text, _WIDTH) for text in words]
+    return tuple(Row(f"tensor-{pid}-{number}", text) for number, text in enumerate(lines))
+
+
+def _lines(found: Tensors) -> list[str]:
+    lines = [_line(group) for group in found.groups[:_MOST]]
+    rest = sum(group.size for group in found.groups[_MOST:]) + (found.others or 0)
+    if rest:
+        lines.append(_("{size}  others").format(size=wording.size(rest)))
+    unseen = sum(found.not_visible.values())
+    if unseen:
+        lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
+    if found.cut_short:
+        lines.append(_("There are more: the count was cut short"))
+    return lines or [_("no live tensors")]
+
+
+def _line(group: TensorGroup) -> str:
+    many = f"{group.count} × " if group.count > 1 else ""
+    shape = group.shape.replace("x", "×") if group.shape != "scalar" else _("scalar")
+    return f"{wording.size(group.size)}  {many}{group.dtype} {shape}  {group.device}"
+
+
+# Of those that have ended; the report has them all.
+MOST_GONE = 3
+# One row as wide as an error's text would make the whole menu so; VoiceOver reads all of it.
+_NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
+
+
+def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
+    families = snapshot.families
+    doubles = Counter(one.name for family in families for one in _shown(family))
+    rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
+    if len(rows) <= ui_state.most:  # a menu that scrolls hides its own end
+        left = min(MOST_GONE, ui_state.most - len(rows))
+        return (*rows, *(_ended(one, snapshot.time) for one in snapshot.ended[:left]))
+    more = _("and {n} more…").format(n=len(rows) - ui_state.most + 1)
+    actions = (OpenReport(),) if ui_state.is_app else ()
+    tip = _("The report and mpsbar status show them all")
+    return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
+
+
+def _ended(one: EndedProcess, now: float) -> Row:
+    """Who is no more has nothing to click."""
+    name, note = wording.shorten(one.name, WIDTHS[0]), wording.ended(one, now)
+    key = f"gone-{one.pid}-{int(one.started or one.ended)}"
+    return Row(key, f"{name}, {note}", (name, "", "", note))
+
+
+def _shown(family: Family) -> list[Worker | Process]:
+    """Who has a row of their own; unconnected children that are copies share one."""
+    return [family.head, *family.workers, *family.distinct]
+
+
+def _family(
+    family: Family, doubles: Counter[str], snapshot: Snapshot, ui_state: UiState
+) -> list[Row]:
+    rows = []
+    for one in _shown(family):
+        indent = "" if one is family.head else "└ "
+        double = f" {one.pid}" if doubles[one.name] > 1 else ""
+        width = WIDTHS[0] - len(indent) - len(double)
+        name = indent + wording.shorten(one.name, width) + double
+        if isinstance(one, Worker):
+            rows.append(_worker(one, name, snapshot, ui_state))
+        else:
+            rows.append(_process(one, name, snapshot, ui_state))
+    if family.alike:
+        rows.append(_others(family))
+    return rows
+
+
+def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: object) -> Row:
+    details = ", ".join(note for note in notes if note)
+    words = [name.removeprefix("└ "), device, size, details]
+    text = ", ".join(word for word in words if word)
+    device = wording.shorten(device, _DEVICE_WIDTH)
+    details = wording.shorten(details, _NOTES_WIDTH)
+    return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
+
+
+def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
+    notes = [wording.state(worker), wording.cached(worker), *_doings(worker.pid, snapshot)]
+    charged = None if worker.process is None else worker.process.footprint
+    size = wording.size(charged if worker.held is None else worker.held)
+    children = (
+        tuple(_worker_actions(worker, snapshot, ui_state)) if ui_state.is_app else _free(worker)
+    )
+    key = f"worker-{worker.pid}"
+    tooltip = " ".join(worker.command)[:300]
+    return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
+
+
+def _doings(pid: int, snapshot: Snapshot) -> Iterator[str]:
+    """What is being done to it, or was a moment ago."""
+    if Free(pid) in snapshot.pending:
+        yield _("freeing…")
+    elif pid in snapshot.freed:
+        yield outcomes.freed_briefly(snapshot.freed[pid])
+    if pid in snapshot.stopped:
+        yield outcomes.stopped(snapshot.stopped[pid])
+
+
+def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
+    if worker.methods and "free" not in worker.methods:
+        return ()
+    tip = _("Pauses the process briefly; its next steps may be slower.")
+    text = _("Freeing…") if is_pending else _("Free Cache")
+    actions = () if is_pending else (Free(worker.pid),)
+    return (Row(f"free-{worker.pid}", text, actions=actions, tooltip=tip),)
+
+
+def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
+    pid, process = worker.pid, worker.process
+    yield from _free(worker, Free(pid) in snapshot.pending)
+    if "tensors" in worker.methods:
+        yield Row(
+            f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
+            opens=FindTensors(pid), room=ROOM,
+        )  # fmt: skip
+    started = None if process is None else process.started
+    # Its start may not have been known yet when it was asked for.
+    known = ui_state.watched & {(pid, started), (pid, None)}
+    asked_for = next(iter(known), (pid, started))
+    watch = WatchEnd(*asked_for, worker.name, on=not known)
+    text = _("Notify When It Ends")
+    yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=bool(known))
+    yield _copy_pid(pid)
+    if process is not None:
+        yield _stop(process, worker.name, snapshot)
+
+
+def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
+    pid = process.pid  # its row keeps its key when it connects, and does not say "ended" then
+    notes = [_("not connected"), *_doings(pid, snapshot)]
+    children: list[Row] = []
+    if ui_state.is_app:
+        children = [*_connect(process, snapshot), _copy_pid(pid)]
+        children.append(_stop(process, process.name, snapshot))
+    return _row(
+        f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
+        notes, children=tuple(children), tooltip=wording.way_to_connect(process),
+    )  # fmt: skip
+
+
+def _connect(process: Process, snapshot: Snapshot) -> Iterator[Row]:
+    """Without a Python of its own there is nothing to enable."""
+    if process.python is None:
+        return
+    action = Connect(process.python)
+    is_pending = action in snapshot.pending
+    text = _("Connecting…") if is_pending else _("Connect This Environment…")
+    key = f"connect-{process.pid}"
+    yield Row(key, text, actions=() if is_pending else (action,), tooltip=process.python)
+
+
+def _copy_pid(pid: int) -> Row:
+    return Row(f"copy-{pid}", _("Copy PID"), actions=(Copy(str(pid)),), tooltip=str(pid))
+
+
+def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
+    """The second time more firmly: the first may have been ignored."""
+    before = snapshot.stopped.get(process.pid)
+    is_same = before is not None and before.started in (None, process.started)
+    firmly = before is not None and before.state == "asked" and is_same
+    action = Stop(process.pid, process.started, name, firmly)
+    return Row(f"stop-{process.pid}", _("Stop…"), actions=(action,))
+
+
+def _others(family: Family) -> Row:
+    name = "└ " + wording.children(len(family.alike))
+    size = wording.charged_together(family.alike)
+    return _row(f"others-{family.head.pid}", name, "", size, [_("not connected")])

@@ -1,0 +1,1 @@
+"""The terminal UI: the same rows as the menu, drawn by textual."""

@@ -1,0 +1,1 @@
+"""The words: sentences, sizes and tables made from core's values. Pure."""

@@ -1,0 +1,148 @@
+"""The sentences for the reasons of a verdict and for the steps to take next. Pure."""
+
+import shlex
+from collections.abc import Mapping
+from typing import get_args
+
+from mpsbar.core.findings import Advice, Health, Reason, Value
+from mpsbar.core.naming import Kind, printable
+from mpsbar.ui.text.wording import UNKNOWN, _, duration, how_to_connect, shorten, size
+
+_SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
+_TIMES = {"seconds"}
+_COMMANDS = {"package", "python"}
+_NAME_WIDTH = 40
+
+
+def say_health(health: Health, names: Mapping[int, str]) -> str:
+    """One sentence, whatever the level; `names` by pid."""
+    if not health.reasons:
+        return _("All is well")
+    worst = health.reasons[0]
+    words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
+    if health.level == "ok":
+        is_well = worst.code not in ("unknown", "not_judged")
+        return _("All is well; {reason}").format(reason=words) if is_well else words
+    more = sum(reason.level != "ok" for reason in health.reasons) - 1
+    return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
+
+
+def say_reason(reason: Reason, name: str | None = None) -> str:
+    words = _words(reason.values, reason.pid, name)
+    template = _reasons(reason.level).get(reason.code, _("{code} (no words for it yet)"))
+    return template.format_map(_Words(words, code=printable(reason.code)))
+
+
+def say_advice(advice: Advice, name: str | None = None) -> str:
+    """A step, and what to type where something is to be typed."""
+    words = _words(advice.values, advice.pid, name)
+    why = advice.values.get("why")
+    code = f"{advice.code}.{why}" if why else advice.code
+    if advice.code == "connect":
+        words["how"] = _how(advice.values)
+        code = "connect" if advice.values.get("number") == 1 else "connect.many"
+    template = _advice().get(code, _("{code} (no words for it yet)"))
+    return template.format_map(_Words(words, code=printable(code)))
+
+
+class _Words(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return UNKNOWN
+
+
+# Functions, not constants: a language is chosen after this module is imported.
+def _reasons(level: str) -> dict[str, str]:
+    return {
+        "pressure": _("Memory pressure is critical")
+        if level == "critical"
+        else _("Memory pressure is high"),
+        "memory_filling": _("At this rate memory is full in {seconds} ({available} left)"),
+        "gpu_filling": _(
+            "At this rate the GPU's memory is full in {seconds} ({used} of {budget} in use)"
+        ),
+        "process_memory": _("{name} uses {used} of the {budget} the GPU has for all"),
+        "gpu_memory": _("{used} of the GPU's {budget} are in use"),
+        "leak": _("{name} grew by {growth} in {seconds} and its tensors did not: perhaps a leak"),
+        "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
+        "cache": _("{name} keeps up to {cached} that could be freed"),
+        "unknown": _("Nothing could be read of this computer's memory"),
+        "not_judged": _("Whether all is well is not known"),
+    }
+
+
+def _advice() -> dict[str, str]:
+    return {
+        "free_cache": _("Free the cache of {name}, up to {cached}: mpsbar free {pid}"),
+        "free_all": _("Free {number} caches, up to {cached} together: mpsbar free --all"),
+        "smaller_batch": _(
+            "Use a smaller batch in {name}: halve it until it fits (4 to 32 is usual)"
+        ),
+        "shorter_input": _(
+            "Give {name} less at once: audio in pieces of 10 to 20 s, smaller images, shorter texts"
+        ),
+        "float32": _(
+            "Use float32 instead of {dtypes} (failures here: {operations}): model.to(torch.float32)"
+        ),
+        "newer_torch": _(
+            "{name} runs torch {version}; from 2.13 on more can be seen and freed:"
+            " {python} -m pip install --upgrade {package}"
+        ),
+        "fallback_on": _(
+            "{name} runs on the CPU what MPS lacks, slowly and warning only once; to find what,"
+            " start it without PYTORCH_ENABLE_MPS_FALLBACK"
+        ),
+        "core_ml_or_mlx": _(
+            "{name} serves on MPS; for inference alone MLX (pip install mlx) or Core ML"
+            " (pip install coremltools) may do better"
+        ),
+        "connect": _("Connect {name} to see and free its cache: {how}"),
+        "connect.many": _("Connect {name}, one of {number} that are not: {how}"),
+        "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory, process {pid}"),
+        "activity_monitor.speed": _("Watch the GPU in Activity Monitor: Window > GPU History"),
+        "instruments.leak": _(
+            "See what {name} allocates in Instruments: template Allocations, process {pid}"
+        ),
+        "instruments.speed": _(
+            "See what the GPU does for {name}: xcrun xctrace record"
+            " --template 'Metal System Trace' --time-limit 10s --attach {pid}"
+        ),
+        "torch_profiler.leak": _(
+            "Find what allocates in {name}: with torch.profiler.profile(profile_memory=True) as p,"
+            " then print(p.key_averages().table())"
+        ),
+        "torch_profiler.speed": _(
+            "Find the slow operations of {name}: with torch.profiler.profile() as p,"
+            " then print(p.key_averages().table())"
+        ),
+    }  # fmt: skip
+
+
+def _words(values: Mapping[str, Value], pid: int | None, name: str | None) -> dict[str, str]:
+    words = {key: _word(key, value) for key, value in values.items()}
+    words["pid"] = UNKNOWN if pid is None else str(pid)
+    if name:
+        words["name"] = shorten(printable(name), _NAME_WIDTH)
+    else:
+        words["name"] = _("a process") if pid is None else _("process {pid}").format(pid=pid)
+    return words
+
+
+def _word(key: str, value: Value) -> str:
+    number = value if isinstance(value, int | float) else None
+    if key in _SIZES:
+        return size(None if number is None else int(number))
+    if key in _TIMES:
+        return duration(number)
+    if key in _COMMANDS:
+        return shlex.quote(_path(value))
+    return UNKNOWN if value is None else printable(str(value))
+
+
+def _path(value: Value) -> str:
+    return printable(str(value or "python"), most=4096)
+
+
+def _how(values: Mapping[str, Value]) -> str:
+    wanted = values.get("kind")
+    kind: Kind = next((known for known in get_args(Kind) if known == wanted), "script")
+    return how_to_connect(_path(values.get("python")), kind)

@@ -1,0 +1,241 @@
+"""Put the agent's start-up into an environment, see that it answers, take it out without a trace.
+
+It is a small distribution of its own, with metadata and RECORD: pip and uv see it and can remove
+it.
+"""
+
+import base64
+import contextlib
+import hashlib
+import os
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from mpsbar.agent import __version__, places
+from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.core.actions import Connected, ConnectState
+from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.start_python import start_python
+from mpsbar.workers.connection import Connection, Refused
+from mpsbar.workers.enabled_pythons import remember
+from mpsbar.workers.environment import (
+    ASK_SECONDS,
+    Environment,
+    EnvironmentProblem,
+    read_environment,
+)
+
+START = "_mpsbar_start"
+PACKAGE = "mpsbar_agent"
+_AGENT = Path(places.__file__).parent
+# What every start of Python compiles and runs, hence the brevity: no file is opened before a
+# framework is looked for. A line of a .pth must begin with import, and site would print what it
+# raises.
+_WATCH = f"""\
+def w(name, path=None, target=None):
+ if name in {tuple(framework.module for framework in FRAMEWORKS)}:
+  try:
+   import {START}
+   return {START}.find_spec(name, path, target)
+  except Exception: pass
+w.find_spec = w
+w.watches_for_mpsbar = 1
+sys.meta_path.insert(0, w)"""
+_PTH = f"import sys; exec({_WATCH!r})\n"
+_METADATA = f"""\
+Metadata-Version: 2.1
+Name: mpsbar-agent
+Version: {__version__}
+Summary: Shows this environment's {join_labels("and")} processes in mpsbar. Made by mpsbar enable.
+"""
+_WHEEL = "Wheel-Version: 1.0\nGenerator: mpsbar\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+# Runs in the Python that was just enabled.
+_START_AGENT = """
+import sys
+if any(hasattr(finder, "watches_for_mpsbar") for finder in sys.meta_path):
+    import _mpsbar_start
+    _mpsbar_start.Finder(None).start()  # as if torch had been imported
+    sys.stdin.read()
+"""
+
+Files = dict[str, bytes]
+
+
+def enable(environment: Environment) -> bool:
+    """Make it so; False if it was so already. EnvironmentProblem if it cannot be written."""
+    files = build_files(environment)
+    site = environment.site
+    if all(_read(site / name) == content for name, content in files.items()):
+        return False
+    try:
+        old = set(_recorded(site))
+        for name, content in files.items():
+            path = site / name
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            # Every start of this Python runs these: others must not be able to write to them,
+            # whatever the umask. A link is replaced, for uv may have made it into its cache.
+            replace_file(path, content, mode=0o644, follow_links=False)
+        _remove(site, old - set(files))
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            _remove(site, set(files))
+        reason = problem.strerror or problem
+        raise EnvironmentProblem(f"{site} cannot be written: {reason}") from None
+    _show(site / "mpsbar-agent.pth")
+    return True
+
+
+def disable(environment: Environment) -> bool:
+    """Remove every file we made; False if there was none."""
+    names = _recorded(environment.site)
+    try:
+        _remove(environment.site, set(names))
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise EnvironmentProblem(f"{environment.site} cannot be changed: {reason}") from None
+    return bool(names)
+
+
+def read_version(site: Path) -> str | None:
+    """The version of the agent that is enabled there, None if none is."""
+    found = sorted(site.glob(f"{PACKAGE}-*.dist-info"))
+    return found[-1].name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info") if found else None
+
+
+def build_files(environment: Environment) -> Files:
+    """What an enabled environment has more than before, RECORD last."""
+    files: Files = {f"{START}.py": (_AGENT / "startup_hook.py").read_bytes()}
+    if not environment.has_mpsbar:
+        for path in sorted(_AGENT.rglob("*.py")):
+            name = path.relative_to(_AGENT).as_posix()
+            if not name.startswith("site/"):
+                files[f"{PACKAGE}/{name}"] = path.read_bytes()
+    files["mpsbar-agent.pth"] = _PTH.encode()
+    if environment.version >= (3, 15):  # PEP 829: it replaces the line of the .pth there
+        files["mpsbar-agent.start"] = f"{START}:install\n".encode()
+    info = f"{PACKAGE}-{__version__}.dist-info"
+    files[f"{info}/METADATA"] = _METADATA.encode()
+    files[f"{info}/WHEEL"] = _WHEEL.encode()
+    files[f"{info}/INSTALLER"] = b"mpsbar\n"
+    files[f"{info}/RECORD"] = _build_record(files, f"{info}/RECORD").encode()
+    return files
+
+
+def _build_record(files: Files, record: str) -> str:
+    lines = []
+    for name, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={digest},{len(content)}\n")
+    return "".join([*lines, f"{record},,\n"])
+
+
+def _recorded(site: Path) -> list[str]:
+    """The files of an earlier enable, as its own RECORD lists them; nothing outside of `site`."""
+    names = []
+    for record in site.glob(f"{PACKAGE}-*.dist-info/RECORD"):
+        for line in record.read_text(encoding="utf-8").splitlines():
+            name = line.split(",")[0]
+            ours = name.startswith((START, f"{PACKAGE}/", f"{PACKAGE}-", "mpsbar-agent."))
+            if ours and ".." not in Path(name).parts:
+                names.append(name)
+    return names
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _remove(site: Path, names: set[str]) -> None:
+    """The files, what Python compiled from them, and the folders that are then empty."""
+    folders = set()
+    for name in names:
+        path = site / name
+        compiled = path.parent / "__pycache__"
+        for old in [path, *compiled.glob(f"{path.stem}.*.pyc")]:
+            old.unlink(missing_ok=True)
+        folders |= {compiled, path.parent}
+    for folder in sorted(folders - {site}, key=lambda folder: -len(folder.parts)):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _show(path: Path) -> None:
+    """On macOS a file in a hidden folder may carry the hidden flag, and site skips it then."""
+    hidden = getattr(stat, "UF_HIDDEN", 0)
+    flags = getattr(path.stat(), "st_flags", 0)
+    if flags & hidden:
+        os.chflags(path, flags & ~hidden)  # type: ignore[attr-defined,unused-ignore]
+
+
+def connect(python: str) -> Connected:
+    """Enable this Python, remember it, and see whether its agent answers. Never raises."""
+    try:
+        environment = read_environment(python)
+        is_new = enable(environment)
+        remember(python)
+        answer = read_answer(environment, dict(os.environ)) if is_new else None
+    except EnvironmentProblem as problem:
+        return Connected(python, "refused", error=str(problem))
+    if not is_new:
+        return Connected(python, "enabled_before", prefix=environment.prefix)
+    state: ConnectState = "no_answer" if answer is None else "enabled"
+    return Connected(python, state, prefix=environment.prefix)
+
+
+def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:
+    """The version of the agent that answered, None if none did; EnvironmentProblem: not run."""
+    clean = {k: v for k, v in environ.items() if k not in ("MPSBAR_DISABLE", "PYTHONPATH")}
+    with tempfile.TemporaryDirectory(prefix="mpsbar-", ignore_cleanup_errors=True) as folder:
+        run_dir = Path(folder, "run")
+        process = _start(environment.python, clean | {"MPSBAR_RUN_DIR": str(run_dir)})
+        try:
+            return _wait(run_dir, process, time.monotonic() + ASK_SECONDS)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
+    try:
+        return start_python(
+            python, ["-c", _START_AGENT], environ,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except NotTrusted as problem:  # somebody else can change it by now
+        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+
+
+def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) -> str | None:
+    while time.monotonic() < deadline and process.poll() is None:
+        for path in run_dir.glob("*.sock"):
+            hello = _ask(path, deadline)
+            return str(hello["agent"]) if isinstance(hello, dict) and "agent" in hello else None
+        time.sleep(0.02)
+    return None
+
+
+def _ask(path: Path, deadline: float) -> Any:
+    try:
+        connection = Connection(str(path))
+    except (OSError, Refused):
+        return None
+    try:
+        connection.ask("hello")
+        while time.monotonic() < deadline:
+            connection.send()
+            if answers := connection.receive():
+                return answers[0][1]
+            time.sleep(0.01)
+    except OSError:
+        pass
+    finally:
+        connection.close()
+    return None

@@ -1,0 +1,99 @@
+"""The extension in every kernel of this user: one start-up file of IPython, and its removal."""
+
+import os
+import re
+from pathlib import Path
+
+from mpsbar.system.atomic_file import replace_file
+
+FILE = Path("profile_default", "startup", "50-mpsbar.py")
+_MARK = "# Written by mpsbar"
+# A profile serves all environments: one without mpsbar must not notice. One that was enabled has
+# the agent under its other name. Runs in the user's namespace: no name may stay in it.
+_CODE = """\
+{mark} enable --jupyter; mpsbar disable --jupyter removes it. Folders made for it: {folders}
+def _mpsbar_load():
+    from importlib import import_module
+
+    for name in ("mpsbar_agent.notebook", "mpsbar.agent.notebook"):
+        try:
+            notebook = import_module(name)
+        except Exception:
+            continue
+        notebook.load(get_ipython())
+        return
+
+
+_mpsbar_load()
+del _mpsbar_load
+"""
+
+
+class NotOurs(Exception):
+    """A file is in the way that mpsbar has not written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was not written by mpsbar, so it was left as it is")
+
+
+def enable() -> Path:
+    """Have every kernel of the default profile load the extension; the file that does it.
+
+    Raises NotOurs, or OSError where it cannot be written.
+    """
+    path = ipython_folder() / FILE
+    if os.path.lexists(path) and not _is_ours(path):
+        raise NotOurs(path)
+    folders = _read_folders(path) + _make_folders(path.parent)
+    code = _CODE.format(mark=_MARK, folders=folders)
+    replace_file(path, code.encode(), mode=0o666, follow_links=False)
+    return path
+
+
+def disable() -> Path | None:
+    """Remove what enable made, its folders too where nothing else is in them now."""
+    path = ipython_folder() / FILE
+    if not _is_ours(path):
+        return None
+    folders = _read_folders(path)
+    path.unlink()
+    for folder in list(path.parents)[:folders]:
+        try:
+            folder.rmdir()
+        except OSError:
+            break  # someone uses it by now
+    return path
+
+
+def ipython_folder() -> Path:
+    """Where IPython itself looks; an old ~/.config/ipython counts while there is no ~/.ipython."""
+    told = os.environ.get("IPYTHONDIR")
+    if told:
+        return Path(os.path.normpath(Path(told).expanduser()))
+    usual = Path.home() / ".ipython"
+    old = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ipython"
+    return old if old.is_dir() and not usual.exists() else usual
+
+
+def _is_ours(path: Path) -> bool:
+    return _read(path).startswith(_MARK)
+
+
+def _read_folders(path: Path) -> int:
+    found = re.search(r"Folders made for it: (\d+)$", _read(path).partition("\n")[0])
+    return int(found.group(1)) if found else 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _make_folders(folder: Path) -> int:
+    """Make `folder` and what is missing above it; how many that were."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+    return len(missing)

@@ -1,0 +1,97 @@
+"""What `mpsbar run CMD …` needs: the command's environment, and in the app a copy of the agent.
+
+The copy lies outside the app, for other Pythons write what they compile beside it: the app is
+signed, and a file more in it voids that. And it may be replaced by a newer one while a process of
+days has yet to import a part of its agent.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mpsbar.agent import __version__, places
+from mpsbar.system.ownership import require_safe
+
+_AGENT = Path(places.__file__).parent
+SITE = _AGENT / "site"
+
+Files = dict[Path, bytes]
+
+
+def build_environment(environ: Mapping[str, str], site: Path = SITE) -> dict[str, str]:
+    """PYTHONPATH begins with our sitecustomize, so that every Python below starts with it."""
+    paths = [str(site), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+def why_not_connected(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """The reason why this command will run but not be seen, where that can be told beforehand."""
+    if environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
+        return "MPSBAR_DISABLE is set"
+    if not re.fullmatch(r"python[\d.]*t?", Path(command[0]).name):
+        return None
+    flag = _isolating_flag(command[1:])
+    if flag is None:
+        return None
+    return f"python {flag} ignores PYTHONPATH; mpsbar enable --python {command[0]} works there too"
+
+
+def _isolating_flag(arguments: Sequence[str]) -> str | None:
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif not argument.startswith("-") or argument in ("-c", "-m", "-", "--"):
+            return None
+        elif argument in ("-W", "-X", "--check-hash-based-pycs"):
+            skip = True
+        elif not argument.startswith("--") and (found := re.match(r"-[a-zA-Z]*?([IES])", argument)):
+            return f"-{found[1]}"
+    return None
+
+
+def copy_agent(folder: Path) -> Path:
+    """Into `folder`, once for each version; where its sitecustomize is. OSError if it cannot be, or
+    if somebody else can change what would be run there."""
+    files: Files = {p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))}
+    place = folder / f"agent-{__version__}"
+    require_safe(place)
+    if not _is_whole(place, files):
+        try:
+            _write_whole(place, files)
+        except OSError:
+            if not _is_whole(place, files):  # unless another mpsbar was quicker
+                raise
+    return place / "site"
+
+
+def _is_whole(place: Path, files: Files) -> bool:
+    return all(_is_same(place / name, content) for name, content in files.items())
+
+
+def _is_same(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _write_whole(place: Path, files: Files) -> None:
+    """Beside it first: a Python that starts just now sees all of it or the one before."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    require_safe(place.parent)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        for name, content in files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).write_bytes(content)
+        if place.exists():
+            os.rename(place, fresh / "old")  # noqa: PTH104 - it must not follow
+        os.rename(fresh, place)  # noqa: PTH104
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(place / "old", ignore_errors=True)

@@ -1,0 +1,179 @@
+"""No finalizer of the host runs on the agent's thread, and the host's collector stays its own.
+
+Python collects cycles on whichever thread makes one object too many, and a frame that somebody looks
+at outlives its function. Finalizers belong to the host's threads: Tk, Qt and sqlite3 insist on it.
+"""
+
+import interpreters
+import pytest
+from host_kit import ALONE, CANARIES, Load, ask_for_report, run_host, start_host
+from worker_kit import NO_MPS
+
+every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
+
+ATTACH = "import torch, mpsbar\nassert mpsbar.attach()\n"
+
+HOSTS = {
+    "busy on two threads, switching often": """
+def churn():
+    while True:
+        drop_cycles(30)
+        event.wait(0.001)
+sys.setswitchinterval(1e-5)
+start(churn)
+churn()
+""",
+    "queue.get": """
+waiting = queue.Queue()
+while True:
+    fill(12)  # the queue makes some objects on its way to its wait
+    try: waiting.get(timeout=0.02)
+    except queue.Empty: pass
+""",
+    "time.sleep": """
+while True:
+    fill()
+    time.sleep(0.02)
+""",
+    "an event loop": """
+async def main():
+    while True:
+        fill(30)  # so does asyncio
+        await asyncio.sleep(0.02)
+asyncio.run(main())
+""",
+    "collections at every object": """
+gc.set_threshold(1)
+def some():
+    while True:
+        drop_cycles()
+        event.wait(0.001)
+start(some)
+some()
+""",
+    "collections of all generations": """
+gc.set_threshold(5, 1, 1)
+while True:
+    drop_cycles()
+    time.sleep(0.001)
+""",
+}
+# Two threads that hardly wait, and a wait that has no frame: a Free may find no moment for itself.
+MAY_REFUSE = ("busy on two threads, switching often", "time.sleep", "collections at every object")
+
+# Functions that return while the agent looks at their frames.
+FRAMES = """
+gc.disable()  # what is counted here is frames alone
+sys.setswitchinterval(1e-5)
+def compute():
+    held = Plain()
+    for _ in range(100): pass
+def wait():
+    held = Plain()
+    event.wait(0.0005)
+def nest(depth=5):
+    held = Plain()
+    if depth: nest(depth - 1)
+    else: event.wait(0.0005)
+def forever(function):
+    while True: function()
+"""
+FRAME_HOSTS = {
+    "computing": "start(lambda: forever(compute)); forever(compute)",
+    "waiting": "start(lambda: forever(wait)); start(lambda: forever(nest)); forever(wait)",
+}
+
+
+def put_load_on(worker, rounds=4):
+    with Load(worker) as load:
+        for _ in range(rounds):
+            load.poll(100)
+            load.free(4, seconds=0.2)
+            load.poll_slowly(0.1)
+        load.count_tensors(3)
+    assert {answer["state"] for answer in load.frees + load.censuses} <= {"done", "busy"}
+    return load
+
+
+def check(worker):
+    found = ask_for_report(worker)
+    assert found["ran"] > 100, found
+    assert (found["foreign"], found["kinds"]) == (0, []), found
+
+
+@every_python
+@pytest.mark.parametrize("host", HOSTS)
+def test_no_finalizer_runs_on_the_agents_thread(workers, version, host):
+    worker = start_host(workers, CANARIES + ATTACH + HOSTS[host], version)
+    load = put_load_on(worker)
+    check(worker)
+    assert ALONE or host in MAY_REFUSE or load.done() > 0
+
+
+@every_python
+@pytest.mark.parametrize("host", FRAME_HOSTS)
+def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host):
+    worker = start_host(workers, CANARIES + ATTACH + FRAMES + FRAME_HOSTS[host], version)
+    with Load(worker) as load:
+        load.free(12, seconds=0.1)
+    check(worker)
+
+
+@every_python
+def test_attaching_while_garbage_waits_starts_no_collection_of_ours(workers, version):
+    """In the process and in its forked children, each with a thread that drops cycles meanwhile."""
+    done = run_host(workers, CANARIES + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork beside any thread
+import mpsbar
+def drop():
+    while True:
+        drop_cycles(3)
+        time.sleep(0.0001)
+def live():
+    own.clear()
+    join_host()
+    gc.set_threshold(1)
+    start(drop)
+    assert mpsbar.attach()
+    time.sleep(0.1)
+    return len(foreign)
+found = []
+for _ in range(8):
+    pid = os.fork()
+    if not pid: os._exit(min(live(), 100))
+    found.append(os.waitpid(pid, 0)[1] >> 8)
+print(found + [live()], number(ran) > 10)
+""", version)  # fmt: skip
+    assert (done.stdout, done.stderr) == (f"{[0] * 9} True\n", "")
+
+
+TENSORS = """
+class Cycle(Cycle):
+    def __init__(self):
+        super().__init__()
+        self.tensor = torch.ones(8, device=DEVICE)
+x = torch.ones(16, 16, device=DEVICE)
+while True:
+    x @ x
+    fill()
+    time.sleep(0.02)
+"""
+
+
+def test_real_torch_on_the_cpu(workers):
+    host = CANARIES + ATTACH + "DEVICE = 'cpu'" + TENSORS
+    worker = start_host(workers, host, stand_in=False)
+    load = put_load_on(worker, rounds=6)
+    check(worker)
+    assert ALONE or load.done() == len(load.frees)
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+@pytest.mark.parametrize("wait", ["time.sleep(0.02)", "event.wait(0.02)"])
+def test_real_torch_on_software_mps(workers, wait):
+    host = CANARIES + ATTACH + "DEVICE = 'mps'" + TENSORS
+    host = host.replace("time.sleep(0.02)", wait)
+    worker = start_host(workers, host, stand_in=False, SOFTMPS="1", SOFTMPS_STRICT="1")
+    put_load_on(worker, rounds=6)
+    check(worker)

@@ -1,0 +1,192 @@
+"""One list of frameworks: nothing else names them all, and a row more is seen everywhere."""
+
+import ast
+import re
+
+import pytest
+from changed_package import REPOSITORY, ChangedPackage
+
+from mpsbar.agent import startup_hook
+from mpsbar.agent.all_backends import BACKENDS
+from mpsbar.agent.frameworks import FRAMEWORKS
+
+# Made up: no framework is called so.
+ROW = 'Framework("abacus", "Abacus", "abacus.core", "Beads", ("libabacus",), ("abacus",), ("abacus",)),'
+BACKEND = """
+from . import IN_USE, loaded
+
+NAME = FRAMEWORK = "abacus"
+ANYWHERE = True
+state = lambda gpu_client: IN_USE if loaded("abacus.core") else None
+stats = lambda: {"allocated": 5, "reserved": 7, "peak": 9, "driver": None, "budget": None}
+"""
+
+
+@pytest.fixture
+def with_abacus(tmp_path):
+    package = ChangedPackage(tmp_path)
+    package.insert("agent/frameworks.py", ")  # fmt: skip", ROW)
+    package.write("agent/backends/abacus.py", BACKEND)
+    return package
+
+
+def test_the_startup_hook_watches_for_every_framework():
+    """It is copied alone and imports nothing, so it has the names once more."""
+    assert tuple(framework.module for framework in FRAMEWORKS) == startup_hook.NAMES
+
+
+def test_every_backend_belongs_to_its_framework():
+    owners = {name: one.name for one in FRAMEWORKS for name in one.backends}
+    assert {backend.NAME: backend.FRAMEWORK for backend in BACKENDS} == owners
+    assert BACKENDS[-1].NAME == "cpu"  # every torch has it: the last that is worth showing
+    assert all(set(one.metal) <= set(one.backends) for one in FRAMEWORKS)
+
+
+def find_lists(source: str) -> list[int]:
+    """The lines that name two frameworks or more: in one text, or in one display."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            named = {one.name for text in _texts(node) for one in FRAMEWORKS if _is(one, text)}
+        elif isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in docstrings:
+            words = " ".join(_texts(node))
+            named = {one.name for one in FRAMEWORKS if _mentions(words, one)}
+        else:
+            continue
+        if len(named) > 1:
+            found.append(node.lineno)
+    return found
+
+
+def _texts(node: ast.AST) -> list[str]:
+    values = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    texts = [value.decode() if isinstance(value, bytes) else value for value in values]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _is(framework, text: str) -> bool:
+    return text.strip("/").lower() in {name.lower() for name in _known(framework)}
+
+
+def _mentions(words: str, framework) -> bool:
+    names = "|".join(map(re.escape, _known(framework)))
+    return re.search(rf"\b(?:{names})\b", words, re.IGNORECASE) is not None
+
+
+def _known(framework) -> set[str]:
+    return {framework.name, framework.label, framework.module, *framework.libraries}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'NAMES = ("torch", "mlx.core")',
+        'KINDS = {"torch": "PyTorch", "mlx": "MLX"}',
+        'say("no torch or MLX here")',
+        'HINTS = [b"/libtorch", b"/libmlx"]',
+        'say(f"{n} PyTorch or MLX processes")',
+    ],
+)
+def test_a_second_list_is_found(source):
+    assert find_lists(source)
+
+
+def test_nothing_else_lists_the_frameworks():
+    package = REPOSITORY / "mpsbar"
+    own = {"agent/frameworks.py", "agent/startup_hook.py"}
+    lists = {
+        f"{name}:{line}"
+        for path in sorted(package.rglob("*.py"))
+        if (name := path.relative_to(package).as_posix()) not in own
+        for line in find_lists(path.read_text(encoding="utf-8"))
+    }
+    assert lists == set()
+    hook = (package / "agent/startup_hook.py").read_text(encoding="utf-8")
+    assert len(find_lists(hook)) == 1  # NAMES, compared above
+
+
+def test_one_more_framework_is_found_from_the_outside(with_abacus):
+    told = with_abacus.run("""
+from mpsbar.core import trends
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.system import linux, platform
+from mpsbar.ui.text import wording
+from mpsbar.workers import enable
+
+maps = b"7f00-7f01 r-xp 0 08:01 12    /v/abacus/libabacus.so.1\\n"
+print(platform.framework_of("/v/abacus/libabacus.dylib"), linux.parse_maps(maps))
+print(wording.found(Snapshot(0.0)))
+print(wording.found(Snapshot(0.0, processes=(Process(1, 0.0, "x.py", ("abacus",)),))))
+print("abacus" in trends.METAL, "'abacus.core'" in enable._PTH.replace(chr(92), ""))
+""")
+    assert told.splitlines() == [
+        "abacus {'abacus': '/v/abacus/libabacus.so.1'}",
+        "No PyTorch, MLX or Abacus process of yours is running. To see one: mpsbar run python train.py",
+        "1 Abacus process, not connected",
+        "True True",
+    ]
+
+
+def test_a_macs_scan_does_not_stop_before_the_last_framework(with_abacus):
+    """It once ended after two, whichever they were."""
+    told = with_abacus.run("""
+from mpsbar.system.macos import libproc
+
+paths = [b"/v/libtorch.dylib", b"/v/libmlx.dylib", b"/v/libabacus.dylib", b"/v/libother.dylib"]
+
+def read_region(system, pid, address, buffer):
+    if address >= len(paths):
+        return False
+    region = libproc.REGION.pack(libproc.EXECUTE, address, 1, paths[address])
+    buffer[:] = region
+    return True
+
+libproc._read_region = read_region
+print(*libproc.read_libraries(None, 1))
+""")
+    assert told == "torch mlx abacus\n"
+
+
+def test_one_more_framework_tells_what_it_holds(with_abacus):
+    told = with_abacus.run("""
+import sys
+from types import ModuleType
+
+class Beads:
+    shape, dtype, nbytes = (2, 3), "abacus.core.wood", 24
+
+core = sys.modules["abacus.core"] = ModuleType("abacus.core")
+core.__version__, core.Beads, core.__module__ = "1.2", Beads, "abacus.core"
+
+from mpsbar.agent import methods, tensors
+from mpsbar.agent.host_exceptions import _OUR_TYPES
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.text.status_json import build_status
+from mpsbar.workers.parse import parse_worker
+
+print(methods.hello()["frameworks"], "abacus" in _OUR_TYPES)
+worker = parse_worker(1, methods.hello(), methods.stats({}), "live", 0.0)
+shown = build_status(Snapshot(0.0, (worker,)))["workers"][0]
+print(*(shown[name] for name in ("framework", "framework_version", "device", "held", "cached")))
+kept = [Beads()]
+print(tensors.count({"abacus": 24})["groups"])
+""")
+    assert told.splitlines() == [
+        "{'abacus': '1.2'} True",
+        "abacus 1.2 abacus 7 2",
+        "[{'device': 'abacus', 'dtype': 'wood', 'shape': '2x3', 'count': 1, 'bytes': 24}]",
+    ]
+
+
+def test_the_list_brings_no_backend_into_the_monitor(tmp_path):
+    package = ChangedPackage(tmp_path)
+    code = "import sys, mpsbar.agent.frameworks; print([n for n in sys.modules if 'backends' in n])"
+    assert package.run(code) == "[]\n"

@@ -1,0 +1,218 @@
+"""Signals in the middle of a Free: the host gets exactly its own exception, and nothing else."""
+
+import signal
+
+import pytest
+from worker_kit import NO_MPS
+
+pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+
+START = """
+import asyncio, functools, gc, os, queue, signal, sys, threading, time
+import torch, mpsbar
+x = torch.arange(64, device="mps")
+torch.ones(1 << 20, device="mps")
+class Terminated(Exception): pass
+def terminate(*_): raise Terminated("by", "SIGTERM")
+class Handlers:
+    def method(self, *_): raise Terminated("by", "SIGTERM")
+    def __call__(self, *_): raise Terminated("by", "SIGTERM")
+empty_cache = torch.mps.empty_cache
+def say_and_empty():
+    print("releasing")
+    empty_cache()
+torch.mps.empty_cache = say_and_empty
+assert mpsbar.attach()
+interval = sys.getswitchinterval()
+hook = sys.unraisablehook
+def report(error):
+    time.sleep(0.5)  # until the agent has cleaned up
+    print("got", repr(error), error.__cause__, error.__context__,
+        sys.getswitchinterval() == interval, gc.isenabled(), sys.unraisablehook is hook)
+# In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
+def spin():
+    while True: time.time()
+"""
+SPIN = "spin()"
+LOOP = "asyncio.run(asyncio.sleep(1000))"
+HANDLERS = ["terminate", "Handlers().method", "Handlers()", "functools.partial(terminate)"]
+
+
+def wait_and_signal(worker, number, line):
+    """Ask for a Free, send the signal while it runs, and see what the host got."""
+    with worker.connect() as client:
+        client.send("free")
+        worker.wait_line(line)
+        worker.process.send_signal(number)
+        answer = client.receive()["result"]["backends"]["mps"]
+        assert answer["error"] == "the process was interrupted meanwhile"
+    return worker.wait_line("got")
+
+
+@pytest.mark.parametrize("main", [SPIN, LOOP])
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGINT, "got KeyboardInterrupt() None None True True True"),
+        (signal.SIGTERM, "got Terminated('by', 'SIGTERM') None None True True True"),
+    ],
+)
+def test_a_signal_during_a_long_release(workers, main, number, expected):
+    # The device has two seconds of work queued when empty_cache is called, which waits for it.
+    # asyncio would turn the first Ctrl-C into a cancellation of its own.
+    worker = workers.start_mps(START + f"""
+signal.signal(signal.SIGTERM, terminate)
+if {main == LOOP}: signal.signal(signal.SIGINT, lambda *_: signal.default_int_handler(2, None))
+def work_and_empty():
+    torch.ops.softmps.work_(x, 2.0)
+    say_and_empty()
+torch.mps.empty_cache = work_and_empty
+try:
+    print("caught from here on")
+    {main}
+except BaseException as error: report(error)
+print("sum", x.sum().item())
+queue.Queue().get()
+""", SOFTMPS_QUEUE="1")  # fmt: skip
+    worker.wait_line("caught")
+    assert wait_and_signal(worker, number, "releasing") == expected
+    assert worker.wait_line("sum") == "sum 2016"
+    assert worker.ask("free")["state"] == "done"
+    assert worker.end() == ""
+
+
+# Without automatic collections, which could run it on any thread.
+FINALIZER = """
+gc.disable()
+class Slow:
+    def __init__(self): self.me = self
+    def __del__(self):
+        print("deleting")
+        while True: time.time()
+"""
+
+
+@pytest.mark.parametrize("main", [SPIN, LOOP])
+def test_ctrl_c_during_a_finalizer_still_reaches_the_host(workers, main):
+    worker = workers.start_mps(START + FINALIZER + f"""
+if {main == LOOP}: signal.signal(signal.SIGINT, lambda *_: signal.default_int_handler(2, None))
+Slow()
+try:
+    print("caught from here on")
+    {main}
+except BaseException as error: report(error)
+queue.Queue().get()
+""")  # fmt: skip
+    worker.wait_line("caught")
+    got = wait_and_signal(worker, signal.SIGINT, "deleting")
+    assert got == "got KeyboardInterrupt() None None True False True"
+    assert worker.ask("free")["state"] == "done"
+    assert worker.end() == ""
+
+
+def test_a_handler_of_any_kind_that_raises_during_a_finalizer(workers):
+    worker = workers.start_mps(START + FINALIZER + f"""
+for handler in {", ".join(HANDLERS)}:
+    signal.signal(signal.SIGTERM, handler)
+    Slow()
+    print("ready")
+    try: spin()
+    except BaseException as error: report(error)
+queue.Queue().get()
+""")  # fmt: skip
+    for _ in HANDLERS:
+        worker.wait_line("ready")
+        got = wait_and_signal(worker, signal.SIGTERM, "deleting")
+        assert got == "got Terminated('by', 'SIGTERM') None None True False True"
+    assert worker.end() == ""
+
+
+def test_a_finalizers_own_error_still_goes_to_the_hosts_hook(workers):
+    worker = workers.start_mps(START + """
+gc.disable()
+sys.unraisablehook = lambda info: print("unraisable", repr(info.exc_value))
+class Faulty:
+    def __init__(self): self.me = self
+    def __del__(self): raise ValueError("mine")
+Faulty()
+spin()
+""")  # fmt: skip
+    assert worker.ask("free")["state"] == "done"
+    assert worker.wait_line("unraisable") == "unraisable ValueError('mine')"
+
+
+def test_ctrl_c_in_the_middle_of_restoring_is_made_good_by_the_agent(workers):
+    worker = workers.start_mps(START + """
+from mpsbar.agent import idle_check
+restore = idle_check.restore_interval
+def interrupted():
+    if threading.current_thread() is not threading.main_thread(): return restore()
+    signal.raise_signal(signal.SIGINT)
+idle_check.restore_interval = interrupted
+try: spin()
+except BaseException as error: report(error)
+""")  # fmt: skip
+    answer = worker.ask("free")["backends"]["mps"]
+    assert answer["error"] == "the process was interrupted meanwhile"
+    assert worker.wait_line("got") == "got KeyboardInterrupt() None None True True True"
+
+
+def test_an_exception_before_our_first_line_loses_the_bell_and_it_is_hung_again(workers):
+    worker = workers.start_mps(START + """
+from mpsbar.agent import main_thread
+ring = main_thread.PendingCall.__bool__
+def interrupted(self):
+    main_thread.PendingCall.__bool__ = ring
+    signal.raise_signal(signal.SIGTERM)
+    return False
+main_thread.PendingCall.__bool__ = interrupted
+signal.signal(signal.SIGTERM, terminate)
+try: spin()
+except BaseException as error: print("got", repr(error))
+spin()
+""")  # fmt: skip
+    assert worker.ask("free")["state"] == "done"
+    assert worker.wait_line("got") == "got Terminated('by', 'SIGTERM')"
+
+
+STORM = """
+class Tick(Exception): pass
+def tick(*_): raise Tick
+ticks, others = 0, []
+sys.unraisablehook = lambda info: others.append(info.exc_value)
+torch.mps.empty_cache = empty_cache
+def work():
+    while True:
+        x + 1
+        for _ in range(100): pass
+def survive():
+    global ticks
+    while True:
+        try:
+            try: work()
+            except Tick: ticks += 1
+            except BaseException as error: others.append(error)
+        except Tick: ticks += 1
+signal.signal(signal.SIGALRM, tick)
+def stop(*_):
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    time.sleep(0.3)
+    print("storm", ticks > 20, others, sys.getswitchinterval() == interval, gc.isenabled(),
+        x.sum().item())
+    os._exit(0)
+signal.signal(signal.SIGUSR1, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.5, 0.0271)
+while True:
+    try: survive()
+    except Tick: ticks += 1
+"""
+
+
+def test_exceptions_at_every_moment_neither_hang_a_free_nor_reach_the_host_changed(workers):
+    worker = workers.start_mps(START + STORM)
+    ends = [worker.ask("free", seconds=1)["backends"]["mps"] for _ in range(30)]
+    interrupted = [e for e in ends if e.get("error") == "the process was interrupted meanwhile"]
+    assert len(interrupted) > 2
+    assert all(end in interrupted for end in ends if "error" in end)
+    worker.process.send_signal(signal.SIGUSR1)
+    assert worker.wait_line("storm") == "storm True [] True True 2016"

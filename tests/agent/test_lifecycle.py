@@ -1,0 +1,225 @@
+"""One agent in a process: attached once, never raising, gone after fork, quiet at exit."""
+
+import subprocess
+import sys
+import textwrap
+
+import interpreters
+import pytest
+from worker_kit import ATTACH, ROOT, wait_for
+
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+
+
+def run(workers, code, python=sys.executable, **extra):
+    """A whole life: what it printed, what it wrote to stderr, how it ended."""
+    env = workers.env(PYTHONPATH=str(ROOT), **extra)
+    command = [python, "-W", "error", "-c", textwrap.dedent(code)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, cwd="/")
+
+
+@pytest.mark.parametrize("version", interpreters.VERSIONS)
+def test_it_lives_and_dies_quietly_in_every_python(workers, version):
+    python = interpreters.need(version)
+    worker = workers.start(ATTACH + IDLE, python=python, PYTHONWARNINGS="error")
+    assert worker.ask("hello")["python"].startswith(version)
+    assert worker.ask("stats") == {"frameworks": {}, "backends": {}, "last_free": None}
+    assert worker.ask("free")["state"] == "done"
+    assert worker.ask("tensors")["groups"] == []
+    done = run(workers, "import mpsbar; print(mpsbar.attach())", python)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+def test_attaching_twice_is_one_agent(workers):
+    done = run(workers, """
+        import mpsbar, threading
+        print(mpsbar.attach(), mpsbar.attach(), mpsbar.attach())
+        print([t.name for t in threading.enumerate()])
+    """)  # fmt: skip
+    assert done.stdout == "True True True\n['MainThread', 'mpsbar-agent']\n"
+
+
+def test_attaching_from_many_threads_at_once_is_one_agent(workers):
+    done = run(workers, """
+        import mpsbar, threading
+        threads = [threading.Thread(target=mpsbar.attach) for _ in range(20)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        print([t.name for t in threading.enumerate()])
+    """)  # fmt: skip
+    assert done.stdout == "['MainThread', 'mpsbar-agent']\n"
+
+
+@pytest.mark.parametrize(("value", "attached"), [("1", "False"), ("yes", "False"), ("0", "True")])
+def test_the_switch_turns_it_off(workers, value, attached):
+    done = run(workers, "import mpsbar; print(mpsbar.attach())", MPSBAR_DISABLE=value)
+    assert (done.stdout.strip(), done.stderr) == (attached, "")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "told"),
+    [
+        ("os.environ['MPSBAR_RUN_DIR'] = '/proc/nowhere/run'", "No such file"),
+        ("os.environ['MPSBAR_RUN_DIR'] = '/tmp/' + 'x' * 120", "longer than 103 bytes"),
+        ("os.environ['MPSBAR_RUN_DIR'] = __import__('sys').executable", "is not a directory"),
+        ("__import__('sys').implementation.name = 'pypy'", "only CPython"),
+        (
+            "__import__('threading').Thread.start = lambda self: (_ for _ in ()).throw("
+            'RuntimeError("can\'t start new thread"))',
+            "can't start new thread",
+        ),
+        (
+            "__import__('sys').modules['gevent.monkey'] = type('M', (), "
+            "{'is_module_patched': staticmethod(lambda name: True)})",
+            "gevent has replaced threads",
+        ),
+        ("__import__('sys').modules['selectors'] = None", "selectors"),
+    ],
+)
+def test_what_cannot_work_is_one_line_and_never_raises(workers, prepare, told):
+    done = run(workers, f"import os\n{prepare}\nimport mpsbar\nprint(mpsbar.attach())\n")
+    assert (done.stdout, done.returncode) == ("False\n", 0)
+    assert done.stderr.startswith("mpsbar: not attached: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(workers.run_dir.iterdir()) == []
+
+
+def test_a_closed_stderr_does_not_matter(workers):
+    done = run(workers, """
+        import os, sys
+        os.environ["MPSBAR_RUN_DIR"] = "/proc/nowhere/run"
+        sys.stderr.close(); sys.stderr = None
+        import mpsbar
+        print(mpsbar.attach())
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("False\n", "", 0)
+
+
+def test_a_real_limit_on_threads_is_survived(workers):
+    """RLIMIT_NPROC does not bind root, so the child becomes another user first where it can."""
+    done = run(workers, """
+        import os, resource, tempfile
+        import mpsbar.agent.lifecycle, mpsbar
+        if os.geteuid() == 0:
+            os.chmod(os.environ["MPSBAR_RUN_DIR"] + "/..", 0o755)
+            os.setuid(64321)
+        os.environ["MPSBAR_RUN_DIR"] = tempfile.mkdtemp(dir="/tmp") + "/run"
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        print(mpsbar.attach(), os.listdir(os.environ["MPSBAR_RUN_DIR"]))
+        os.rmdir(os.environ["MPSBAR_RUN_DIR"]); os.rmdir(os.environ["MPSBAR_RUN_DIR"][:-4])
+    """)  # fmt: skip
+    assert done.stdout == "False []\n", done.stderr
+    assert done.stderr == "mpsbar: not attached: can't start new thread\n"
+
+
+def test_the_file_goes_with_a_normal_end(workers):
+    for ending in ("", "raise SystemExit(3)", "raise ValueError", "import sys; sys.exit()"):
+        run(workers, f"import mpsbar; mpsbar.attach()\n{ending}")
+        assert list(workers.run_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", interpreters.VERSIONS)
+def test_a_forked_child_has_no_agent_and_may_attach_its_own(workers, version):
+    done = run(workers, """
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12: fork beside any thread
+        import mpsbar
+        mpsbar.attach()
+        names = lambda: sorted(os.listdir(os.environ["MPSBAR_RUN_DIR"]))
+        links = lambda: [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
+        sockets = lambda: sum("socket:" in os.readlink(l) for l in links() if os.path.lexists(l))
+        pid = os.fork()
+        if not pid:
+            print("child", [t.name for t in threading.enumerate()], sockets(), flush=True)
+            print(mpsbar.attach(), len(names()), flush=True)
+            sys.exit()
+        os.waitpid(pid, 0)
+        print("parent", [t.name for t in threading.enumerate()], names() == [f"{os.getpid()}.sock"])
+    """, interpreters.need(version))  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "child ['MainThread'] 0",
+        "True 2",
+        "parent ['MainThread', 'mpsbar-agent'] True",
+    ]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, method):
+    script = workers.folder / "pool.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import multiprocessing, os, sys, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import mpsbar
+        def work(n):
+            import threading
+            return sum(t.name == "mpsbar-agent" for t in threading.enumerate())
+        if __name__ == "__main__":
+            mpsbar.attach()
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                print(pool.map(work, range(4)))
+            print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{{os.getpid()}}.sock"])
+    """)
+    )
+    env = workers.env(PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\nTrue\n", "")
+
+
+def test_the_parent_still_answers_while_forked_children_live(workers):
+    worker = workers.start(
+        ATTACH + "import os, time\nfor _ in range(3):\n    if not os.fork():\n"
+        "        while os.getppid() != 1: time.sleep(0.05)\n        os._exit(0)\n"
+        "print('forked')\n" + IDLE
+    )
+    worker.wait_line("forked")
+    assert worker.ask("hello")["pid"] == worker.pid
+    worker.process.kill()
+    # No child holds the listening socket: it is refused, not left hanging.
+    wait_for(lambda: _is_refused(worker), "refusal")
+
+
+def _is_refused(worker):
+    try:
+        worker.connect().__exit__(None, None, None)
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_dataloader_workers_have_no_agent(workers):
+    worker = workers.start("""
+        import os, torch, mpsbar
+        from torch.utils.data import DataLoader, TensorDataset
+        if __name__ == "__main__":
+            mpsbar.attach()
+            data = TensorDataset(torch.ones(8, 2))
+            loader = DataLoader(data, num_workers=2, persistent_workers=True)
+            print(sum(batch[0].sum().item() for batch in loader))
+            print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{os.getpid()}.sock"])
+            import time
+            time.sleep(600)
+    """)
+    worker.wait_line("16.0")
+    worker.wait_line("True")
+    assert worker.ask("stats")["backends"]["cpu"]["state"] == "in use"
+
+
+def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
+    """Exit while a client is connected, while one floods, and while a free is under way."""
+    code = "import torch\n" + ATTACH + "import sys; sys.stdin.read(1)"
+    command = [sys.executable, "-c", code]
+    worker = workers.run(command, popen={"stdin": subprocess.PIPE}).wait_attached()
+    with worker.connect() as client, worker.connect() as flood:
+        client.ask("stats")
+        client.send("free")
+        for _ in range(200):
+            flood.send("stats")
+        worker.process.stdin.write(b"x")
+        worker.process.stdin.flush()
+        out, err = worker.process.communicate(timeout=60)
+    assert (out, err, worker.process.returncode) == (b"", b"", 0)

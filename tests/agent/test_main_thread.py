@@ -1,0 +1,351 @@
+"""Where main may be when a Free comes, with real torch on softmps: every idle main is freed."""
+
+import signal
+import threading
+import time
+
+import pytest
+from worker_kit import NO_MPS, wait_for
+
+from mpsbar.agent import main_thread
+
+pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+
+MiB = 1 << 20
+# 32 MiB of idle cache (a heap of 4 MiB buffers), and a live tensor in a heap of its own.
+START = """
+import asyncio, gc, multiprocessing, os, queue, signal, subprocess, sys, threading, time
+import torch, mpsbar
+live = torch.arange(64, device="mps")
+def fill_cache():
+    torch.ones(1 << 20, device="mps")
+fill_cache()
+assert mpsbar.attach()
+def park(wait):
+    threading.Thread(target=wait, daemon=True).start()
+"""
+TRAIN = """
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+model.to("mps")
+optimizer = torch.optim.AdamW(model.parameters())
+data = torch.ones(8, 64, device="mps")
+def train_once():
+    optimizer.zero_grad()
+    loss = model(data).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def free(worker, **params):
+    """A Free that must succeed: what the agent says of MPS."""
+    answer = worker.ask("free", **params)
+    assert answer["state"] == "done", answer
+    report = answer["backends"]["mps"]
+    assert "error" not in report
+    assert report["freed"] >= 32 * MiB
+    assert report["freed"] == report["before"] - report["after"]
+    return report
+
+
+ON_MAIN = {
+    "a Python loop": "while True: pass",
+    "ops in a loop": "while True: live + 1",
+    "the key function of a sort": "while True: sorted(range(9), key=lambda n: n)",
+    "an event loop": "asyncio.run(asyncio.sleep(1000))",
+    "a busy event loop": """
+async def spin():
+    while True: await asyncio.sleep(0)
+asyncio.run(spin())
+""",
+    "Popen.wait with a time-out": """
+subprocess.Popen(["cat"], stdin=subprocess.PIPE).wait(1000)
+""",
+    "short sleeps": "while True: time.sleep(0.05)",
+    "a main under @torch.no_grad()": """
+@torch.no_grad()
+def main():
+    while True: live + 1
+main()
+""",
+}
+OFF_MAIN = {
+    "queue.get": "queue.Queue().get()",
+    "queue.get, with an idle pool": """
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(2)
+print(list(pool.map(abs, [-1, -2])))
+queue.Queue().get()
+""",
+    "join of a thread that waits": """
+thread = threading.Thread(target=threading.Event().wait, daemon=True)
+thread.start(); thread.join()
+""",
+    "Future.result": "import concurrent.futures as f; f.Future().result()",
+    "Popen.wait": 'subprocess.Popen(["cat"], stdin=subprocess.PIPE).wait()',
+    "a multiprocessing queue": "multiprocessing.Queue().get()",
+}
+
+
+# Each state until the test's signal, whose handler raises; all in one process, for torch's import.
+# An event loop swallows what is raised inside one of its callbacks: the signal may come again, and
+# the file says which state it is for.
+VISIT = """
+class Next(Exception): pass
+def go_on(*_):
+    if open("../leave").read() == name: raise Next
+signal.signal(signal.SIGUSR1, go_on)
+for name, code in {states!r}.items():
+    fill_cache()
+    try:
+        print("in", name)
+        exec(code, globals())
+    except Next:
+        pass
+print("sum", live.sum().item(), torch.ops.softmps.counters()["overlaps"])
+"""
+
+
+@pytest.mark.parametrize(("states", "on_main"), [(ON_MAIN, True), (OFF_MAIN, False)])
+def test_freed_wherever_main_waits_or_runs(workers, states, on_main):
+    worker = workers.start_mps(START + VISIT.format(states=states))
+    following = [*(f"in {name}" for name in list(states)[1:]), "sum"]
+    worker.wait_line(f"in {next(iter(states))}")
+    for name, line in zip(states, following, strict=True):
+        free(worker)
+        # The first Free may have met main on its way there.
+        wait_for(lambda: worker.ask("free")["backends"]["mps"]["on_main"] is on_main, name)
+        (workers.folder / "leave").write_text(name)
+        stop = threading.Event()
+        nagging = threading.Thread(target=nag, args=(worker, stop))
+        nagging.start()
+        last = worker.wait_line(line)
+        stop.set()
+        nagging.join()
+    assert last == "sum 2016 0"
+
+
+def nag(worker, stop):
+    while worker.process.poll() is None:
+        worker.process.send_signal(signal.SIGUSR1)
+        if stop.wait(1.0):
+            return
+
+
+def test_freed_after_the_end_of_main_while_another_thread_waits(workers):
+    worker = workers.start_mps(START + "threading.Thread(target=queue.Queue().get).start()")
+    free(worker)
+    wait_for(lambda: worker.ask("free")["backends"]["mps"]["on_main"] is False, "main's end")
+
+
+def test_the_waits_go_on_undisturbed_and_their_results_arrive(workers):
+    worker = workers.start_mps(START + """
+go, results = threading.Event(), queue.Queue()
+park(lambda: (go.wait(), results.put("result")))
+async def main():
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stop.set)
+    await stop.wait()
+    return "awaited"
+awaited = asyncio.run(main())
+go.set()
+print("both", awaited, results.get())
+""")  # fmt: skip
+    free(worker)
+    worker.process.send_signal(signal.SIGUSR1)
+    assert worker.wait_line("both") == "both awaited result"
+
+
+def test_training_is_freed_though_nearly_all_its_time_is_inside_torch(workers):
+    worker = workers.start_mps(START + TRAIN + """
+while True: train_once()
+""")  # fmt: skip
+    free(worker)
+
+
+LONG_BACKWARD = """
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value.clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.ops.softmps.busy_(grad.clone(), 0.3)
+weight = torch.ones(8, device="mps", requires_grad=True)
+def train_once():
+    Slow.apply(weight).sum().backward()
+"""
+
+
+# Without the agent's further looks: only the bell on torch's outermost frame is left.
+LOOK_ONCE = """
+from mpsbar.agent import main_thread
+look = main_thread.MainThreadJob._trigger
+def look_once(self, frame, now):
+    main_thread.MainThreadJob._trigger = lambda self, frame, now: None
+    look(self, frame, now)
+main_thread.MainThreadJob._trigger = look_once
+"""
+
+
+def test_training_with_a_long_backward_is_freed_at_its_return_and_not_by_a_lucky_look(workers):
+    worker = workers.start_mps(START + LONG_BACKWARD + """
+""" + LOOK_ONCE + """
+while True: train_once()
+""")  # fmt: skip
+    free(worker)
+
+
+def test_training_is_freed_without_that_bell_as_on_python_3_9(workers):
+    worker = workers.start_mps(START + TRAIN + """
+from mpsbar.agent import main_thread
+main_thread._call_when_left = lambda frame: None
+while True: train_once()
+""")  # fmt: skip
+    free(worker)
+
+
+def test_training_that_waits_for_its_data_loader_is_freed(workers):
+    worker = workers.start_mps(START + """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 10**6
+    def __getitem__(self, n): time.sleep(0.05); return n
+loader = torch.utils.data.DataLoader(Slow(), num_workers=1, multiprocessing_context="fork")
+""" + LOOK_ONCE + """
+for batch in loader:
+    if batch == 1: print("waits for more")
+""")  # fmt: skip
+    worker.wait_line("waits for more")
+    report = free(worker)
+    assert report["on_main"] is True
+
+
+def test_an_idle_data_loader_does_not_block_a_free(workers):
+    worker = workers.start_mps(START + """
+loader = torch.utils.data.DataLoader(range(4), num_workers=1, persistent_workers=True)
+print([int(n) for n in loader])
+queue.Queue().get()
+""")  # fmt: skip
+    worker.wait_line("[0, 1, 2, 3]")
+    free(worker)
+
+
+TRACED = """
+seen = {}
+def tracer(frame, event, arg):
+    if frame.f_code is train_once.__code__:
+        seen[event] = seen.get(event, 0) + 1
+        lines.add(frame.f_lineno - frame.f_code.co_firstlineno)
+    return tracer
+lines = set()
+sys.settrace(tracer)
+"""
+
+
+def test_a_debugger_that_traces_keeps_all_its_events(workers):
+    worker = workers.start_mps(START + TRAIN + TRACED + """
+import torch.autograd.graph
+stop = []
+signal.signal(signal.SIGUSR1, lambda *_: stop.append(1))
+while not stop:
+    train_once()
+    frame = sys._getframe()
+assert sys.gettrace() is tracer
+sys.settrace(None)
+print("traced", seen["call"] == seen["return"], seen["line"] == 4 * seen["call"], sorted(lines))
+""")  # fmt: skip
+    free(worker)
+    worker.process.send_signal(signal.SIGUSR1)
+    assert worker.wait_line("traced") == "traced True True [0, 1, 2, 3, 4]"
+
+
+def test_tracing_that_begins_while_the_bell_hangs_gets_no_error(workers):
+    worker = workers.start_mps(START + LONG_BACKWARD + """
+from mpsbar.agent import main_thread
+hung = main_thread._call_when_left
+def hang_and_trace(frame):
+    kept = hung(frame)
+    events.append(kept is not None)
+    sys.settrace(lambda frame, event, arg: None)
+    return kept
+main_thread._call_when_left = hang_and_trace
+events = []
+while not events: train_once()
+print("gettrace", events[0], sys.gettrace() is not None)
+sys.settrace(None)
+main_thread._call_when_left = hung
+while True: train_once()
+""")  # fmt: skip
+    free(worker)
+    assert worker.wait_line("gettrace") == "gettrace True True"
+
+
+SLEEPER = """
+def heartbeat():
+    while True: time.sleep(1000)
+park(heartbeat)
+"""
+
+
+def test_a_thread_in_a_sleep_called_from_user_code_counts_as_computing(workers):
+    worker = workers.start_mps(START + SLEEPER + "print('parked')\nwhile True: pass")
+    worker.wait_line("parked")  # it can be asked before there is a second thread
+    answer = worker.ask("free", seconds=0.5)
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_computing")
+    assert answer["reason"]["where"].startswith("Thread-1 (heartbeat), worker0.py:")
+    assert answer["reason"]["where"].endswith(" in heartbeat")
+    assert answer["freed"] == answer["backends"]["cpu"]["freed"]
+
+
+def test_an_op_of_another_thread_is_not_overlapped_and_main_waiting_is_no_excuse(workers):
+    worker = workers.start_mps(START + """
+def compute():
+    while True: torch.ops.softmps.busy_(live, 0.01)
+park(compute)
+print("parked")
+queue.Queue().get()
+""")  # fmt: skip
+    worker.wait_line("parked")
+    answer = worker.ask("free", seconds=1)
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_computing")
+
+
+def test_a_long_sleep_is_busy_with_the_place_where_main_is(workers):
+    worker = workers.start_mps(START + """
+def nap():
+    print("asleep"); time.sleep(1000)
+nap()
+""")  # fmt: skip
+    worker.wait_line("asleep")
+    answer = worker.ask("free", seconds=0.5)
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_computing")
+    assert answer["reason"]["where"].startswith("worker0.py:")
+    assert answer["reason"]["where"].endswith(" in nap")
+    assert answer["backends"]["mps"]["freed"] is None
+
+
+def test_nothing_of_the_host_is_kept_alive_by_a_free_that_waits(workers):
+    worker = workers.start_mps(START + SLEEPER + """
+import weakref
+def use_memory():
+    local = torch.ones(4, device="mps")
+    reference = weakref.ref(local)
+    time.sleep(0.3)  # the agent looks here, and is refused
+    return reference
+alive = 0
+for _ in range(8):
+    alive += use_memory()() is not None
+print("alive", alive)
+while True: pass
+""")  # fmt: skip
+    worker.ask("free", seconds=2)
+    assert worker.wait_line("alive") == "alive 0"
+
+
+def test_a_call_that_comes_after_the_deadline_does_nothing_before_the_agent_says_so_too():
+    ran = []
+    job = main_thread.MainThreadJob(ran.append, lambda: ran.append("work"), time.monotonic() - 1)
+    job.run_on_main(None)
+    assert (ran, job.finished, job.given_up) == ([], False, False)
+    assert job.step() is True
+    assert (ran, job.given_up, job.refused.code) == ([], True, "main_computing")

@@ -1,0 +1,225 @@
+"""mpsbar doctor as a person types it, in real environments."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import interpreters
+import pytest
+from fake_torch import make_torch, working
+from worker_kit import ATTACH, PATIENCE, ROOT, need_module, wait_for
+
+from mpsbar.core.machine import IconCheck, Process
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.desktop.icon_visibility import write_icon
+from mpsbar.doctor import pythons as doctor_pythons
+from mpsbar.doctor.rules import Device
+from mpsbar.workers.enabled_pythons import read_enabled
+
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+# The whole of doctor looks at several Pythons, each of which imports torch on a busy machine.
+LONG = 3 * PATIENCE
+
+
+@pytest.fixture
+def env(workers):
+    """Nothing but what a test names: no active environment, no enabled one, no python3."""
+    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")
+    usual = {k: v for k, v in workers.env().items() if k not in left_out}
+    return usual | {"MPSBAR_DATA_DIR": str(workers.folder / "data"), "PATH": str(workers.folder)}
+
+
+@pytest.fixture
+def mpsbar(env):
+    def run(*arguments, **extra):
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", "doctor", *arguments],
+            env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def venv(workers):
+    """A venv with a torch of our making."""
+
+    def make(name, code=None):
+        folder = workers.folder / name
+        base = interpreters.need(f"{sys.version_info[0]}.{sys.version_info[1]}")
+        subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True)
+        if code is not None:
+            site = next(folder.glob("lib/python*/site-packages"))
+            make_torch(site, code, packaged=None)
+        return str(folder / "bin" / "python")
+
+    return make
+
+
+def test_a_named_python_that_is_well(mpsbar, venv):
+    python = venv("good", working("2.14.0"))
+    done = mpsbar("--python", python)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[2] == python
+    assert "torch 2.14.0 · MPS available" in lines[3]
+    assert lines[-1] == "No problem found."
+
+
+def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
+    done = mpsbar("--python", venv("bare"))
+    assert done.returncode == 1
+    assert "bare/bin/python: Python 3." in done.stdout
+    assert ", no torch\n" in done.stdout
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "", "python-of-nobody"])
+def test_a_named_python_that_is_none_is_exit_code_1(mpsbar, python):
+    done = mpsbar("--python", python, "--json")
+    (told,) = json.loads(done.stdout)["pythons"]
+    assert (done.returncode, done.stderr) == (1, "")
+    assert told["ended"] in ("no_python", "not_python")
+
+
+def test_a_torch_that_crashes_is_exit_code_1_and_json_says_where(mpsbar, venv):
+    done = mpsbar("--python", venv("bad", "import os; os.abort()"), "--json")
+    (told,) = json.loads(done.stdout)["pythons"]
+    assert done.returncode == 1
+    assert (told["ended"], told["stage"], told["signal"]) == ("crashed", "import", "SIGABRT")
+
+
+def test_wrong_arguments_are_exit_code_2(mpsbar):
+    done = mpsbar("--nope")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_help(mpsbar):
+    assert "mpsbar doctor --python ~/venv/bin/python" in mpsbar("--help").stdout
+
+
+def test_without_a_name_it_looks_at_all_it_can_know_of(mpsbar, venv, workers):
+    need_module("torch")
+    enabled, active, found = venv("enabled", working()), venv("active"), venv("found")
+    (workers.folder / "data").mkdir()
+    (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": [enabled]}))
+    (workers.folder / "python3").symlink_to(found)
+    worker = workers.start("import torch\n" + ATTACH + IDLE)
+    done = mpsbar("--json", VIRTUAL_ENV=os.path.dirname(os.path.dirname(active)))
+    told = json.loads(done.stdout)
+    pythons = {python["prefix"]: python["ended"] for python in told["pythons"]}
+    ours = {str(workers.folder / name) for name in ("enabled", "active")}
+    assert {pythons.pop(prefix) for prefix in ours} == {"ok", "no_torch"}
+    assert pythons.pop(sys.prefix) == "ok"
+    assert worker.process.poll() is None
+    # The throwaways did not show up as workers.
+    assert [path.name for path in workers.run_dir.glob("*.sock")] == [f"{worker.pid}.sock"]
+
+
+def test_home_is_shown_short(mpsbar, venv, workers):
+    python = venv("v", working("2.14.0"))
+    assert mpsbar("--python", python, HOME=str(workers.folder)).stdout.splitlines()[2] == (
+        "~/v/bin/python"
+    )
+
+
+def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
+    """A venv's python is a link: resolved, two venvs of one Python would be the same."""
+    one, two = venv("one"), venv("two")
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(workers.folder / "two"))
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.setenv("PATH", "")
+    torch = {"frameworks": ("torch",)}
+    snapshot = Snapshot(
+        0.0,
+        (
+            Worker(1, "a", "live", 0.0, executable=one, frameworks={"torch": "2.13"}),
+            Worker(2, "b", "live", 0.0, executable="/mlx/python", frameworks={"mlx": "1"}),
+        ),
+        processes=(
+            Process(1, 0.0, "a", python=one + "3", **torch),
+            Process(3, 0.0, "c", python=None, **torch),
+            Process(4, 0.0, "d", python="relative/python", **torch),
+            Process(5, 0.0, "e", frameworks=("mlx",), python="/mlx/python"),
+        ),
+    )
+    assert doctor_pythons.find_pythons(snapshot, read_enabled()) == [one, two, sys.executable]
+    blind = Snapshot(0.0, processes=None)
+    assert doctor_pythons.find_pythons(blind, read_enabled()) == [two, sys.executable]
+
+
+def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
+    nobody = [str(tmp_path / str(number) / "python") for number in range(10)]
+    (workers.folder / "data").mkdir()
+    (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": nobody}))
+    told = json.loads(mpsbar("--json").stdout)
+    looked = [python["python"] for python in told["pythons"]]
+    # Others may run torch on this machine, and theirs come first.
+    assert len(looked) <= doctor_pythons.MOST_PYTHONS
+    assert len(told["left_out"]) >= 2
+    assert set(nobody) <= {*looked, *told["left_out"]}
+
+
+def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, workers):
+    note = workers.folder / "pid"
+    python = venv("slow", f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)")  # fmt: skip
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mpsbar", "doctor", "--python", python],
+        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, cwd=ROOT, text=True,
+    )  # fmt: skip
+    os.close(terminal)
+    wait_for(lambda: note.exists() and note.read_text(), "torch")
+    assert b"looking at 1 Python: 0 done" in os.read(controller, 4096)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    os.close(controller)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_ctrl_c_does_not_wait_for_what_hangs(monkeypatch):
+    stopped = []
+
+    def hang(python, stop):
+        os.kill(os.getpid(), signal.SIGINT)
+        stopped.append(stop.wait(PATIENCE))
+        return Device(python, "stopped")
+
+    monkeypatch.setattr(doctor_pythons, "inspect_python", hang)
+    with pytest.raises(KeyboardInterrupt):
+        doctor_pythons.inspect_pythons(["/some/python"])
+    # It may come while the pool is still starting the thread, which nobody waits for then.
+    assert wait_for(lambda: stopped, "end of the look") == [True]
+
+
+def test_the_monitor_itself_imports_no_torch(env, venv):
+    python = venv("v", working())
+    code = (
+        "import sys\nfrom mpsbar.cli.parser import run\n"
+        f"run(['doctor', '--json', '--python', {python!r}])\nprint('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.endswith("\nFalse\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("doubt", "sentence"),
+    [
+        (None, "The menu bar icon is where it should be (last looked 20"),
+        ("behind_notch", "The menu bar icon is behind the notch: quit other apps with icons (last"),
+    ],
+)
+def test_it_tells_what_the_app_saw_of_its_icon(mpsbar, venv, workers, monkeypatch, doubt, sentence):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
+    write_icon(IconCheck(1_790_000_000.0, doubt, "details"))
+    python = venv("v", working())
+    assert sentence in mpsbar("--python", python).stdout
+    assert json.loads(mpsbar("--json", "--python", python).stdout)["icon"]["doubt"] == doubt

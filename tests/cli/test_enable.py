@@ -1,0 +1,160 @@
+"""mpsbar enable, disable and enable --list as a person types them."""
+
+import shutil
+import subprocess
+import sys
+
+import interpreters
+import pytest
+from worker_kit import PATIENCE, ROOT
+
+from mpsbar import __version__
+
+
+@pytest.fixture
+def mpsbar(workers):
+    def run(*arguments, **extra):
+        env = workers.env(
+            MPSBAR_DATA_DIR=str(workers.folder / "data"), IPYTHONDIR=str(workers.folder / "ipython")
+        )
+        env = {k: v for k, v in env.items() if k not in ("VIRTUAL_ENV", "CONDA_PREFIX")} | extra
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", *arguments],
+            env=env, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def venv(workers):
+    python = interpreters.need(f"{sys.version_info[0]}.{sys.version_info[1]}")
+    folder = workers.folder / "venv"
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def test_the_whole_round(mpsbar, venv, workers):
+    python = str(venv / "bin" / "python")
+    assert mpsbar("enable", "--list").stdout == (
+        "No environment is enabled. mpsbar enable --python PATH enables one.\n"
+    )
+    done = mpsbar("enable", "--python", python)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{venv}: enabled, the agent {__version__} answered. "
+        "Processes that import PyTorch or MLX are seen from their next start.\n"
+    )
+    again = mpsbar("enable", "--python", python)
+    assert again.stdout == f"{venv}: enabled already (agent {__version__})\n"
+    assert mpsbar("enable", "--list").stdout == f"{python}  agent {__version__}\n"
+    assert mpsbar("disable", "--python", python).stdout == f"{venv}: disabled\n"
+    assert mpsbar("disable", "--python", python).stdout == f"{venv}: was not enabled\n"
+    assert list((workers.folder / "data").iterdir()) == []
+
+
+def test_the_active_environment_is_the_default(mpsbar, venv):
+    done = mpsbar("enable", VIRTUAL_ENV=str(venv))
+    assert done.stdout.startswith(f"{venv}: enabled, the agent")
+
+
+def test_an_outdated_copy_is_refreshed_when_it_is_listed(mpsbar, venv):
+    python = str(venv / "bin" / "python")
+    mpsbar("enable", "--python", python)
+    (info,) = venv.glob("lib/python*/site-packages/mpsbar_agent-*.dist-info")
+    info.rename(info.with_name("mpsbar_agent-0.0.9.dist-info"))
+    text = (info.with_name("mpsbar_agent-0.0.9.dist-info") / "RECORD").read_text()
+    (info.with_name("mpsbar_agent-0.0.9.dist-info") / "RECORD").write_text(
+        text.replace(info.name, "mpsbar_agent-0.0.9.dist-info")
+    )
+    listed = mpsbar("enable", "--list").stdout
+    assert listed == f"{python}  agent {__version__}, refreshed (was 0.0.9)\n"
+    assert mpsbar("enable", "--list").stdout == f"{python}  agent {__version__}\n"
+
+
+def test_one_that_is_gone_is_listed_as_such(mpsbar, venv):
+    python = str(venv / "bin" / "python")
+    mpsbar("enable", "--python", python)
+    venv.rename(venv.with_name("moved"))
+    assert mpsbar("enable", "--list").stdout == f"{python}  unusable: there is no {python}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["enable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python, or it cannot be run"),
+        (["enable", "--python", "cat"], 1, "is not a Python that can be asked"),
+        (["disable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python"),
+        (["enable", "--list", "--jupyter"], 2, "mpsbar enable: argument --jupyter: not allowed with argument --list"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_sentence(mpsbar, arguments, code, line):
+    done = mpsbar(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert line in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_agent_that_does_not_answer_is_said(mpsbar, venv):
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "a.pth").write_text("import sys; sys.meta_path = list(sys.meta_path)\n")
+    (site / "zz.pth").write_text(
+        "import sys; sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, 'watches_for_mpsbar')]\n"
+    )
+    done = mpsbar("enable", "--python", str(venv / "bin" / "python"))
+    assert done.returncode == 1
+    assert "is enabled, but its agent did not answer" in done.stderr
+
+
+def test_the_ipython_profile_on_and_off(mpsbar, workers):
+    on = mpsbar("enable", "--jupyter")
+    (file,) = [path for path in (workers.folder / "ipython").rglob("*") if path.is_file()]
+    assert on.stdout.startswith(f"{file}: every kernel and IPython shell")
+    assert mpsbar("disable", "--jupyter").stdout == f"{file}: removed\n"
+    assert not (workers.folder / "ipython").exists()
+    assert mpsbar("disable", "--jupyter").stdout == "mpsbar is not in the IPython profile\n"
+
+
+def test_a_file_of_that_name_that_is_not_ours_is_left_alone(mpsbar, workers):
+    mpsbar("enable", "--jupyter")
+    (file,) = [path for path in (workers.folder / "ipython").rglob("*") if path.is_file()]
+    file.write_text("mine = 1\n")
+    done = mpsbar("enable", "--jupyter")
+    assert done.returncode == 1
+    assert done.stderr.startswith("mpsbar: ")
+    assert file.read_text() == "mine = 1\n"
+
+
+def test_disable_all_takes_out_what_was_enabled(mpsbar, venv):
+    python = str(venv / "bin/python")
+    assert mpsbar("enable", "--python", python).returncode == 0
+    assert mpsbar("enable", "--jupyter").returncode == 0
+    done = mpsbar("disable", "--all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{venv}: disabled\n" in done.stdout
+    assert "startup/50-mpsbar.py: removed\n" in done.stdout
+    assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
+
+
+def test_disable_all_forgets_what_is_gone(mpsbar, venv):
+    python = str(venv / "bin/python")
+    assert mpsbar("enable", "--python", python).returncode == 0
+    shutil.rmtree(venv)
+    done = mpsbar("disable", "--all")
+    assert done.returncode == 0
+    assert f"{python}: gone, with all that was in it\n" in done.stdout
+    assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
+
+
+def test_in_the_app_the_python_must_be_named(monkeypatch):
+    """The app's own is never meant."""
+    from mpsbar.cli.enable import choose_python
+    from mpsbar.workers.environment import EnvironmentProblem
+
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    with pytest.raises(EnvironmentProblem, match="name the Python to enable"):
+        choose_python(None)
+    monkeypatch.setenv("VIRTUAL_ENV", "/v")
+    assert choose_python(None) == "/v/bin/python"

@@ -1,0 +1,112 @@
+"""mpsbar report as a person types it, and who records what it shows."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from report_kit import read_text
+from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
+
+from mpsbar.history.reader import read_span
+
+IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
+LONG = 3 * PATIENCE  # it looks at Pythons, each of which imports torch
+
+
+@pytest.fixture
+def env(workers):
+    """No Python to look at but our own."""
+    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")
+    usual = {k: v for k, v in workers.env().items() if k not in left_out}
+    return usual | {"PATH": str(workers.folder), "HOME": str(workers.folder)}
+
+
+@pytest.fixture
+def mpsbar(env):
+    def run(*arguments, **extra):
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", "report", *arguments],
+            env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG,
+        )  # fmt: skip
+
+    return run
+
+
+def test_a_real_worker_is_in_the_page(mpsbar, workers):
+    worker = workers.start(IDLE)
+    file = workers.folder / "my report.html"
+    done = mpsbar("-o", str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}\n", "")
+    text = read_text(file.read_text(encoding="utf-8"))
+    assert f"worker0.py | {worker.pid} | " in text
+    assert "Nothing was recorded yet" in text
+    assert "mpsbar 0." in text and "torch 2" in text
+
+
+def test_without_a_name_it_is_among_our_own_files(mpsbar, workers):
+    done = mpsbar(MPSBAR_REPLAY="m1-8gb")
+    assert done.stdout == f"{workers.folder / 'data' / 'report.html'}\n"
+    text = read_text((workers.folder / "data" / "report.html").read_text(encoding="utf-8"))
+    assert "finetune.py" in text and "RECORDED" in text
+
+
+def test_a_place_that_cannot_be_written_is_one_line(mpsbar, workers):
+    done = mpsbar("-o", str(workers.folder), MPSBAR_REPLAY="m1-8gb")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"mpsbar: {workers.folder} could not be written: it is not a file\n"
+
+
+def test_nothing_to_open_it_with(mpsbar, workers):
+    done = mpsbar("--open", MPSBAR_REPLAY="m1-8gb")
+    assert done.returncode == 1
+    assert done.stdout.endswith("report.html\n")
+    assert done.stderr == "mpsbar: no program opened it: open it in a browser yourself\n"
+
+
+def test_it_is_opened_with_what_the_desktop_has(mpsbar, workers):
+    told = workers.folder / "told"
+    program = workers.folder / "xdg-open"
+    program.write_text(f'#!/bin/sh\necho "$1" > {told}\n')
+    program.chmod(0o755)
+    assert mpsbar("--open", MPSBAR_REPLAY="m1-8gb", DISPLAY=":9").returncode == 0
+    wait_for(lambda: told.exists() and told.read_text(), PATIENCE)
+    assert told.read_text() == f"{workers.folder / 'data' / 'report.html'}\n"
+
+
+def watch(env, seconds="0.2"):
+    command = [sys.executable, "-m", "mpsbar", "status", "--watch", seconds]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def test_who_watches_records_and_the_report_shows_it(mpsbar, env, workers):
+    worker = workers.start(IDLE)
+    file = workers.folder / "data" / "history.sqlite"
+    with watch(env) as process:
+        for line in process.stdout:
+            if "worker0.py" in line:
+                break
+        worker.process.kill()
+        wait_for(lambda: "PyTorch" in process.stdout.readline(), PATIENCE)
+        os.kill(process.pid, signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(PATIENCE) == 0
+    span = read_span(0, 4e9, 10**9, file)
+    run = next(run for run in span.runs if run.pid == worker.pid)
+    assert (run.name, run.is_connected) == ("worker0.py", True)
+    mpsbar("-o", str(workers.folder / "r.html"))
+    text = read_text((workers.folder / "r.html").read_text(encoding="utf-8"))
+    assert "Memory, the last hour" in text
+    assert f"worker0.py | {worker.pid}" in text
+
+
+def test_a_single_look_and_a_recorded_machine_leave_no_history(workers, env):
+    command = [sys.executable, "-m", "mpsbar", "status"]
+    subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=LONG, check=True)
+    with watch(env | {"MPSBAR_REPLAY": "m1-8gb"}) as process:
+        for _ in range(60):
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+    assert not (workers.folder / "data" / "history.sqlite").exists()

@@ -1,0 +1,155 @@
+"""mpsbar alone: the menu bar where there is one, one look elsewhere, and one instance."""
+
+import argparse
+import errno
+import subprocess
+import sys
+
+import pytest
+from worker_kit import ROOT
+
+from mpsbar.cli import start
+from mpsbar.system.settings_file import read_settings
+
+# On a Mac the ticking thread ends with the process; here it may find AppKit gone.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+OPTIONS = argparse.Namespace(bar=None, interval=None, json=False, watch=None)
+
+
+def mpsbar(*arguments, env):
+    command = [sys.executable, "-m", "mpsbar", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
+
+
+def test_off_the_mac_it_is_one_look(workers):
+    done = mpsbar(env=workers.env(MPSBAR_REPLAY="m1-8gb"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "finetune.py" in done.stdout
+
+
+def test_flags_of_the_menu_bar_are_for_the_menu_bar(workers):
+    done = mpsbar("--bar", "gpu", "status", env=workers.env())
+    assert done.returncode == 2
+    assert done.stderr == (
+        "mpsbar: --bar and --interval are for the menu bar, not for status (see mpsbar --help)\n"
+    )
+    assert mpsbar("--bar", "blue", env=workers.env()).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("platform", "screen", "framework", "why"),
+    [
+        ("linux", True, None, "no_mac"),
+        ("darwin", False, None, "no_screen"),
+        ("darwin", None, None, "no_screen"),
+        ("darwin", True, "framework_python", "framework_python"),
+        ("darwin", True, None, None),
+    ],
+)
+def test_why_there_is_no_menu_bar(monkeypatch, platform, screen, framework, why):
+    monkeypatch.setattr(start, "has_gui_session", lambda: screen)
+    monkeypatch.setattr(start, "draws_no_icon", lambda: framework)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", platform)
+        found = start.why_no_menubar()
+    assert found == why
+
+
+def test_a_framework_python_is_told_in_one_line_and_gets_a_look(monkeypatch, capsys, workers):
+    monkeypatch.setattr(start, "why_no_menubar", lambda: "framework_python")
+    monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
+    assert start.run(OPTIONS) == 0
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1
+    assert "uv tool install --managed-python mpsbar" in told.err
+    assert "finetune.py" in told.out
+
+
+def test_a_second_start_nudges_the_first_and_ends(private, capsys):
+    from mpsbar.system.single_instance import claim
+
+    first = claim()
+    assert start.run_menubar(OPTIONS) == 0
+    assert "is running already (process" in capsys.readouterr().out
+    assert first.nudged()
+    first.close()
+
+
+def test_without_rumps_it_is_one_sentence(private, monkeypatch, workers):
+    from mpsbar.core.errors import UserError
+
+    monkeypatch.setitem(sys.modules, "AppKit", None)
+    for name in [name for name in sys.modules if name.startswith("mpsbar.ui.menubar")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(UserError, match="the menu bar needs rumps and PyObjC"):
+        start.run_menubar(OPTIONS)
+
+
+def test_the_app_starts_with_the_flags_over_the_file(mac, private, workers):
+    (private / "config").mkdir()
+    (private / "config/settings.toml").write_text('bar = "icon"\ninterval = 30\n')
+
+    def person():
+        mac.wait_for(lambda: mac.bar() == "●")
+        mac.click("Quit mpsbar")
+
+    options = argparse.Namespace(bar="dot", interval=None)
+    mac.run(lambda: start.run_menubar(options), person)
+    assert (private / "log/mpsbar.log").read_text().count(" mpsbar 0") == 1
+    assert read_settings().settings.bar == "icon"  # what a flag says is for this time
+
+
+def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, capsys):
+    (private / "config").mkdir()
+    (private / "config/settings.toml").write_text("bar = [\n")
+
+    told = []
+
+    def person():
+        mac.wait_for(lambda: mac.state.delivered)
+        notice = mac.state.delivered[0].content()
+        told.extend([notice.title(), notice.body()])
+        mac.click("Quit mpsbar")
+
+    mac.run(lambda: start.run_menubar(OPTIONS), person)
+    (kept,) = (private / "config").glob("settings.toml.broken-*")
+    assert kept.read_text() == "bar = [\n"
+    assert str(kept) in capsys.readouterr().err
+    assert told[0] == "Not all settings can be used"
+    assert str(kept) in told[1]
+
+
+def test_the_app_records_and_says_once_that_the_history_was_damaged(
+    mac, private, workers, monkeypatch
+):
+    from mpsbar.history import recorder
+    from mpsbar.history.reader import read_start
+    from mpsbar.system import paths
+
+    monkeypatch.setattr(recorder, "FLUSH_SECONDS", 0.1)
+    file = paths.history_file()
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"no database " * 1000)
+    told = []
+
+    def person():
+        mac.wait_for(lambda: mac.state.delivered)
+        told.extend(notice.content().body() for notice in mac.state.delivered)
+        mac.wait_for(lambda: read_start(file) is not None)
+        mac.click("Quit mpsbar")
+
+    mac.run(lambda: start.run_menubar(argparse.Namespace(bar=None, interval=0.5)), person)
+    (kept,) = file.parent.glob("history.damaged-*.sqlite")
+    sentence = f"the history was damaged; it was moved to {kept}, and a new one was begun"
+    assert told == [sentence]
+    assert (private / "log/mpsbar.log").read_text().count(sentence) == 1
+
+
+def test_where_locks_do_not_work_it_starts_and_the_log_says_so(mac, private, workers, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    mac.run(lambda: start.run_menubar(OPTIONS), lambda: mac.click("Quit mpsbar"))
+    log = (private / "log/mpsbar.log").read_text()
+    assert "whether another mpsbar runs cannot be known: No locks available" in log

@@ -1,0 +1,96 @@
+"""mpsbar top where it cannot be drawn: one line that says why, and one look instead."""
+
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from worker_kit import ROOT
+
+from mpsbar.cli import top
+from mpsbar.ui.text import startup
+
+
+def mpsbar(*arguments, env):
+    command = [sys.executable, "-m", "mpsbar", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
+
+
+def on_a_terminal(code, env):
+    """What a Python writes to a terminal, and its exit code."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, "-c", code], env)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_without_a_terminal_it_is_one_look(workers):
+    done = mpsbar("top", env=workers.env(MPSBAR_REPLAY="m1-8gb"))
+    assert done.returncode == 0
+    assert done.stderr == "mpsbar: top needs a terminal, which this is not. One look instead:\n"
+    assert "finetune.py" in done.stdout
+
+
+@pytest.mark.parametrize("verb", [["top"], []])
+def test_without_textual_it_names_the_one_command_and_is_one_look(workers, private, verb):
+    code = (
+        "import sys; sys.modules['textual'] = None\n"
+        f"from mpsbar.cli.parser import run; sys.exit(run({verb}))"
+    )
+    shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="xterm"))
+    assert status == 0
+    first = shown.splitlines()[0]
+    assert first.startswith("mpsbar: live in the terminal needs textual: ")
+    assert first.endswith(" -m pip install 'mpsbar[terminal]'. One look instead:")
+    assert "finetune.py" in shown
+
+
+def test_a_terminal_that_can_draw_nothing_gets_one_look(workers, private):
+    code = "import sys; from mpsbar.cli.parser import run; sys.exit(run([]))"
+    shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="dumb"))
+    assert status == 0
+    assert "finetune.py" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("file", "tool", "command"),
+    [
+        ("uv-receipt.toml", "uv", "uv tool install 'mpsbar[terminal]'"),
+        ("pipx_metadata.json", "pipx", "pipx inject mpsbar textual"),
+        ("other", "pip", "'/my python' -m pip install 'mpsbar[terminal]'"),
+    ],
+)
+def test_the_command_is_that_of_the_tool_that_installed_it(
+    monkeypatch, tmp_path, file, tool, command
+):
+    (tmp_path / file).write_text("")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert top.how_installed() == tool
+    assert f": {command}. " in startup.why_no_terminal("no_textual", tool, "/my python")
+
+
+def test_the_interval_is_checked_and_help_has_examples(workers):
+    wrong = mpsbar("top", "--interval", "never", env=workers.env())
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "not a number of seconds between 0 and 3600: 'never'" in wrong.stderr
+    shown = mpsbar("top", "--help", env=workers.env()).stdout
+    assert "mpsbar top --interval 5" in shown
+
+
+def test_looking_once_never_imports_textual(workers):
+    code = (
+        "import sys\nfrom mpsbar.cli.parser import run\nrun(['status']); run([]); run(['top'])\n"
+        "print([m for m in ('textual', 'rich') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=workers.env(), capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.endswith("[]\n"), done.stderr

@@ -1,0 +1,386 @@
+"""Alerts: each thing once, worse at once, over only when it is; neither storms nor false recoveries."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpsbar.core.alerts import ALL_CAUSES, CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.findings import Health, Reason
+from mpsbar.core.health import _ORDER, LEVELS, judge
+from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.process_tracker import ProcessTracker
+from mpsbar.core.settings import CAUSES as SETTING_CAUSES
+from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.core.trends import History
+
+MB, GB = 1 << 20, 1 << 30
+KNOWN = Machine(
+    memory_total=64 * GB, memory_available=30 * GB, swap_used=0, pressure="normal",
+    gpu=Gpu(memory_in_use=5 * GB, memory_budget=48 * GB),
+)  # fmt: skip
+
+
+def process(pid=7, started=100.0, footprint=2 * GB, peak=3 * GB):
+    return Process(
+        pid, started, f"train{pid}.py", ("torch",), footprint=footprint, footprint_peak=peak
+    )
+
+
+def worker(pid=7, started=100.0, state="live", held=GB):
+    backend = Backend("mps", "torch", "in use", driver=held, allocated=0)
+    return Worker(
+        pid, f"train{pid}.py", state, 0.0, backends=(backend,), process=process(pid, started)
+    )
+
+
+def snap(time, *reasons, workers=(worker(),), processes=(process(),), machine=KNOWN):
+    level = max((reason.level for reason in reasons), key=LEVELS.index, default="ok")
+    return Snapshot(time, workers, machine, processes, Health(level, reasons))
+
+
+def because(code, level="warning", pid=None):
+    return Reason(code, level, {}, pid)
+
+
+class Engine(Alerts):
+    """The alerts with a tracker in front, as in the monitor."""
+
+    def __init__(self, *given, **more):
+        super().__init__(*given, **more)
+        self.tracker = ProcessTracker()
+
+    def look(self, snapshot):
+        self.tracker.look(snapshot)
+        return self.consider(snapshot, self.tracker)
+
+
+PRESSURE, CRITICAL = because("pressure"), because("pressure", "critical")
+LEAK = because("leak", pid=7)
+
+
+def play(alerts, times, *reasons, **more):
+    """What was said while the same reasons stood, as (time, kind, key)."""
+    said = []
+    for time in times:
+        found = alerts.look(snap(time, *reasons, **more))
+        said += [(time, alert.kind, alert.key) for alert in found]
+    return said
+
+
+def test_a_concern_is_raised_once_and_its_end_is_told_once_it_stays_away():
+    alerts = Engine()
+    assert play(alerts, range(0, 3600, 2), PRESSURE) == [(0, "raised", "pressure")]
+    assert play(alerts, range(3600, 5000, 2)) == [(3630, "recovered", "pressure")]
+
+
+def test_the_alert_carries_whom_it_is_about():
+    (alert,) = Engine().look(snap(0, LEAK))
+    assert (alert.code, alert.level, alert.pid, alert.started) == ("leak", "warning", 7, 100.0)
+    assert (alert.kind, alert.key, alert.name) == ("raised", "leak-7-100", "train7.py")
+    assert alert.reason is LEAK
+
+
+@pytest.mark.parametrize("code", sorted(CAUSES))
+def test_every_code_has_a_cause_that_can_be_switched_off(code):
+    assert play(Engine(), [0], because(code))
+    others = [cause for cause in ALL_CAUSES if cause != CAUSES[code]]
+    assert play(Engine(others), range(0, 60, 2), because(code)) == []
+
+
+def test_the_settings_know_the_same_causes():
+    assert set(ALL_CAUSES) == set(SETTING_CAUSES)
+
+
+def test_health_has_no_code_that_was_forgotten_here():
+    assert set(_ORDER) - {"unknown"} == set(CAUSES)
+
+
+def test_what_is_only_worth_knowing_is_no_alert():
+    assert play(Engine(), range(0, 60, 2), because("cache", "ok", 7)) == []
+
+
+def test_what_is_not_judged_yet_is_no_alert():
+    alerts = Engine()
+    assert play(alerts, [0], because("not_judged", "ok"), processes=None, workers=()) == []
+    assert play(alerts, [1], because("unknown", "ok"), machine=Machine()) == []
+
+
+def test_rising_to_critical_alerts_at_once():
+    alerts = Engine()
+    assert play(alerts, [0, 2], PRESSURE) == [(0, "raised", "pressure")]
+    assert play(alerts, [4, 6], CRITICAL) == [(4, "worse", "pressure")]
+    assert play(alerts, range(8, 300, 2), PRESSURE) == []
+    assert play(alerts, [300], CRITICAL) == []  # it was said less than ten minutes ago
+    assert play(alerts, range(302, 700, 2), PRESSURE) == []
+    assert play(alerts, [700], CRITICAL) == [(700, "worse", "pressure")]
+
+
+def test_a_cool_down_before_the_same_is_raised_again():
+    alerts = Engine(cool_down=100)
+    assert play(alerts, [0, 2], PRESSURE) == [(0, "raised", "pressure")]
+    assert play(alerts, range(4, 40, 2)) == [(34, "recovered", "pressure")]
+    assert play(alerts, range(40, 120, 2), PRESSURE) == [(100, "raised", "pressure")]
+
+
+def test_worse_than_what_was_said_does_not_wait_for_the_cool_down():
+    alerts = Engine()
+    play(alerts, [0], PRESSURE)
+    assert play(alerts, range(2, 40, 2)) == [(32, "recovered", "pressure")]
+    assert play(alerts, [40], CRITICAL) == [(40, "worse", "pressure")]
+
+
+def test_flapping_gives_neither_a_storm_nor_a_false_recovery():
+    alerts, said = Engine(), []
+    for time in range(0, 3000, 2):
+        reasons = [PRESSURE] if time // 20 % 2 == 0 else []
+        said += play(alerts, [time], *reasons)
+    assert said == [(0, "raised", "pressure")]
+
+
+def test_two_workers_and_two_causes_are_four_things():
+    alerts = Engine()
+    pair = (worker(7), worker(8))
+    both = (process(7), process(8))
+    reasons = [because(code, pid=pid) for code in ("leak", "cache") for pid in (7, 8)]
+    said = play(alerts, [0, 2], *reasons, workers=pair, processes=both)
+    assert [key for _, _, key in said] == ["leak-7-100", "leak-8-100", "cache-7-100", "cache-8-100"]
+
+
+def test_several_codes_of_one_cause_are_one_thing():
+    alerts = Engine()
+    said = play(alerts, [0], because("memory_filling"), because("gpu_memory"))
+    assert said == [(0, "raised", "memory")]
+    assert play(alerts, range(2, 300, 2), because("gpu_memory")) == []
+
+
+def test_a_worker_that_ends_did_not_recover():
+    alerts = Engine()
+    play(alerts, [0], LEAK)
+    assert play(alerts, range(2, 1000, 2), workers=(), processes=()) == []
+    assert alerts._told == {}
+
+
+def test_the_same_pid_of_another_process_is_another_thing():
+    alerts = Engine()
+    assert play(alerts, [0], LEAK) == [(0, "raised", "leak-7-100")]
+    new = {"workers": (worker(7, 200.0),), "processes": (process(7, 200.0),)}
+    assert play(alerts, range(2, 60, 2), LEAK, **new) == [(2, "raised", "leak-7-200")]
+
+
+def test_a_start_that_is_not_known_for_a_while_is_no_other_process():
+    alerts = Engine()
+    blind = {"workers": (replace(worker(), process=None),), "processes": None}
+    assert play(alerts, [0, 2], LEAK, **blind) == [(0, "raised", "leak-7")]
+    assert play(alerts, [4, 6], LEAK) == []
+    assert play(alerts, [8, 10], LEAK, **blind) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "blind"),
+    [
+        (PRESSURE, {"machine": Machine(swap_used=1)}),
+        (because("swap_growing"), {"machine": Machine(pressure="normal")}),
+        (because("memory_filling"), {"machine": Machine(pressure="normal")}),
+        (because("gpu_memory"), {"machine": Machine(pressure="normal"), "workers": ()}),
+        (LEAK, {"workers": (worker(state="busy"),)}),
+        (LEAK, {"workers": (replace(worker(), process=None),), "processes": None}),
+        (because("process_memory", pid=7), {"workers": (), "processes": None}),
+        (because("process_memory", pid=7), {"workers": (), "processes": (process(footprint=None),)}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_has_not_recovered(reason, blind):
+    alerts = Engine()
+    play(alerts, range(0, 400, 2), reason)
+    assert play(alerts, range(400, 800, 2), **blind) == []
+    said = play(alerts, range(800, 900, 2))
+    assert [(time, kind) for time, kind, _ in said] == [(830, "recovered")]
+
+
+def test_a_verdict_that_failed_is_no_recovery():
+    alerts = Engine()
+    play(alerts, [0], PRESSURE)
+    assert play(alerts, range(2, 100, 2), because("not_judged", "ok")) == []
+
+
+def test_sleep_gives_neither_a_burst_nor_a_false_recovery():
+    alerts = Engine()
+    play(alerts, range(0, 400, 2), PRESSURE, LEAK)
+    wake = 30_000
+    # The trend of a leak begins anew after a gap: for five minutes nobody can tell.
+    assert play(alerts, range(wake, wake + 300, 2), PRESSURE) == []
+    said = play(alerts, range(wake + 300, wake + 400, 2), PRESSURE)
+    assert said == [(wake + 330, "recovered", "leak-7-100")]
+
+
+def test_what_begins_around_a_wake_up_waits_ten_seconds():
+    alerts = Engine()
+    play(alerts, [0, 2])
+    assert play(alerts, range(5000, 5020, 2), PRESSURE) == [(5010, "raised", "pressure")]
+
+
+def test_a_reason_that_comes_and_goes_while_it_is_quiet_is_not_away():
+    alerts = Engine()
+    play(alerts, [0], PRESSURE)
+    play(alerts, [5000])
+    play(alerts, [5002], PRESSURE)
+    assert play(alerts, range(5004, 5040, 2)) == [(5034, "recovered", "pressure")]
+
+
+def test_a_clock_set_back_neither_repeats_nor_silences_for_ever():
+    alerts = Engine()
+    assert play(alerts, [100_000], PRESSURE) == [(100_000, "raised", "pressure")]
+    assert play(alerts, range(1000, 1040, 2), PRESSURE) == []
+    assert play(alerts, range(1040, 1080, 2)) == [(1070, "recovered", "pressure")]
+    assert play(alerts, range(1080, 1800, 2), PRESSURE) == [(1600, "raised", "pressure")]
+
+
+def test_many_at_once_are_told_by_and_by_the_worst_first():
+    alerts = Engine()
+    many = [worker(pid) for pid in range(1, 41)]
+    reasons = [
+        because("leak", "critical" if pid > 38 else "warning", pid) for pid in range(40, 0, -1)
+    ]
+    at = {"workers": tuple(many), "processes": tuple(one.process for one in many)}
+    said = play(alerts, range(0, 58, 2), *reasons, **at)
+    assert [key for _, _, key in said] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
+    assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MOST_PER_MINUTE
+
+
+def test_a_cause_switched_off_meanwhile_is_not_told_over():
+    alerts = Engine()
+    play(alerts, [0], PRESSURE)
+    alerts.causes = frozenset({"leak"})
+    assert play(alerts, range(2, 200, 2)) == []
+
+
+def test_memory_is_bounded():
+    alerts = Engine(cool_down=1e9)
+    for step in range(3000):
+        one = worker(step + 1)
+        alerts.look(
+            snap(step * 50, because("leak", pid=one.pid), workers=(one,), processes=(one.process,))
+        )
+        alerts.watch_end(step, 1.0, "x")
+    assert len(alerts._told) <= 500
+    assert len(alerts._watched) <= 200
+
+
+def test_ends_are_told_once_with_the_last_that_was_known():
+    alerts = Engine(())
+    alerts.watch_end(7, 100.0, "train7.py")
+    assert play(alerts, range(0, 10, 2)) == []
+    assert play(alerts, [10], workers=(), processes=()) == []
+    (alert,) = alerts.look(snap(12, workers=(), processes=()))
+    assert (alert.kind, alert.pid, alert.name) == ("ended", 7, "train7.py")
+    assert alert.reason.values == {"held": GB, "peak": 3 * GB}
+    assert alerts._watched == {}
+    assert play(alerts, [14, 16], workers=(), processes=()) == []
+
+
+def test_failed_looks_are_no_end():
+    alerts = Engine(())
+    alerts.watch_end(7, 100.0, "train7.py")
+    blind, empty = {"workers": (), "processes": None}, {"workers": (), "processes": ()}
+    assert play(alerts, range(0, 100, 2), **blind) == []
+    assert play(alerts, [100], **empty) == []
+    assert play(alerts, [102]) == []
+    assert play(alerts, [104], **empty) == []
+    assert play(alerts, [106], **blind) == []
+    assert play(alerts, [108], **empty) == [(108, "ended", "ended-7-100")]
+
+
+@pytest.mark.parametrize("state", ["live", "busy"])
+def test_a_worker_without_torch_is_there_as_long_as_its_agent_is(state):
+    alerts = Engine(())
+    alerts.watch_end(7, None, "prepare.py")
+    there = replace(worker(state=state), process=None)
+    assert play(alerts, range(0, 20, 2), workers=(there,), processes=()) == []
+    gone = replace(there, state="gone")
+    assert play(alerts, [20, 22], workers=(gone,), processes=()) == [(22, "ended", "ended-7")]
+
+
+def test_an_agent_that_left_a_process_that_runs_is_no_end():
+    alerts = Engine(())
+    alerts.watch_end(7, 100.0, "train7.py")
+    assert play(alerts, range(0, 20, 2), workers=(worker(state="gone"),)) == []
+
+
+def test_a_pid_of_another_process_is_an_end_at_once():
+    alerts = Engine(())
+    alerts.watch_end(7, 100.0, "train7.py")
+    said = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
+    assert said == [(0, "ended", "ended-7-100")]
+
+
+def test_ends_wait_for_the_quiet_after_a_wake_up_and_can_be_called_off():
+    alerts = Engine(())
+    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(8, 100.0, "other.py")
+    play(alerts, [0], processes=(process(7), process(8)))
+    alerts.unwatch(8, 100.0)
+    alerts.unwatch(9, 1.0)
+    said = play(alerts, range(9000, 9030, 2), workers=(), processes=())
+    assert said == [(9010, "ended", "ended-7-100")]
+
+
+# Looks that are 1 to 40 s apart, now and then a sleep or a clock set back, of any reasons.
+_STEPS = st.one_of(st.integers(1, 40), st.sampled_from([61, 5000, -3, -10_000]))
+_SIGHT = st.sampled_from(["warning", "critical", "ok", None])
+_LOOKS = st.lists(st.tuples(_STEPS, _SIGHT, _SIGHT, st.booleans()), max_size=150)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_LOOKS, st.sampled_from([60.0, 600.0]))
+def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
+    alerts, now, calm = Engine(cool_down=cool_down), 1e6, 1e6
+    last: dict[str, tuple[float, int]] = {}
+    is_open: dict[str, bool] = {}
+    alerts.look(snap(now))
+    for step, pressure, leak, sees in looks:
+        if not 0 <= step <= 60:
+            calm = now + step + 10
+            cooling = {key: told for key, told in last.items() if now - told[0] < cool_down}
+            last = {key: (min(at, now + step), level) for key, (at, level) in cooling.items()}
+        now += step
+        reasons = [because("pressure", pressure)] if pressure else []
+        reasons += [because("leak", leak, 7)] if leak else []
+        found = alerts.look(snap(now, *reasons, processes=(process(),) if sees else None))
+        assert len({alert.key for alert in found}) == len(found) <= 2
+        assert not found or now >= calm
+        for alert in found:
+            if alert.kind == "recovered":
+                assert is_open.pop(alert.key)
+                continue
+            level = LEVELS.index(alert.level)
+            assert level > 0
+            at, before = last.get(alert.key, (float("-inf"), 0))
+            assert now - at >= cool_down or (level > before and alert.kind == "worse")
+            last[alert.key], is_open[alert.key] = (now, level), True
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["there", "blind", "missing"]), max_size=40))
+def test_an_end_is_told_once_and_never_after_a_single_look(looks):
+    alerts, missed, told = Engine(()), 0, 0
+    alerts.watch_end(7, 100.0, "train7.py")
+    for number, look in enumerate(looks):
+        processes = {"there": (process(),), "blind": None, "missing": ()}[look]
+        found = alerts.look(snap(number * 2, workers=(), processes=processes))
+        missed = {"there": 0, "blind": missed, "missing": missed + 1}[look]
+        assert len(found) == (missed >= 2 and not told)
+        told += len(found)
+
+
+def test_the_real_verdicts_of_a_leaking_run_lead_to_one_alert():
+    """health.judge and its history in front, as in the monitor."""
+    history, health, alerts, said = History(), Health(), Engine(), []
+    for time in range(0, 2400, 2):
+        grown = 2 * GB + min(time, 1200) * MB
+        one = replace(worker(), process=process(footprint=grown))
+        seen = Snapshot(float(time), (one,), KNOWN, (one.process,))
+        history.add(seen)
+        health = judge(seen, history, health)
+        said += [a.kind for a in alerts.look(replace(seen, health=health))]
+    assert said == ["raised", "recovered"]

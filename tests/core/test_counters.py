@@ -1,0 +1,129 @@
+"""One list of counters: it fits the model, and a row more is seen on the wire, in JSON, tables and history."""
+
+import sqlite3
+from dataclasses import fields
+
+import pytest
+from changed_package import ChangedPackage
+
+from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
+from mpsbar.history import database
+
+ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=2),'
+FIELD = "    graphs: int | None = None"
+WORKER = """
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.workers.parse import parse_worker
+
+backends = {"mps": {"framework": "torch", "state": "in use", "allocated": 1 << 30, "graphs": 77 << 20}}
+worker = parse_worker(7, {"argv": ["python", "train.py"]}, {"backends": backends}, "live", 0.0)
+snapshot = Snapshot(1000.0, (worker,))
+"""
+
+
+@pytest.fixture
+def with_graphs(tmp_path):
+    """The two lines that someone writes for a new counter."""
+    package = ChangedPackage(tmp_path)
+    package.insert("core/counters.py", '    Counter("budget"', ROW)
+    package.insert("core/counters.py", "    budget: int | None", FIELD)
+    return package
+
+
+def test_the_list_fits_the_model():
+    sent = [field.name for field in fields(Backend)][3:]
+    assert sorted(counter.name for counter in SENT) == sorted(sent)
+    backend = Backend("mps", "torch", "in use", 1, 3, 6, 4, 9)
+    assert {counter.name: counter.read(backend) for counter in COUNTERS} == {
+        "allocated": 1, "cached": 2, "other": 3, "reserved": 3, "driver": 6, "peak": 4, "held": 6,
+        "budget": 9,
+    }  # fmt: skip
+    assert RECORDED == ("allocated", "cached", "held", "footprint")
+
+
+def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
+    told = with_graphs.run(f"""{WORKER}
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.running import build_workers
+from mpsbar.ui.columns import explain_counters
+from mpsbar.ui.process_rows import build_processes
+from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table_rows import build_entries
+from mpsbar.ui.text.status import render_table as render_status
+from mpsbar.ui.text.status_json import build_status
+from mpsbar.ui.ui_state import UiState
+
+shown = build_status(snapshot)["workers"][0]
+print(shown["graphs"], shown["backends"][0]["graphs"])
+for line in render_status(snapshot).splitlines():
+    print(" ".join(line.split()))
+entries = build_entries(build_processes(snapshot, UiState()), snapshot)
+for width in (80, 200):
+    frame = render_table(entries, choose_columns(width, entries, snapshot), Shown(), width, 5)
+    print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
+page = build_workers(Report("1", snapshot, None))
+print(">Graphs<" in page, ">77.0 MB<" in page)
+print(*explain_counters(), sep="; ")
+""")
+    head = "PID NAME DEVICE HELD ALLOCATED CACHED PEAK GRAPHS FOOTPRINT NOTE"
+    row = "7 train.py mps 1.0 GB 1.0 GB ? ? 77.0 MB ?"
+    assert told.splitlines() == [
+        f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
+        "held: all the driver gave the process; allocated: in live tensors; "
+        "cached: kept for reuse, what Free returns at most; peak: the most that was allocated; "
+        "graphs: in compiled graphs",
+    ]  # fmt: skip
+
+
+def test_one_more_counter_is_recorded_also_in_an_older_file(with_graphs):
+    told = with_graphs.run(f"""{WORKER}
+import sqlite3
+from pathlib import Path
+from mpsbar.core.process_tracker import ProcessTracker
+from mpsbar.history import batch, database, reader, retention, runs
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.recorded import build_past
+
+file = Path("history.sqlite")
+file.touch(0o600)
+old = sqlite3.connect(file)
+old.executescript(database.STEPS[0] + "; PRAGMA user_version = 1;")
+old.execute("INSERT INTO runs (id, pid, name, connected, first, last) VALUES (1, 5, 'old', 1, 900000, 990000)")
+old.execute("INSERT INTO samples VALUES (990000, 1, 10, 20, 30, 40)")
+old.commit()
+old.close()
+(run,) = reader.read_span(0, 2000, 10, file).runs
+print(run.course.columns["held"], run.course.columns["graphs"])
+
+tracker, waiting = ProcessTracker(), batch.Batch()
+waiting.add(snapshot, tracker.present.values(), tracker.look(snapshot))
+waiting.add(snapshot, tracker.present.values(), [])
+connection = database.open_database(file, 50_000_000)
+print(database.read_version(connection), len(database.STEPS))
+runs.Runs().write(connection, waiting)
+retention.thin(connection, 10_000_000)
+connection.close()
+period = reader.read_span(0, 2000, 10, file)
+print([(run.name, run.known["graphs"], run.course.columns["graphs"]) for run in period.runs])
+print("graphs</" in build_past(Report("1", snapshot, None, (period,)), None))
+""")
+    graphs = 77 << 20
+    assert told.splitlines() == [
+        "(30,) (None,)",
+        "2 1",
+        str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),
+        "True",
+    ]
+
+
+def test_an_older_mpsbar_leaves_a_file_with_one_more_counter_alone(with_graphs, tmp_path):
+    with_graphs.run("""
+from pathlib import Path
+from mpsbar.history.database import open_database
+open_database(Path("history.sqlite"), 50_000_000).close()
+""")
+    file = tmp_path / "history.sqlite"
+    with pytest.raises(database.Newer):
+        database.open_database(file, 50_000_000)
+    with sqlite3.connect(file) as connection:
+        assert database.read_version(connection) == 2

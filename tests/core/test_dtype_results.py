@@ -1,0 +1,76 @@
+"""A result as a record: written, read again, and what is said of one that is not whole."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from probe_samples import make_probe
+
+from mpsbar.core.dtype_results import Progress, build_record, parse_record
+
+
+def test_read_again_it_is_the_same():
+    probe = make_probe()
+    assert parse_record(json.loads(json.dumps(build_record(probe)))) == probe
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"kind": "else"}, "not a result of mpsbar probe"), ({"schema": 2}, "another version of mpsbar (schema 2)"),
+        ({"ended": None}, "damaged"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_another(change, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        parse_record({**build_record(make_probe()), **change})
+
+
+def test_a_field_of_another_kind_is_not_known():
+    record = {**build_record(make_probe()), "torch": 7, "cells": [{"operation": "add"}, 3, {"operation": "a", "dtype": "b", "state": "odd"}],
+              "checks": "none", "memory": True, "time": "now", "new": {}}  # fmt: skip
+    probe = parse_record(record)
+    assert (probe.torch, probe.memory, probe.time, probe.checks) == (None, None, None, ())
+    assert [(cell.operation, cell.state) for cell in probe.cells] == [("a", "unknown")]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text() | st.integers(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_anything_is_read_or_refused(value):
+    for record in (
+        value,
+        {
+            **build_record(make_probe(cells=(), checks=())),
+            "cells": value,
+            "torch": value,
+            "memory": value,
+        },
+    ):
+        try:
+            probe = parse_record(record)
+        except ValueError:
+            continue
+        assert isinstance(probe.cells, tuple)
+
+
+def test_names_are_fit_to_be_shown():
+    probe = parse_record(
+        {**build_record(make_probe()), "python": "/bin/\x1b[31mred", "torch": "2\n3"}
+    )
+    assert probe.python == "/bin/\N{REPLACEMENT CHARACTER}[31mred"
+    assert probe.torch == "2 3"
+
+
+def test_progress():
+    assert [
+        Progress(0, None).percent,
+        Progress(0, 0).percent,
+        Progress(42, 100).percent,
+        Progress(273, 273).percent,
+    ] == [0, 0, 42, 100]

@@ -1,0 +1,101 @@
+"""Names for people, from command lines as they really are."""
+
+import pytest
+
+from mpsbar.core.naming import kind_of, name_process
+
+KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("python", "train.py", "--lr", "1"), "train.py"),
+        (("/usr/bin/python3", "/home/me/my runs/train.py"), "train.py"),
+        (("python", "-u", "-W", "ignore", "-X", "dev", "train.py"), "train.py"),
+        (("python", "-um", "torch.distributed.run", "--nproc-per-node", "4", "x.py"), "torchrun x.py"),
+        (("python", "/v/bin/torchrun", "--standalone", "--nproc_per_node=2", "a/x.py"), "torchrun x.py"),
+        (("python", "/v/bin/torchrun", "-m", "pkg.train"), "torchrun -m pkg.train"),
+        (("python", "-m", "mypackage.train", "x.py"), "-m mypackage.train"),
+        (("python", "/v/bin/uvicorn", "--port", "80", "serve:app"), "uvicorn serve:app"),
+        (("python", "-m", "uvicorn", "serve:app", "--reload"), "uvicorn serve:app"),
+        (("python", "/v/bin/gunicorn", "-w", "4", "-b", ":80", "serve:app"), "gunicorn serve:app"),
+        (("python", "/v/bin/streamlit", "run", "page.py"), "streamlit page.py"),
+        (("python", "/v/bin/torchrun"), "torchrun"),
+        (("python", "/v/bin/gunicorn", "-b", "localhost:80", "-c", "x.py", "serve:make()"), "gunicorn serve:make()"),
+        (("python", "/v/bin/mlx_lm.server", "--port", "8080"), "mlx_lm.server"),
+        (("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(3)"), "child process"),
+        (("python", "-m", "ipykernel_launcher", "-f", "k.json"), "notebook kernel"),
+        (("python", "/lib/ipykernel_launcher.py", "-f", "k.json"), "notebook kernel"),
+        (("python", "-c", "print()"), "python -c"),
+        (("python", "-"), "python from a pipe"),
+        (("python",), "Python prompt"),
+        (("python", "-i"), "Python prompt"),
+        (("python", "-m"), "-m ?"),
+        ((), "unknown"),
+    ],
+)  # fmt: skip
+def test_names(command, name):
+    assert name_process(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "notebook", "name"),
+    [
+        (KERNEL, "train.ipynb", "notebook kernel: train.ipynb"),
+        (KERNEL, "", "notebook kernel"),
+        (KERNEL, None, "notebook kernel"),
+        # A script started from a notebook inherits its environment.
+        (("python", "train.py"), "train.ipynb", "train.py"),
+    ],
+)
+def test_names_of_notebooks(command, notebook, name):
+    assert name_process(command, notebook) == name
+
+
+PYTHON = "/usr/bin/python3.11"
+
+
+@pytest.mark.parametrize(
+    ("command", "executable", "name"),
+    [
+        (("python", "train.py"), PYTHON, "train.py"),
+        (("gunicorn: worker [serve]",), PYTHON, "gunicorn: worker [serve]"),  # setproctitle
+        (("./Paint", "--fast"), "/Applications/Paint.app/Contents/MacOS/Paint", "Paint"),
+        ((), "/Applications/Paint.app/Contents/MacOS/Paint", "Paint"),
+        (("/usr/local/bin/my-python-tool",), "/usr/local/bin/my-python-tool", "my-python-tool"),
+        ((), None, "unknown"),
+    ],
+)
+def test_names_of_what_is_no_plain_python(command, executable, name):
+    assert name_process(command, executable=executable) == name
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "4"}, "train.py rank 1 of 4"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, "train.py"),
+        ({"RANK": "1"}, "train.py"),
+        ({"RANK": "x", "WORLD_SIZE": "4"}, "train.py"),
+        ({"RANK": "²", "WORLD_SIZE": "4"}, "train.py"),
+    ],
+)
+def test_ranks(variables, name):
+    assert name_process(("python", "train.py"), variables=variables) == name
+
+
+def test_a_launcher_inside_a_rank_keeps_its_name():
+    variables = {"RANK": "1", "WORLD_SIZE": "4"}
+    assert name_process(("python", "/bin/torchrun", "x.py"), variables=variables) == "torchrun x.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("train.py", "script"), ("notebook kernel: a.ipynb", "notebook"), ("torchrun x.py", "script"),
+        ("uvicorn serve:app", "server"), ("mlx_lm.server", "server"),
+    ],
+)  # fmt: skip
+def test_kinds(name, kind):
+    assert kind_of(name) == kind

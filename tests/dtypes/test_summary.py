@@ -1,0 +1,213 @@
+"""The dtype probe as people see it: whole pages as literals, the loudest line first."""
+
+import json
+import re
+
+import pytest
+from probe_samples import make_probe
+
+from mpsbar.core.dtype_results import Check, Progress, parse_record
+from mpsbar.core.findings import Reason
+from mpsbar.dtypes.changes import find_changes
+from mpsbar.dtypes.preconditions import say_moment
+from mpsbar.dtypes.summary import (
+    build_dtypes,
+    build_probe,
+    build_rows,
+    draw_progress,
+    say_headline,
+    say_progress,
+)
+from mpsbar.dtypes.table import TableStyle, render_probe
+from mpsbar.dtypes.text import known_for, say_end
+
+FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
+BAD = make_probe(
+    changed={
+        "matmul/float16": ("inaccurate", None), "linear/float16": ("inaccurate", None),
+        "sort/bfloat16": ("crashed", "SIGABRT"), "cumsum/int64": ("fallback", FELL_BACK),
+        "matmul/int8": ("unsupported", 'RuntimeError: "addmm" not implemented'),
+    },
+    wrong={"adam": Check("adam", "wrong", "the parameter did not move")},
+)  # fmt: skip
+TERMINAL = TableStyle(with_signs=True, width=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "probe", "look"),
+    [
+        ("terminal", BAD, TERMINAL),
+        ("pipe", BAD, TableStyle()),
+        ("expected", make_probe(), TERMINAL),
+    ],
+)
+def test_the_whole_page(name, probe, look, check_golden):
+    changes = find_changes(make_probe(torch="2.12.0"), probe) if probe is BAD else None
+    page = render_probe(probe, look, "/data/probes/mps.json", changes)
+    check_golden(f"probe-{name}.txt", page + "\n")
+
+
+def test_the_headline_tells_only_surprises():
+    assert say_headline(None) == "not probed yet"
+    assert say_headline(make_probe(cells=(), ended="no_torch")) == "not probed yet"
+    assert say_headline(make_probe()) == "as expected"
+    assert say_headline(make_probe(ended="cancelled")) == "as expected, as far as it was probed"
+    two = {"matmul/float16": ("inaccurate", None), "sum/float16": ("inaccurate", None)}
+    assert say_headline(make_probe(changed=two)) == "float16 wrong in 2 operations"
+    assert say_headline(BAD) == (
+        "WRONG NUMBERS without an error: an Adam step on a transposed parameter, and 2 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("inaccurate", "float16 wrong in 1 operation"), ("crashed", "float16 crashes in 1 operation"),
+        ("hung", "float16 hangs in 1 operation"), ("unsupported", "float16 unsupported in 1 operation"),
+        ("fallback", "float16 falls back to the CPU in 1 operation"),
+    ],
+)  # fmt: skip
+def test_each_surprise_has_its_words(state, words):
+    assert say_headline(make_probe(changed={"matmul/float16": (state, "x")})) == words
+
+
+def test_a_silent_bug_is_the_loudest_line():
+    """Before everything else, in the loudest colour, with its issue and where it is known."""
+    lines = render_probe(BAD, TableStyle(with_signs=True, is_coloured=True)).splitlines()
+    assert lines[1] == (
+        "\x1b[31;1m✗ WRONG NUMBERS without an error: an Adam step on a transposed parameter: the parameter did not "
+        "move (pytorch #118115, known for torch up to 2.3 on macOS before 15)\x1b[0m"
+    )
+    assert lines[2].startswith("\x1b[31;1m✗ float16 wrong")
+
+
+def test_colour_is_never_alone():
+    coloured = render_probe(BAD, TableStyle(with_signs=True, is_coloured=True, width=100))
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == render_probe(BAD, TERMINAL)
+
+
+def test_in_a_pipe_there_are_words_only():
+    page = render_probe(BAD, TableStyle())
+    assert not set("●○◐✗✓∞\x1b") & set(page)
+    assert "float64 create, copy, add" in page
+
+
+def test_narrow_and_wide_terminals():
+    narrow = render_probe(BAD, TableStyle(with_signs=True, width=80)).splitlines()
+    assert max(len(line) for line in narrow if "pytorch" not in line) <= 80
+    wide = render_probe(BAD, TableStyle(with_signs=True, width=250)).splitlines()
+    assert any(
+        line.startswith("float64") and line.endswith("Please use float32 instead.") for line in wide
+    )
+
+
+def test_on_the_cpu_nobody_is_quoted():
+    page = render_probe(make_probe("cpu"), TERMINAL)
+    assert "GUIDES" not in page
+    assert "TORCH" not in page
+
+
+def test_cut_short():
+    page = render_probe(
+        make_probe(ended="cancelled", changed={"*/int8": ("unknown", None)}), TERMINAL
+    )
+    assert "Cancelled: 264 of 273 were measured" in page
+    assert "? not measured" in page
+    page = render_probe(
+        make_probe(ended="stopped", wrong={"unique": Check("unique", "refused", "x")}), TERMINAL
+    )
+    assert "Stopped early" in page
+    assert "none of 21 known silent bugs is here; 1 refused by torch" in page
+
+
+def test_rows_for_a_menu():
+    rows = {row.dtype: row for row in build_rows(BAD)}
+    assert rows["float16"].text == "float16        limited, 2.0×"
+    assert rows["float16"].why == "wrong numbers in matmul, linear"
+    assert rows["bfloat16"].text == "bfloat16       limited, 1.0×, guides say unsupported"
+    assert rows["float64"].text == "float64        unsupported"
+    assert rows["float64"].why.startswith("as expected: TypeError: Cannot convert")
+    slow = build_rows(make_probe(capability=()))
+    assert slow[0].text == "float32        supported, 1.0×, torch says no"
+
+
+def test_progress():
+    assert say_progress(Progress(42, 100)) == "Probing… 42 %"
+    assert say_progress(Progress(0, None)) == "Probing… (importing torch)"
+    assert draw_progress(Progress(50, 100), 10) == "█████░░░░░ Probing… 50 %"
+
+
+def test_the_moment():
+    busy = Reason("probe_gpu_busy", "warning", {"percent": 43.4}, 7)
+    assert say_moment(busy, "train.py") == (
+        "train.py uses 43 % of the GPU: it and the probe would slow each other down"
+    )
+    assert "memory pressure is critical" in say_moment(Reason("probe_pressure", "critical"), None)
+
+
+def test_json_is_the_whole_and_can_be_compared_with_later():
+    record = json.loads(json.dumps(build_probe(BAD, find_changes(make_probe(), BAD))))
+    assert parse_record(record) == BAD
+    assert record["headline"].startswith("WRONG NUMBERS")
+    assert record["verdicts"]["float16"] == {
+        "verdict": "limited", "why": "wrong numbers in matmul, linear", "expected": "supported", "guides": "limited",
+        "torch_says": True, "speed": 2.0,
+    }  # fmt: skip
+    adam = next(check for check in record["checks"] if check["name"] == "adam")
+    assert (adam["state"], adam["issues"], adam["known_for"]) == (
+        "wrong",
+        [118115],
+        "torch up to 2.3 on macOS before 15",
+    )
+    assert record["changes"][0] == {
+        "kind": "check",
+        "name": "adam",
+        "before": "right",
+        "after": "wrong",
+    }
+    assert build_probe(BAD)["changes"] is None
+    speeds = {(cell["operation"], cell["dtype"]): cell["speed"] for cell in record["cells"]}
+    assert speeds["add", "float16"] == 2
+    assert speeds["matmul", "float16"] is None  # wrong numbers are not timed
+
+
+def test_status_has_the_summary():
+    health = build_dtypes(BAD)
+    assert health.surprise == say_headline(BAD)
+    assert health.failed == {"float16": 2, "bfloat16": 1}
+    told = json.loads(json.dumps(health.summary))
+    assert told["surprises"][1]["text"] == "float16 wrong in 2 operations"
+    assert told["safe"]["float16"] is False
+    assert "cells" not in told
+    assert (build_dtypes(None).summary, build_dtypes(make_probe()).surprise) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ("long_matmul", "pytorch #193487, #177116, #195163, known for torch 2.7 to 2.13 on M1/M2"),
+        ("rprop", "pytorch #118117, known for torch 2.2"), ("conv_batch", "pytorch #96225, known for every torch until now"),
+        ("repeated_sum", "pytorch #178497, known for torch since 2.11"), ("no_such", ""),
+    ],
+)  # fmt: skip
+def test_where_a_bug_is_known(check, words):
+    assert known_for(check) == words
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        ("no_python", "there is no Python at /venv/bin/python"), ("not_python", "/venv/bin/python does not run as a Python: why"),
+        ("unsafe", "/venv/bin/python is not run: why"),
+        ("no_torch", "/venv/bin/python has no torch; --python PATH names one that has"),
+        ("broken_torch", "torch cannot be imported in /venv/bin/python: why"),
+        ("no_device", "torch 2.13.0 in /venv/bin/python has no usable mps: why"),
+        ("crashed", "/venv/bin/python crashed before the first operation: why"),
+        ("exited", "/venv/bin/python ended before the first operation: why"),
+        ("hung", "/venv/bin/python did not get as far as the first operation in time"),
+        ("stopped", "nothing could be measured in /venv/bin/python"),
+    ],
+)  # fmt: skip
+def test_why_nothing_was_measured(ended, words):
+    error = "why" if words.endswith("why") else None
+    assert say_end(make_probe(ended=ended, error=error)) == words

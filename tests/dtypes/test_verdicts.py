@@ -1,0 +1,167 @@
+"""What the cells of a dtype come to: verdicts, surprises, and what stays no news."""
+
+from dataclasses import replace
+
+import pytest
+from probe_samples import NO_FLOAT64, make_probe
+
+from mpsbar.core.dtype_results import Cell, Check
+from mpsbar.dtypes.verdicts import count_failures, expect, find_safe, find_surprises, judge_dtypes
+
+REFUSED = ("unsupported", "RuntimeError: no")
+
+
+def verdict(probe, dtype):
+    return next(v for v in judge_dtypes(probe) if v.dtype == dtype)
+
+
+def told(probe):
+    return [
+        (reason.code, reason.values.get("dtype") or reason.values.get("check"))
+        for reason in find_surprises(probe)
+    ]
+
+
+def test_a_mac_as_it_should_be():
+    probe = make_probe()
+    standing = {v.dtype: v.standing for v in judge_dtypes(probe)}
+    assert standing == {
+        **dict.fromkeys(("float32", "float16", "bfloat16", "complex64", "int64", "int32", "int16", "int8", "uint8", "uint16", "bool"), "supported"),
+        **dict.fromkeys(("float64", "float8_e4m3fn", "float8_e5m2"), "unsupported"),
+    }  # fmt: skip
+    assert find_surprises(probe) == ()  # float64 is no news
+    assert count_failures(probe) == {}
+    assert verdict(probe, "float64").reason.values["error"] == NO_FLOAT64
+    assert verdict(probe, "float16").speed == 2
+    assert verdict(probe, "float32").speed == 1
+
+
+def test_guides_and_torch_are_compared_with_what_was_measured():
+    probe = make_probe(changed={"matmul/int64": REFUSED, "*/bool": REFUSED})
+    assert [(v.dtype, v.guides) for v in judge_dtypes(probe) if v.differs_from_guides] == [
+        ("float16", "limited"), ("bfloat16", "unsupported"), ("int32", "limited"),
+    ]  # fmt: skip
+    assert [v.dtype for v in judge_dtypes(probe) if v.differs_from_torch] == ["bool"]
+    assert verdict(make_probe(capability=("float64",)), "float64").differs_from_torch
+    assert verdict(make_probe(capability=("float64",)), "float32").differs_from_torch
+    assert all(v.guides is None for v in judge_dtypes(make_probe("cpu")))
+    assert not any(v.differs_from_torch for v in judge_dtypes(make_probe("cpu")))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "standing"),
+    [
+        ("inaccurate", "dtype_wrong", "limited"), ("crashed", "dtype_crashed", "limited"),
+        ("hung", "dtype_hung", "limited"), ("unsupported", "dtype_refused", "limited"),
+        ("fallback", "dtype_falls_back", "limited"),
+    ],
+)  # fmt: skip
+def test_each_way_to_go_wrong_surprises_in_float16(state, code, standing):
+    probe = make_probe(changed={"matmul/float16": (state, "why"), "sort/float16": (state, "why")})
+    found = verdict(probe, "float16")
+    assert (found.standing, found.reason.code) == (standing, code)
+    assert found.reason.values["operations"] == "matmul, sort"
+    assert (found.reason.values["number"], found.reason.values["of"]) == (2, 18)
+    assert told(probe) == [(code, "float16")]
+    assert count_failures(probe) == {"float16": 2}
+
+
+def test_the_worst_comes_first_and_integers_are_limited_without_a_word():
+    changed = {
+        "matmul/int32": REFUSED,
+        "sort/bfloat16": REFUSED,
+        "add/bfloat16": ("inaccurate", None),
+        "sum/int8": ("crashed", "SIGSEGV"),
+    }
+    probe = make_probe(
+        changed=changed,
+        wrong={"adam": Check("adam", "wrong", "it stays"), "unique": Check("unique", "hung")},
+    )
+    assert told(probe) == [
+        ("silently_wrong", "adam"), ("check_hung", "unique"), ("dtype_wrong", "bfloat16"), ("dtype_crashed", "int8"),
+        ("dtype_refused", "bfloat16"),
+    ]  # fmt: skip
+    assert count_failures(probe) == {"bfloat16": 2}  # float32 is no help for an integer
+
+
+def test_a_whole_dtype_that_should_work():
+    probe = make_probe(changed={"*/bfloat16": REFUSED})
+    assert told(probe) == [("dtype_unsupported", "bfloat16")]
+    # It can be held in memory, and nothing else.
+    probe = make_probe(
+        changed={
+            "*/bfloat16": REFUSED,
+            "create/bfloat16": ("works", None),
+            "copy/bfloat16": ("works", None),
+        }
+    )
+    assert verdict(probe, "bfloat16").reason.code == "dtype_only_stored"
+    assert told(make_probe(torch="2.2.2", changed={"*/bfloat16": REFUSED})) == []
+
+
+def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
+    def slow(device, seconds, dtype="float16"):
+        probe = make_probe(device)
+        return replace(probe, cells=tuple(
+            replace(c, seconds=seconds) if (c.operation, c.dtype) == ("sum", dtype) else c for c in probe.cells
+        ))  # fmt: skip
+
+    assert told(slow("mps", 0.02)) == [("dtype_slow", "float16")]
+    assert told(slow("mps", 0.0005)) == []  # 5 times
+    assert told(slow("cpu", 0.02)) == []
+    assert told(slow("mps", 0.02, "int64")) == []  # nobody expects it to be fast
+    assert count_failures(slow("mps", 0.02)) == {}
+
+
+def test_autocast_came_later_than_the_dtype():
+    changed = {"autocast/float16": REFUSED}
+    assert told(make_probe(torch="2.4.1", changed=changed)) == []
+    assert told(make_probe(torch="2.5.1", changed=changed)) == [("dtype_refused", "float16")]
+
+
+def test_what_was_not_measured_is_not_judged():
+    probe = make_probe(changed={"*/int8": ("unknown", None), "sort/int16": ("no_memory", "x")})
+    assert verdict(probe, "int8").standing == "unknown"
+    assert (verdict(probe, "int16").standing, verdict(probe, "int16").reason.code) == (
+        "supported",
+        "dtype_not_measured",
+    )
+    assert told(probe) == []
+    assert "int8" not in find_safe(probe)
+
+
+def test_safe_is_what_computes_and_is_right():
+    changed = {
+        "sort/float16": ("inaccurate", None),
+        "sort/bfloat16": REFUSED,
+        "add/uint16": REFUSED,
+        "cumsum/int8": ("fallback", "x"),
+    }
+    safe = find_safe(make_probe(changed=changed))
+    assert [dtype for dtype, is_safe in safe.items() if not is_safe] == [
+        "float16", "float64", "uint16", "float8_e4m3fn", "float8_e5m2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "torch", "system", "expected"),
+    [
+        ("bfloat16", "mps", "2.2.2", "14.0", "unsupported"), ("bfloat16", "mps", "2.3.0", "13.6", "unsupported"),
+        ("bfloat16", "mps", "2.3.0", "14.0", "supported"), ("bfloat16", "mps", "2.9.0", None, "supported"),
+        ("bfloat16", "mps", None, None, None), ("uint16", "mps", "2.8.0", "14.0", "unsupported"),
+        ("uint16", "mps", "2.9.0", "14.0", "limited"), ("float8_e4m3fn", "mps", "2.14.1", "15.0", "unsupported"),
+        ("float8_e4m3fn", "mps", "2.15.0", "15.0", "limited"), ("float8_e5m2", "mps", "2.15.0", "15.0", "unsupported"),
+        ("float64", "mps", "2.15.0", "15.0", "unsupported"), ("float64", "cpu", "2.15.0", None, "supported"),
+        ("float16", "cuda", "2.13", None, "supported"), ("float16", "cpu", "2.13", None, "limited"),
+        ("int64", "cuda", "2.13", None, "limited"), ("float8_e5m2", "cpu", "2.13", None, "unsupported"),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_expected(dtype, device, torch, system, expected):
+    assert expect(dtype, device, torch, system) == expected
+
+
+def test_nothing_at_all():
+    probe = make_probe(cells=(), checks=())
+    assert (judge_dtypes(probe), find_surprises(probe), find_safe(probe)) == ((), (), {})
+    one = make_probe(cells=(Cell("add", "float8_new", "works"),), checks=())
+    assert [v.standing for v in judge_dtypes(one)] == ["supported"]

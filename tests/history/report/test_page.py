@@ -1,0 +1,116 @@
+"""The report's page as text, as tags, and as what may act in it."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from history_kit import GB, HOSTILE, MB, NOW, make_snapshot
+from report_kit import HOME, make_page, make_report, make_span, read_page, read_text
+
+from mpsbar.history.records import TimeSeries
+from mpsbar.history.report.chart import Chart, Line, draw_chart, find_top
+
+
+def test_the_whole_page_as_text(check_golden):
+    check_golden("report.txt", read_text(make_page()))
+
+
+def test_a_hostile_name_is_text_wherever_it_stands():
+    page = make_page()
+    reader = read_page(page)
+    assert not [tag for tag, _ in reader.tags if tag in ("img", "b", "iframe", "object", "link")]
+    assert not [name for _, found in reader.tags for name in found if name.startswith("on")]
+    assert not [found for _, found in reader.tags if "style" in found]
+    assert page.count("&lt;img src=x onerror") >= 4
+    assert "\x1b" not in page and "\u202e" not in page
+    assert [tag for tag, _ in reader.tags].count("script") == 1 + 6  # ours, and data of the charts
+
+
+def test_the_policy_lets_only_our_two_texts_act():
+    page = make_page()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    told = dict(part.strip().split(" ", 1) for part in policy.replace("&#x27;", "'").split(";"))
+    assert told["default-src"] == "'none'"
+    for kind, pattern in (("style", "<style>(.*?)</style>"), ("script", "<script>(.*?)</script>")):
+        (content,) = re.findall(pattern, page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert told[f"{kind}-src"] == f"'sha256-{digest}'"
+    assert "http" not in re.sub(r'http-equiv|"http://www.w3.org[^"]*"', "", page)
+
+
+def test_what_the_script_reads_cannot_end_it():
+    lines = (Line("held", "</script><script>alert(1)//"),)
+    course = TimeSeries((NOW,), {"held": (GB,)})
+    drawn = draw_chart(Chart("c", "t", "", course, lines, NOW - 10, NOW))
+    (data,) = re.findall(r'<script type="application/json">(.*?)</script>', drawn)
+    assert json.loads(data)["lines"][0]["name"] == "</script><script>alert(1)//"
+
+
+def test_no_private_path_and_no_argument():
+    text = make_page()
+    assert HOME not in text and "hunter2" not in text and "secret" not in text
+
+
+def test_without_history_it_says_who_records():
+    text = read_text(make_page(make_report(spans=(), probe=None)))
+    assert "Nothing was recorded yet. The menu bar app records while it runs" in text
+    assert "dtypes" not in text.split("Diagnostics")[0]
+
+
+def test_one_span_needs_no_choice():
+    page = make_page(make_report(spans=(make_span(),)))
+    assert 'type="radio"' not in page
+
+
+def test_an_empty_computer_has_a_page_too():
+    seen = replace(make_snapshot(), workers=(), processes=(), ended=())
+    text = read_text(make_page(replace(make_report(spans=(), probe=None), snapshot=seen)))
+    assert "No PyTorch or MLX process of yours is running" in text
+
+
+@pytest.mark.parametrize(
+    ("most", "top"),
+    [
+        (0, MB),
+        (MB, MB),
+        (3 * GB, 4 * GB),
+        (27 * GB, 32 * GB),
+        (999 * MB, 1024 * MB),
+        (1 << 50, 1 << 50),
+    ],
+)
+def test_the_scale_ends_at_a_round_number(most, top):
+    assert find_top(most) == top
+
+
+def path_of(course, last=None, since=NOW - 1000, until=NOW):
+    chart = Chart("c", "t", "", course, (Line("held", "held"),), since, until, last=last)
+    return re.findall(r'class="line held" d="([^"]+)"', draw_chart(chart))[0]
+
+
+def test_steps_hold_until_the_next_reading_but_not_over_a_silence():
+    times = (NOW - 1000, NOW - 950, NOW - 900, NOW - 300)
+    path = path_of(TimeSeries(times, {"held": (GB, GB, 2 * GB, GB)}))
+    assert path == "M0 80H100V0M700 80H701"
+
+
+def test_a_value_that_is_not_known_is_a_hole():
+    times = (NOW - 1000, NOW - 990, NOW - 980, NOW - 970)
+    path = path_of(TimeSeries(times, {"held": (GB, None, GB, GB)}), last=NOW - 960)
+    assert path == "M0 0M20 0H40"
+
+
+def test_nothing_known_at_all():
+    chart = Chart(
+        "c",
+        HOSTILE,
+        "",
+        TimeSeries((NOW,), {"held": (None,)}),
+        (Line("held", "held"),),
+        NOW - 9,
+        NOW,
+    )
+    assert "nothing was recorded" in draw_chart(chart)

@@ -1,0 +1,55 @@
+"""Ten thousand readings leave nothing behind, neither in the system nor in Python."""
+
+import gc
+import sys
+
+from readings_kit import read_accelerators
+from system.macos import checks
+
+ROUNDS = 10_000
+
+
+def test_ten_thousand_readings_leave_nothing_behind(mac, computer):
+    accelerator = read_accelerators("macos-m1-8gb.ioreg.txt")[0]
+    client = read_accelerators("macos-apple-clients.ioreg.txt")[1]
+    mac.add_accelerator({**accelerator, "IORegistryEntryChildren": [client]})
+    mac.add_process(4242)
+    mac.add_region(4242, 0x2_0000_0000, 0x4000, checks.TORCH)
+    mac.set_program(4242, [b"x"], [b"RANK=1"], executable=b"/bin/x")
+    _read(computer, 100)
+    before = _count()
+    _read(computer, ROUNDS)
+    # A few of the interpreter's own come and go; one for each reading would be ten thousand.
+    assert _count() - before < ROUNDS / 100
+    checks.check_nothing_held(mac)
+    assert mac.c.fake_made_objects() > ROUNDS
+
+
+def test_failing_ten_thousand_times_leaves_nothing_behind(mac, computer):
+    mac.c.fake_registry_errors(5, 0, 0, 0)
+    _read_gpu(computer, 100)
+    before = _count()
+    _read_gpu(computer, ROUNDS)
+    assert _count() - before < ROUNDS / 100
+    checks.check_nothing_held(mac, ports=0)
+
+
+def _read(computer, rounds):
+    for _ in range(rounds):
+        computer.read_machine()
+        computer.read_gpu_clients()
+        computer.list_processes()
+        computer.read_libraries(4242)
+        computer.read_details(4242)
+        computer.read_footprint(4242)
+
+
+def _read_gpu(computer, rounds):
+    for _ in range(rounds):
+        computer.read_machine()
+        computer.read_gpu_clients()
+
+
+def _count():
+    gc.collect()
+    return sys.getallocatedblocks()

@@ -1,0 +1,87 @@
+"""One throwaway Python: its marked lines, its noise, its end, and what it is not told."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpsbar.system.child_process import build_environment, parse_answer, start_child
+
+MARK = "\x1etest "
+
+
+def run(code, stdin=None):
+    """Its answers, its exit code, the end of its stderr."""
+    answers = []
+    with start_child(sys.executable, ["-c", code], MARK, stdin) as child:
+        for heard in child.listen():
+            answers += heard
+    return answers, child.code, child.tail
+
+
+def test_marked_lines_are_answers_and_the_rest_is_noise():
+    code = f"""
+import os, sys
+print("noise", end="")
+print('\\n' + {MARK!r} + '{{"a": 1}}')
+print('no line of its own ' + {MARK!r} + '{{"a": 2}}')
+print({MARK!r} + '{{"broken"')
+print({MARK!r} + '["no object"]')
+print({MARK!r} + '{{"a": "' + "x" * 300_000 + '"}}')
+sys.stdout.flush()
+print({MARK!r} + sys.stdin.readline().strip())
+sys.stderr.write("warned " * 1000 + "last words")
+sys.exit(3)
+"""
+    answers, code, tail = run(code, b'{"b": 3}\n')
+    assert answers == [{"a": 1}, {"b": 3}]
+    assert (code, len(tail), tail[-10:]) == (3, 4096, b"last words")
+
+
+def test_one_that_closes_its_pipes_and_lives_on_is_waited_for():
+    code = f"""
+import os, time
+os.write(1, ({MARK!r} + '{{"a": 1}}\\n').encode())
+os.close(1)
+os.close(2)
+time.sleep(0.5)
+os._exit(7)
+"""
+    assert run(code) == ([{"a": 1}], 7, b"")
+
+
+def test_it_is_ended_by_the_end_of_the_block():
+    with start_child(sys.executable, ["-c", "import time; time.sleep(600)"], MARK) as child:
+        assert next(iter(child.listen())) == []
+    assert child.code == -9
+    assert child.process.returncode == -9
+
+
+def test_what_cannot_be_started_raises(tmp_path):
+    with pytest.raises(FileNotFoundError), start_child(str(tmp_path / "python"), [], MARK):
+        pass
+
+
+@given(st.binary(max_size=80))
+def test_garbage_is_no_answer(text):
+    assert parse_answer(text) is None or isinstance(parse_answer(text), dict)
+
+
+def test_deep_nesting_is_no_answer():
+    assert parse_answer(b"[" * 200_000) is None
+    assert parse_answer(b'{"a":' * 200_000) is None
+
+
+def test_the_apps_own_python_is_kept_out(monkeypatch):
+    environ = {
+        "PYTHONHOME": "/app",
+        "PYTHONPATH": "/app",
+        "__PYVENV_LAUNCHER__": "/x",
+        "HOME": "/me",
+    }
+    assert build_environment(environ) == {
+        "PYTHONHOME": "/app", "PYTHONPATH": "/app", "HOME": "/me", "MPSBAR_DISABLE": "1",
+    }  # fmt: skip
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    assert build_environment(environ) == {"HOME": "/me", "MPSBAR_DISABLE": "1"}

@@ -1,0 +1,116 @@
+"""A read that never comes back costs that read, and nothing else."""
+
+import threading
+
+from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
+
+# Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
+PATIENCE = 60
+
+
+def readers(patience=0.05):
+    return Readers(patience)
+
+
+def hang(gate):
+    def read():
+        assert gate.wait(PATIENCE)
+        return "late"
+
+    return read
+
+
+def threads():
+    return {thread for thread in threading.enumerate() if thread.name == "mpsbar-read"}
+
+
+def test_results_come_by_key_and_a_failure_is_a_result():
+    some = readers(PATIENCE)
+    results = some.run([("a", lambda: 1), ("b", lambda: 1 // 0), ("c", lambda: None)])
+    some.close()
+    assert (results["a"], results["c"]) == (1, None)
+    assert isinstance(results["b"], ZeroDivisionError)
+    assert some.run([]) == {}
+
+
+def test_one_stuck_read_does_not_stop_the_rest():
+    some, gate = readers(), threading.Event()
+    jobs = [("a", lambda: 1), ("stuck", hang(gate)), ("b", lambda: 2), ("c", lambda: 3)]
+    results = some.run(jobs, PATIENCE)
+    assert (results["a"], results["b"], results["c"]) == (1, 2, 3)
+    assert isinstance(results["stuck"], Stuck)
+    gate.set()
+    some.close()
+
+
+def test_what_is_stuck_is_not_asked_again_until_it_came_back():
+    some, gate, calls, others = readers(), threading.Event(), [], threads()
+
+    def read():
+        calls.append(1)
+        assert gate.wait(PATIENCE)
+        return "back"
+
+    for _ in range(3):
+        assert isinstance(some.run([("x", read)], PATIENCE)["x"], Stuck)
+    assert len(calls) == 1
+    started = threads() - others
+    gate.set()
+    for thread in started:
+        thread.join(PATIENCE)
+    assert some.run([("x", read)], PATIENCE)["x"] == "back"
+    some.close()
+
+
+def test_a_thread_that_was_left_does_nothing_more():
+    some, gate, done = readers(), threading.Event(), []
+    jobs = [("stuck", hang(gate)), ("a", lambda: done.append("a"))]
+    before = threads()
+    some.run(jobs, PATIENCE)
+    some.close()
+    started = threads() - before
+    gate.set()
+    for thread in started:
+        thread.join(PATIENCE)
+    assert done == ["a"]  # once, by the thread that took over
+
+
+def test_after_too_many_nothing_more_is_tried():
+    some, gate = readers(0.02), threading.Event()
+    jobs = [(number, hang(gate)) for number in range(MOST_STUCK + 3)]
+    before = threads()
+    for _ in range(2):
+        results = some.run([("vital", lambda: "told"), *jobs, ("a", lambda: 1)], PATIENCE, vital=1)
+        assert results.pop("vital") == "told"
+        assert all(isinstance(result, Stuck) for result in results.values())
+        assert len(results) == MOST_STUCK + 4
+    assert len(threads() - before) <= MOST_STUCK + 1  # and the one for what is vital
+    gate.set()
+    some.close()
+
+
+def test_the_ceiling_ends_the_look_and_tells_what_was_not_done():
+    some, gate = readers(PATIENCE), threading.Event()
+    results = some.run([("a", lambda: 1), ("slow", hang(gate)), ("b", lambda: 2)], 0.1)
+    assert results == {"a": 1}
+    assert some.run([("b", lambda: 2)], PATIENCE) == {"b": 2}  # not behind the slow one
+    gate.set()
+    some.close()
+
+
+def test_what_hangs_at_the_ceiling_is_not_asked_again_and_again():
+    """Or each look would leave one more thread behind."""
+    some, gate, calls = readers(PATIENCE), threading.Event(), []
+
+    def read():
+        calls.append(1)
+        gate.wait(PATIENCE)
+
+    before = threads()
+    assert some.run([("x", read)], 0.05) == {}
+    for _ in range(5):
+        assert isinstance(some.run([("x", read)], 0.05)["x"], Stuck)
+    assert len(calls) == 1
+    assert len(threads() - before) == 1
+    gate.set()
+    some.close()

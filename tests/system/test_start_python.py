@@ -1,0 +1,326 @@
+"""No Python runs that another user can change, whichever way its path came in."""
+
+import ast
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from worker_kit import PATIENCE, ROOT
+
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.doctor.pythons import find_pythons
+from mpsbar.doctor.runner import inspect_python
+from mpsbar.dtypes.runner import Runner
+from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
+from mpsbar.workers.enable import connect, read_answer
+from mpsbar.workers.environment import Environment, EnvironmentProblem, read_environment
+
+EVE = 54321  # a number without an account
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+
+
+@pytest.fixture
+def trap(tmp_path):
+    """A program named python that leaves a mark wherever it is run; in a folder of its own."""
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "env" / "bin"
+    folder.mkdir(parents=True)
+    python, mark = folder / "python", tmp_path / "it ran"
+    python.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(mark))}\n")
+    python.chmod(0o755)
+    return python, mark
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A real venv, which no test changes for longer than it runs."""
+    folder = tmp_path_factory.mktemp("made") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
+def ask(python):
+    with pytest.raises(EnvironmentProblem) as told:
+        read_environment(python)
+    return str(told.value)
+
+
+def verify_answer(python):
+    with pytest.raises(EnvironmentProblem) as told:
+        read_answer(Environment(python, (3, 11), "/", ROOT, False), dict(os.environ))
+    return str(told.value)
+
+
+def look(python):
+    device = inspect_python(python)
+    assert device.ended == "unsafe"
+    return device.error
+
+
+def probe(python):
+    probed = Runner([python]).run()
+    assert probed.ended == "unsafe"
+    return probed.error
+
+
+def click_connect(python):
+    outcome = connect(python)
+    assert outcome.state == "refused"
+    return outcome.error
+
+
+WAYS = [ask, verify_answer, look, probe, click_connect]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_that_everybody_can_exchange_is_not_run(trap, way):
+    python, mark = trap
+    python.parent.chmod(0o777)
+    folder = python.parent
+    assert f"{folder} can be written by everybody, who could run anything as you" in way(
+        str(python)
+    )
+    assert f"chmod go-w {folder}, or start your script with mpsbar run" in way(str(python))
+    assert not mark.exists()
+
+
+@needs_root
+@pytest.mark.parametrize("way", WAYS)
+def test_one_of_another_user_is_not_run_as_root(trap, way):
+    python, mark = trap
+    os.chown(python, EVE, EVE)
+    words = f"{python} belongs to another user ({EVE}), who could run anything as you"
+    assert way(str(python)).endswith(f"{words}; run mpsbar as {EVE} for it")
+    assert not mark.exists()
+
+
+def test_the_trap_works(trap):
+    python, mark = trap
+    assert inspect_python(str(python)).ended == "not_python"
+    assert mark.exists()
+
+
+@needs_root
+def test_the_doctor_does_not_run_what_an_agent_or_a_file_names(trap):
+    python, mark = trap
+    os.chown(python, EVE, EVE)
+    worker = Worker(7, "w", "live", 0.0, executable=str(python), frameworks={"torch": "2.13"})
+    for pythons in (
+        find_pythons(Snapshot(0.0, workers=(worker,)), ())[:1],
+        find_pythons(Snapshot(0.0), [str(python)])[:1],
+    ):
+        assert pythons == [str(python)]
+        assert inspect_python(*pythons).ended == "unsafe"
+    assert not mark.exists()
+
+
+@needs_root
+def test_the_probe_goes_on_to_the_next_and_tells_of_the_first(trap, tmp_path):
+    python, mark = trap
+    os.chown(python, EVE, EVE)
+    own = tmp_path / "own" / "bin"
+    own.mkdir(parents=True)
+    (own / "python").write_text("#!/bin/sh\nexit 3\n")
+    (own / "python").chmod(0o755)
+    assert Runner([str(python), str(own / "python")]).run().python == str(own / "python")
+    probed = Runner([str(python), str(tmp_path / "none")]).run()
+    assert (probed.ended, probed.python) == ("unsafe", str(python))
+    assert not mark.exists()
+
+
+@pytest.fixture
+def mpsbar(workers):
+    def run(*arguments):
+        left_out = ("VIRTUAL_ENV", "CONDA_PREFIX")
+        env = {k: v for k, v in workers.env().items() if k not in left_out}
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", *arguments],
+            env=env, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        )  # fmt: skip
+
+    return run
+
+
+@needs_root
+@pytest.mark.parametrize("verb", ["enable", "disable", "doctor", "probe"])
+def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
+    python, mark = trap
+    os.chown(python.parent, EVE, EVE)
+    done = mpsbar(verb, "--python", str(python))
+    words = f"{python.parent} belongs to another user ({EVE}), who could run anything as you; "
+    assert f"{words}run mpsbar as {EVE} for it" in done.stdout + done.stderr
+    assert "not run: " in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, mark.exists()) == (1, False)
+
+
+@needs_root
+def test_what_enabled_json_names_is_not_run(mpsbar, trap, workers):
+    python, mark = trap
+    os.chown(python, EVE, EVE)
+    data = workers.folder / "data"
+    data.mkdir()
+    (data / "enabled.json").write_text(json.dumps({"schema": 1, "pythons": [str(python)]}))
+    listed = mpsbar("enable", "--list")
+    assert listed.stdout.startswith(f"{python}  unusable: {python} is not run: {python} belongs to")
+    assert f"{python} belongs to another user ({EVE})" in mpsbar("disable", "--all").stderr
+    assert not mark.exists()
+
+
+def judge(venv):
+    danger = find_danger_of(str(venv / "bin/python"))
+    return None if danger is None else danger.path
+
+
+def test_a_real_venv_is_safe(made):
+    assert why_not_run(str(made / "bin/python")) is None
+    assert judge(made) is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["", "bin", "pyvenv.cfg", "lib", "lib/VERSION", "lib/VERSION/site-packages"],
+)  # fmt: skip
+def test_everything_that_decides_what_a_venv_runs_is_judged(made, part):
+    part = made / part.replace("VERSION", f"python3.{sys.version_info[1]}")
+    mode = part.stat().st_mode
+    part.chmod(mode | 0o002)
+    try:
+        assert judge(made) == str(part)
+    finally:
+        part.chmod(mode)
+
+
+@pytest.mark.parametrize("name", ["x.pth", "x.start", "sitecustomize.py", "usercustomize.py"])
+def test_files_that_every_start_runs_are_judged(made, name):
+    file = next(made.glob("lib/python*/site-packages")) / name
+    file.touch()
+    try:
+        assert judge(made) is None
+        file.chmod(0o666)
+        assert judge(made) == str(file)
+    finally:
+        file.unlink()
+
+
+def test_site_packages_that_lie_elsewhere_are_judged(tmp_path, trap):
+    python, _ = trap
+    library = python.parent.parent / "lib/python3.11"
+    (library).mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (library / "site-packages").symlink_to(elsewhere)
+    assert judge(python.parent.parent) is None
+    elsewhere.chmod(0o777)
+    assert judge(python.parent.parent) == str(elsewhere)
+
+
+def test_the_python_that_a_venv_was_made_with_is_judged(tmp_path, trap):
+    """Its standard library is what runs, also where bin/python is a copy and no link."""
+    python, _ = trap
+    base = tmp_path / "base"
+    (base / "bin").mkdir(parents=True)
+    (base / "lib/python3.11").mkdir(parents=True)
+    settings = python.parent.parent / "pyvenv.cfg"
+    settings.write_text(f"include-system-site-packages = false\nHome = {base}/bin \nversion = 3\n")
+    assert judge(python.parent.parent) is None
+    for part in ("lib/python3.11", "bin", ""):
+        (base / part).chmod(0o777)
+        assert judge(python.parent.parent) == str(base / part)
+        (base / part).chmod(0o755)
+
+
+def test_each_link_to_a_python_is_judged_with_what_lies_beside_it(tmp_path, trap):
+    python, _ = trap
+    near = tmp_path / "near"
+    (near / "bin").mkdir(parents=True)
+    (near / "bin/python").symlink_to(python)
+    assert judge(near) is None
+    for part in (near, near / "bin", python.parent, python.parent.parent):
+        part.chmod(0o777)
+        assert judge(near) == str(part)
+        part.chmod(0o755)
+
+
+def test_a_sticky_folder_may_lie_above_an_environment_but_not_be_one(trap):
+    """In /tmp/bin/python, anybody could add /tmp/pyvenv.cfg, which names another library."""
+    python, _ = trap
+    prefix = python.parent.parent
+    prefix.parent.chmod(0o1777)
+    assert judge(prefix) is None
+    prefix.chmod(0o1777)
+    assert judge(prefix) == str(prefix)
+
+
+def test_a_pipe_in_the_place_of_what_is_read_does_not_make_us_wait(trap):
+    python, _ = trap
+    prefix = python.parent.parent
+    os.mkfifo(prefix / "pyvenv.cfg")
+    (prefix / "pyvenv.cfg").chmod(0o666)
+    assert judge(prefix) == str(prefix / "pyvenv.cfg")
+    (prefix / "pyvenv.cfg").chmod(0o600)
+    assert judge(prefix) is None
+
+
+def run(arguments, environ):
+    with start_python(sys.executable, arguments, environ) as process:
+        return process.communicate(timeout=PATIENCE)[0].decode().strip()
+
+
+def test_modules_in_the_present_folder_are_not_imported(tmp_path, monkeypatch):
+    """Somebody may type mpsbar enable in /tmp, where another user has put a module."""
+    (tmp_path / "colorsys.py").write_text("print('it ran')")
+    monkeypatch.chdir(tmp_path)
+    assert run(["-c", "import colorsys; print('well')"], os.environ) == "well"
+
+
+def test_packages_in_the_home_folder_of_another_user_are_left_out(tmp_path):
+    """sudo may keep $HOME."""
+    code = "import sys; print(sys.flags.no_user_site)"
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONNOUSERSITE"}
+    assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "0"
+    tmp_path.chmod(0o777)
+    assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "1"
+    assert run(["-c", code], environ | {"PYTHONUSERBASE": str(tmp_path)}) == "1"
+    (tmp_path / "circle").symlink_to("circle")
+    tmp_path.chmod(0o755)
+    assert run(["-c", code], environ | {"HOME": str(tmp_path / "circle")}) == "1"
+
+
+def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
+    python, mark = trap
+    monkeypatch.setenv("PATH", f"{python.parent}:{os.environ['PATH']}")
+    with start_python("python", [], os.environ) as process:
+        process.communicate(timeout=PATIENCE)
+    assert mark.exists()
+    python.parent.chmod(0o777)
+    with pytest.raises(NotTrusted):
+        start_python("python", [], os.environ)
+
+
+# Who starts programs, and why their paths need no look at owners.
+STARTS = {
+    "system/start_python.py": "which judges them",
+    "system/macos/ioreg.py": "/usr/sbin/ioreg",
+    "desktop/login.py": "/usr/bin/open",
+    "desktop/login_launchd.py": "/bin/launchctl",
+    "desktop/opener.py": "found on this user's PATH, as by the shell",
+    "desktop/programs.py": "the same, and /usr/bin/osascript",
+    "cli/demo.py": "the Python that runs mpsbar already",
+    "cli/run.py": "what this user typed",
+}
+
+
+def test_nobody_else_starts_a_program():
+    found = set()
+    for path in sorted((ROOT / "mpsbar").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(
+                ("subprocess.run", "subprocess.Popen", "subprocess.c", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen")
+            ):  # fmt: skip
+                found.add(path.relative_to(ROOT / "mpsbar").as_posix())
+    assert found == set(STARTS)

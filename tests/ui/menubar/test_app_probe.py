@@ -1,0 +1,158 @@
+"""The dtype probe in the menu: asked first, shown with its progress, cancelled, told when it ends."""
+
+import json
+import sys
+
+import pytest
+from probe_samples import make_probe
+from samples import MAC, make_snapshot, make_training
+from ui.feed import Feed
+from ui.scene import Notices, Scene, full
+from worker_kit import PATIENCE
+
+from mpsbar.core.actions import ProbeDtypes
+from mpsbar.core.dtype_results import Check, Probe, Progress
+from mpsbar.core.machine import Machine
+from mpsbar.core.settings import Loaded, Settings
+from mpsbar.monitor import Monitor
+
+PENDING = frozenset([ProbeDtypes()])
+
+
+def play(mac, seen, person):
+    scene = Scene(mac, Feed(seen))
+    scene.run(lambda: person(scene))
+    assert mac.state.changed_while_open == []
+    return scene
+
+
+def dtype_lines(scene):
+    lines = scene.lines()
+    at = next(number for number, line in enumerate(lines) if "dtypes: " in line)
+    return lines[at : at + 2]
+
+
+def test_run_progress_and_end(mac):
+    good = make_probe()
+
+    def person(scene):
+        assert dtype_lines(scene) == ["(dtypes: not probed yet)", "Run dtype Probe"]
+        scene.click("Run dtype Probe")
+        assert scene.feed.asked[0][0] == ProbeDtypes()
+        scene.show(make_snapshot(make_training(), pending=PENDING))
+        assert dtype_lines(scene)[1] == "(Probing…)"
+        with scene.open() as menu:
+            scene.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(42, 100)))
+            assert "Probing… 42 %  (Cancel)" in menu.lines()
+        scene.end(0, good)
+        scene.show(make_snapshot(make_training(), dtypes=good))
+        assert scene.notices.told == [("dtype probe", "as expected", "probe")]
+        assert dtype_lines(scene) == ["dtypes: as expected  ▸", "Run dtype Probe"]
+        table = scene.lines("dtypes: ")
+        assert table[0] == "(torch 2.13.0 · mps · /venv/bin/python)"
+        assert len(table) == 1 + len(good.dtypes)
+        assert any(line.startswith("(bfloat16       supported") for line in table)
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_silent_bug_is_the_headline(mac):
+    bad = make_probe(wrong={"argmax": Check("argmax", "wrong", "7 is not 8")})
+
+    def person(scene):
+        assert dtype_lines(scene)[0].startswith("dtypes: WRONG NUMBERS without an error: ")
+
+    play(mac, make_snapshot(make_training(), dtypes=bad), person)
+
+
+def test_cancel(mac):
+    def person(scene):
+        scene.click("Run dtype Probe")
+        scene.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(1, 100)))
+        scene.click("Probing… 1 %")
+        assert scene.feed.log[-1] == "cancel_probe"
+        scene.end(0, make_probe(ended="cancelled"))
+        assert scene.notices.told == []
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_it_asks_before_it_disturbs_a_run(mac):
+    busy = make_training()
+    process = busy.process.__class__(4711, 100.0, "train.py", ("torch",), gpu_percent=41.0)
+
+    def person(scene):
+        mac.answer("Cancel")
+        scene.click("Run dtype Probe")
+        assert scene.feed.asked == []
+        mac.answer("Probe")
+        scene.click("Run dtype Probe")
+        assert [action for action, _ in scene.feed.asked] == [ProbeDtypes()]
+        assert mac.state.alerts[0] == (
+            "Probe now?: train.py uses 41 % of the GPU: it and the probe would slow each other down."
+        )
+
+    seen = make_snapshot(make_training(process=process))
+    play(mac, seen, person)
+
+
+def test_it_refuses_when_memory_is_about_to_run_out(mac):
+    machine = Machine(
+        **{f: getattr(MAC, f) for f in ("chip", "memory_total", "gpu")}, pressure="critical"
+    )
+
+    def person(scene):
+        scene.feed.latest = scene.feed.latest.__class__(1000.0, machine=machine)
+        mac.answer("OK")
+        scene.click("Run dtype Probe")
+        assert scene.feed.asked == []
+        assert mac.state.alerts[0].startswith("Not now: Memory pressure is critical")
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_python_without_torch_is_one_sentence(mac):
+    def person(scene):
+        scene.click("Run dtype Probe")
+        scene.end(0, Probe("/usr/bin/python3", "no_torch"))
+        assert scene.notices.told[0][1].startswith("/usr/bin/python3 has no torch")
+
+    play(mac, make_snapshot(), person)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_for_real(mac, workers, monkeypatch):
+    """A real probe of this Python on the CPU, from a click to the table and the kept result."""
+    from mpsbar.system.paths import probe_folder
+    from mpsbar.system.single_instance import claim
+    from mpsbar.ui.menubar.app import MenuBar
+
+    monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
+    monitor, notices = Monitor(interval=0.3), Notices()
+    # Other torch processes of this machine were not probed; theirs would be "not probed yet".
+    monkeypatch.setattr("mpsbar.dtypes.results._interpreters", lambda _: [(sys.executable, None)])
+    app = MenuBar(monitor, Loaded(Settings(interval=0.5), ""), notices, claim())
+    seen = set()
+
+    def person():
+        mac.wait_for(lambda: monitor.latest.machine.memory_total, PATIENCE)
+        mac.click("Run dtype Probe")
+
+        def has_ended():
+            with mac.menu() as menu:
+                seen.update(line for line in menu.lines() if "Probing…" in line)
+            return notices.told
+
+        mac.wait_for(has_ended, PATIENCE)
+        mac.wait_for(lambda: monitor.latest.dtypes is not None, PATIENCE)
+        with mac.menu() as menu:
+            menu.enter(full(menu, "dtypes: "))
+            assert any(line.startswith("(float32        supported") for line in menu.lines())
+        mac.click("Quit mpsbar")
+
+    mac.run(app.run, person)
+    monitor.close()
+    assert notices.told[0][0] == "dtype probe"
+    assert seen  # it was there to be seen while it ran
+    (kept,) = probe_folder().glob("*.json")
+    assert json.loads(kept.read_text())["device"] == "cpu"

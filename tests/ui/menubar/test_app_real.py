@@ -1,0 +1,221 @@
+"""Everything joined, for real: monitor, agents, torch and MLX workers, rumps; only AppKit is the double."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+from ui.scene import Notices, full
+from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module
+
+from mpsbar.core.settings import Loaded, Settings
+from mpsbar.monitor import Monitor
+from mpsbar.system import linux
+
+# On a Mac the ticking thread ends with the process; here it may find AppKit gone.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+STRICT = {"SOFTMPS": "1", "SOFTMPS_STRICT": "1"}  # aborts when a release overlaps an op
+MPS = """
+import queue, torch
+big = torch.ones(64 << 20, device="mps")
+kept = torch.ones(10, device="mps")
+del big
+queue.Queue().get()
+"""
+MLX = """
+import mlx.core as mx
+mx.set_cache_limit(1 << 30)
+a = mx.ones((32 << 20,))
+mx.eval(a)
+del a
+"""
+
+
+@pytest.fixture
+def only_ours(monkeypatch):
+    """Of this machine's processes only those that this test started: others may test here too."""
+    if sys.platform != "linux":
+        return
+    list_processes = linux.Computer.list_processes
+
+    def list_ours(computer):
+        listed = list_processes(computer)  # None: the same as before
+        ours = {child.pid for child in psutil.Process().children(recursive=True)}
+        return listed and {pid: start for pid, start in listed.items() if pid in ours}
+
+    monkeypatch.setattr(linux.Computer, "list_processes", list_ours)
+
+
+@pytest.fixture
+def stage(mac, workers, only_ours):
+    """The app as `mpsbar` starts it, on this machine's own processes."""
+    from mpsbar.system.single_instance import claim
+    from mpsbar.ui.menubar.app import MenuBar
+
+    class Stage:
+        notices = Notices()
+        monitor = Monitor(interval=0.2)
+
+        def run(self, person):
+            app = MenuBar(self.monitor, Loaded(Settings(interval=0.5), ""), self.notices, claim())
+
+            def whole():
+                person()
+                mac.click("Quit mpsbar")
+
+            mac.run(app.run, whole)
+
+        def start(self, name, code, **extra):
+            """Under a name that nobody else's process has; others may test here too."""
+            script = workers.folder / f"{name}{os.getpid()}.py"
+            script.write_text(code)
+            return workers.run([sys.executable, str(script)], **extra).wait_attached()
+
+        def worker(self, pid):
+            return next((w for w in self.monitor.latest.workers if w.pid == pid), None)
+
+        def wait_for(self, condition):
+            mac.wait_for(condition, PATIENCE)
+
+        def click(self, start, *path):
+            with mac.menu() as menu:
+                for step in (start, *path[:-1]):
+                    menu.enter(full(menu, step))
+                menu.click(full(menu, path[-1]))
+
+    made = Stage()
+    yield made
+    made.monitor.close()
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_click_free_and_the_bytes_are_gone(mac, stage, workers):
+    need_module("mlx")
+    on_mps = stage.start("mps", "import torch\n" + ATTACH + MPS, **STRICT)
+    on_mlx = stage.start("mlx", ATTACH + MLX + IDLE)
+
+    def is_emptied(worker):
+        """Its tensors are gone, its cache is not."""
+        seen = stage.worker(worker.pid)
+        if seen is None or seen.held is None or seen.cached is None:
+            return False
+        return seen.held - seen.cached < 16 << 20 and seen.cached >= 128 << 20
+
+    def person():
+        stage.wait_for(lambda: is_emptied(on_mps) and is_emptied(on_mlx))
+        before = stage.worker(on_mps.pid).held
+        stage.click("mps", "Free Cache")
+        stage.wait_for(lambda: stage.notices.told)
+        title, text, key = stage.notices.told[0]
+        assert (title, key) == (f"mps{os.getpid()}.py", f"freed-{on_mps.pid}")
+        assert text.startswith("freed 1.0 GB in ")
+        stage.wait_for(lambda: stage.worker(on_mps.pid).held <= before - (1 << 30))
+        stage.wait_for(lambda: on_mps.pid in stage.monitor.latest.freed)
+        stage.wait_for(lambda: not stage.monitor.latest.pending)
+        with mac.menu() as menu:
+            assert "freed 1.0 GB in " in full(menu, "mps")
+            assert is_emptied(on_mlx)  # nobody touched it
+        with mac.menu() as menu:
+            menu.click(full(menu, "Free All Caches"))
+        stage.wait_for(lambda: stage.notices.told[-1][2] == "freed-all")
+        assert stage.notices.told[-1][0].startswith("Freed 128 MB in 2 of 2 processes")
+        stage.wait_for(lambda: stage.worker(on_mlx.pid).cached == 0)
+
+    stage.run(person)
+    assert on_mps.process.poll() is None
+    assert on_mps.ask("stats")["backends"]["mps"]["reserved"] < 64 << 20
+
+
+def test_tensors_stop_and_notify_when_it_ends(mac, stage, workers):
+    code = "import torch\nbig = torch.zeros(1 << 20)\n" + ATTACH
+    worker = stage.start("tensors", code + IDLE)
+
+    def person():
+        stage.wait_for(lambda: (seen := stage.worker(worker.pid)) and seen.process)
+        with mac.menu() as menu:
+            menu.enter(full(menu, "tensors"))
+            menu.enter("Biggest Tensors")
+            stage.wait_for(
+                lambda: menu.wait(0.6) or "4.0 MB  float32 1048576  cpu" in menu.lines()[0]
+            )
+        stage.click("tensors", "Notify When It Ends")
+        mac.answer("Stop")
+        stage.click("tensors", "Stop…")
+        stage.wait_for(lambda: worker.process.poll() is not None)
+        stage.wait_for(lambda: stage.notices.told)
+        assert stage.notices.told[0][0] == f"tensors{os.getpid()}.py ended"
+
+    stage.run(person)
+    assert worker.process.returncode == -signal.SIGINT
+
+
+def test_a_hung_worker_never_freezes_the_menu(mac, stage, workers):
+    """Stopped in its tracks: its Free ends some day, and meanwhile everything else is drawn."""
+    worker = stage.start("hung", ATTACH + IDLE)
+
+    def person():
+        stage.wait_for(lambda: stage.worker(worker.pid))
+        worker.freeze()
+        stage.click("hung", "Free Cache")
+        stage.wait_for(lambda: stage.worker(worker.pid).state == "busy")
+        with mac.menu() as menu:
+            menu.wait(0.6)
+            assert "busy" in full(menu, "hung")
+            assert "freeing…" in full(menu, "hung")
+        worker.thaw()
+        stage.wait_for(lambda: stage.notices.told)
+
+    stage.run(person)
+
+
+def test_connect_an_environment(mac, stage, workers, tmp_path, monkeypatch):
+    """A process of a venv that is not connected, and the same after a click and a new start."""
+    venv = tmp_path / "venv"
+    command = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv]
+    subprocess.run(command, check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    # The packages of this test's own environment, without running its .pth files.
+    extra = "import site; site.ENABLE_USER_SITE = None\n"
+    (site / "borrowed.pth").write_text(
+        f"{extra}{os.path.dirname(os.path.dirname(torch_folder()))}\n"
+    )
+    script = tmp_path / f"mine{os.getpid()}.py"
+    script.write_text("import torch\nprint('ready', flush=True)\n" + IDLE)
+    start = [str(venv / "bin/python"), str(script)]
+    env = workers.env(TORCH_DEVICE_BACKEND_AUTOLOAD="0")  # softmps is not in that environment
+    env.pop("PYTHONPATH", None)
+    first = subprocess.Popen(start, env=env, stdout=subprocess.PIPE, text=True)
+    second = None
+    try:
+        assert first.stdout.readline() == "ready\n"
+
+        def found():
+            return [p for p in stage.monitor.latest.unconnected if p.pid == first.pid]
+
+        def person():
+            nonlocal second
+            stage.wait_for(lambda: found() and stage.monitor._wakes.put(None) is None)
+            mac.answer("Connect")
+            mac.answer("OK")
+            stage.click("mine", "Connect This Environment…")
+            stage.wait_for(lambda: mac.wait(0.2) or len(mac.state.alerts) == 2)
+            assert mac.state.alerts[1].startswith(f"Connected: {venv}/bin/python")
+            assert "takes effect when the process is started again" in mac.state.alerts[1]
+            second = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL)
+            stage.wait_for(lambda: stage.worker(second.pid))
+
+        stage.run(person)
+    finally:
+        for process in filter(None, (first, second)):
+            process.kill()
+            process.wait()
+        first.stdout.close()
+
+
+def torch_folder():
+    import importlib.util
+
+    return importlib.util.find_spec("torch").origin

@@ -1,0 +1,111 @@
+"""Install Command Line Tool…: only in the app, and only where the person says."""
+
+import os
+
+import pytest
+from samples import make_snapshot
+from ui.feed import Feed
+from ui.scene import Scene
+
+ROW = "Install Command Line Tool…"
+
+
+@pytest.fixture
+def tool(private):
+    path = private / "home/Applications/mpsbar.app/Contents/Resources/bin/mpsbar"
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n")
+    return path
+
+
+def play(mac, person):
+    scene = Scene(mac, Feed(make_snapshot()))
+    scene.run(lambda: person(scene))
+
+
+def click(scene, mac, *answers):
+    """And each of the dialogs that follow."""
+    before = len(mac.state.alerts)
+    for button, text in answers:
+        mac.answer(button, text)
+    scene.click("Settings", ROW)
+    mac.wait_for(lambda: mac.wait(0.2) or len(mac.state.alerts) >= before + len(answers))
+    return mac.state.alerts[before:]
+
+
+def test_a_bare_python_has_no_such_row(mac, tool):
+    mac.state.bundle = None
+
+    def person(scene):
+        assert ROW not in scene.lines("Settings")
+
+    play(mac, person)
+
+
+def test_into_the_persons_own_folder(mac, tool, private):
+    def person(scene):
+        asked, told = click(scene, mac, ("~/.local/bin", None), ("OK", None))
+        assert asked.startswith("Where shall the command mpsbar be?: ")
+        assert told.startswith("The command mpsbar is ready: ")
+        assert 'export PATH="' in told
+        assert click(scene, mac, ("~/.local/bin", None), ("OK", None))[1].startswith(
+            "The command mpsbar is there already: "
+        )
+
+    play(mac, person)
+    assert os.readlink(private / "home/.local/bin/mpsbar") == str(tool)
+
+
+def test_into_another_folder(mac, tool, private):
+    folder = private / "my tools"
+
+    def person(scene):
+        dialogs = click(
+            scene, mac, ("Another Folder…", None), ("Choose", str(folder)), ("OK", None)
+        )
+        assert dialogs[2].startswith("The command mpsbar is ready: ")
+
+    play(mac, person)
+    assert os.readlink(folder / "mpsbar") == str(tool)
+
+
+@pytest.mark.parametrize(
+    "answers", [[("Cancel", None)], [("Another Folder…", None), ("Cancel", None)]]
+)
+def test_cancelled_nothing_is_made(mac, tool, private, answers):
+    play(mac, lambda scene: click(scene, mac, *answers))
+    assert not (private / "home/.local").exists()
+
+
+def test_a_foreign_file_stays_and_that_is_said(mac, tool, private):
+    other = private / "home/.local/bin/mpsbar"
+    other.parent.mkdir(parents=True)
+    other.write_text("mine")
+
+    def person(scene):
+        told = click(scene, mac, ("~/.local/bin", None), ("OK", None))[1]
+        assert told.startswith("There is another mpsbar: ")
+
+    play(mac, person)
+    assert other.read_text() == "mine"
+
+
+def test_where_it_may_not_be_the_command_can_be_copied(mac, tool, private, monkeypatch):
+    from mpsbar.desktop import command_line_link
+
+    def refuse(*arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(command_line_link, "_link", refuse)
+    copied = []
+    monkeypatch.setattr(
+        "mpsbar.desktop.clipboard.copy", lambda text, platform: not copied.append(text)
+    )
+
+    def person(scene):
+        told = click(scene, mac, ("/usr/local/bin", None), ("Copy Command", None))[1]
+        assert "sudo ln -s" in told
+        mac.wait_for(lambda: copied)
+
+    play(mac, person)
+    assert copied == [f"sudo mkdir -p /usr/local/bin && sudo ln -s {tool} /usr/local/bin/mpsbar"]

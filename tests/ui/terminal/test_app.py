@@ -1,0 +1,383 @@
+"""The terminal app under textual's Pilot: screens as text, keys, the mouse, the end of workers."""
+
+from dataclasses import replace
+
+import pytest
+from probe_samples import make_probe
+from samples import GB, MAC, MB, make_snapshot, make_training
+from ui.feed import Feed
+
+pytest.importorskip("textual")
+from ui.terminal_kit import play
+
+from mpsbar.core.actions import (
+    CheckUp,
+    Connect,
+    Copy,
+    FindTensors,
+    Free,
+    Freed,
+    ProbeDtypes,
+    Stop,
+    Stopped,
+    TensorGroup,
+    Tensors,
+)
+from mpsbar.core.dtype_results import Progress
+from mpsbar.core.findings import Health, Reason
+from mpsbar.core.machine import Process
+from mpsbar.doctor.checkup import Checkup
+
+SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
+TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
+BUSY = make_training(4712, "notebook kernel", 1400 * MB, 400 * MB, state="busy", age=3.2)
+
+
+@pytest.fixture(autouse=True)
+def noon(monkeypatch):
+    monkeypatch.setattr("mpsbar.ui.terminal.state.time.strftime", lambda *_: "12:00:00")
+
+
+def seen():
+    return make_snapshot(TRAIN, BUSY, processes=(SERVE,))
+
+
+def course(person_steps=(1, 2, 3, 4, 3, 5, 6, 4, 2, 6)):
+    """Looks two seconds apart, in which train.py holds more and less."""
+    for number, held in enumerate(person_steps):
+        one = make_training(
+            held=held * GB, cached=held * GB // 3, command=("python", "train.py", "--lr", "0.1")
+        )
+        yield make_snapshot(one, BUSY, processes=(SERVE,), time=1000.0 + 3 * number)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 12)])
+def test_the_whole_screen(size, check_golden):
+    looks = list(course())
+
+    async def person(p):
+        for look in looks[1:]:
+            await p.show(look)
+        await p.press("f")
+        await p.end(0, Freed(4711, "train.py", "done", freed=3 * GB, seconds=0.04))
+        check_golden(f"top-{size[0]}x{size[1]}.txt", p.screen() + "\n")
+
+    play(Feed(looks[0]), person, size)
+
+
+def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
+    async def person(p):
+        await p.press("down", "f")
+        assert p.asked == [Free(4712)]
+        await p.end(0, Freed(4712, "4712", "busy", reason="thread_computing", where="a.py:1"))
+        told = p.line("12:00:00")
+        assert told.startswith(
+            "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
+        )
+
+    play(Feed(seen()), person)
+
+
+def test_free_all_tells_each_and_the_sum():
+    async def person(p):
+        await p.press("F")
+        assert p.asked == [Free(4711), Free(4712)]
+        for number, pid in enumerate((4711, 4712)):
+            await p.end(number, Freed(pid, f"w{pid}", "done", freed=GB, seconds=0.1))
+        assert "12:00:00 Freed 2.0 GB in 2 of 2 processes" in p.screen()
+        assert p.screen().count("freed 1.0 GB in 100 ms") == 2
+
+    play(Feed(seen()), person, (100, 40))
+
+
+def test_stop_asks_first_and_takes_no_by_default():
+    async def person(p):
+        await p.press("s")
+        assert "Stop train.py (process 4711)?" in p.screen()
+        await p.press("enter")  # the careful answer
+        assert p.asked == []
+        await p.press("s", "escape")
+        await p.press("s", "n")
+        assert p.asked == []
+        await p.press("s", "y")
+        assert p.asked == [Stop(4711, 100.0, "train.py")]
+        await p.end(0, Stopped(4711, "train.py", "asked"))
+        assert "12:00:00 train.py: asked to stop (SIGINT)" in p.screen()
+        await p.press("s", "up", "enter")
+        assert len(p.asked) == 2
+
+    play(Feed(seen()), person)
+
+
+def test_tensors_are_counted_and_shown_when_they_are_known():
+    async def person(p):
+        await p.press("t")
+        assert p.asked == [FindTensors(4711)]
+        found = Tensors(4711, "done", (TensorGroup("mps:0", "float32", "1024x1024", 3, 12 * MB),))
+        await p.show(replace(seen(), pending=frozenset({FindTensors(4711)})))
+        assert "counting…" in p.screen()
+        await p.show(replace(seen(), tensors={4711: found}))
+        assert "12.0 MB  3 × float32 1024×1024  mps:0" in p.screen()
+        await p.press("escape")
+        assert "float32" not in p.screen()
+
+    play(Feed(seen()), person)
+
+
+def test_what_cannot_be_done_does_nothing():
+    async def person(p):
+        await p.press("end")
+        await p.press("f", "t", "x", "f5")
+        assert p.asked == []
+        keys = p.screen().splitlines()[-1]
+        assert "c Connect" in keys
+        assert "q Quit" in keys  # what does not fit goes before that
+        await p.press("c")
+        assert "Connect this environment?" in p.screen()
+        await p.press("y")
+        assert p.asked == [Connect("/v/bin/python")]
+
+    play(Feed(seen()), person)
+
+
+def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
+
+    async def person(p):
+        await p.press("p")
+        assert p.asked == [ProbeDtypes()]
+        await p.show(make_snapshot(make_training(), probing=Progress(42, 100)))
+        assert "Probing… 42 %" in p.screen()
+        await p.end(0, make_probe())
+        assert "dtype probe: as expected" in p.screen()
+        await p.show(make_snapshot(make_training(), dtypes=make_probe()))
+        assert "dtypes: as expected" in p.screen()
+        await p.press("r")
+        assert p.asked[1:] == [CheckUp()]
+        await p.end(1, Checkup(MAC))
+        for _ in range(500):
+            if "(no browser could be opened here)" in p.screen():
+                break
+            await p.pilot.pause(0.02)
+        (page,) = tmp_path.rglob("*.html")
+        assert "train.py" in page.read_text()
+
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    play(Feed(make_snapshot(make_training())), person)
+
+
+def test_the_menu_of_a_row_by_enter_and_by_a_click():
+    copied = []
+
+    async def person(p):
+        p.app._controller.front_end.copy = copied.append
+        await p.press("enter")
+        assert "Notify When It Ends" in p.screen()
+        await p.click("Copy PID")
+        assert copied == ["4711"]
+        await p.click("serve.py")  # chooses
+        assert p.app._terminal_state.view.shown.chosen == "worker-4720"
+        await p.click("serve.py")  # opens
+        assert "Connect This Environment…" in p.screen()
+        await p.pilot.click(offset=(0, 0))
+        assert "Connect This Environment…" not in p.screen()
+        await p.click("F Free all")
+        assert p.asked == [Free(4711), Free(4712)]
+        await p.click("? Help")
+        assert "free the cache of the chosen process" in p.screen()
+
+    play(Feed(seen()), person)
+
+
+def test_the_filter_keeps_what_contains_it():
+    async def person(p):
+        await p.press("slash", *"TRain")
+        assert "/TRain▏" in p.screen()
+        assert "serve.py" not in p.screen()
+        await p.press("enter")
+        assert "“TRain”: 1 of 3" in p.screen()
+        await p.press("f")
+        assert p.asked == [Free(4711)]
+        await p.press("slash", *"zz")
+        assert "Nothing contains “TRainzz”" in p.screen()
+        await p.press("backspace", "backspace", "q")  # a letter here, not the end
+        assert "/TRainq▏" in p.screen()
+        await p.press("escape")
+        assert "serve.py" in p.screen()
+
+    play(Feed(seen()), person)
+
+
+def names(p):
+    """From the head of the table to the next line across the screen."""
+    table = p.screen().split("NOTE\n")[1].split("──")[0]
+    return [line.split()[1] for line in table.splitlines() if line.strip()]
+
+
+def test_sorting_by_key_and_by_a_click_and_back_to_the_order_of_the_menu():
+    small = make_training(4713, "a.py", 1 * GB, 900 * MB)
+    big = make_training(4714, "b.py", 9 * GB, 1 * MB)
+
+    async def person(p):
+        assert names(p) == ["train.py", "a.py", "b.py"]
+        await p.press("o")
+        assert names(p) == ["b.py", "train.py", "a.py"]
+        await p.press("O")
+        assert names(p) == ["a.py", "train.py", "b.py"]
+        await p.click("CACHED")
+        assert names(p) == ["train.py", "a.py", "b.py"]
+        await p.click("NAME")
+        assert names(p) == ["a.py", "b.py", "train.py"]
+        await p.press("o")
+        assert names(p) == ["train.py", "a.py", "b.py"]
+
+    play(Feed(make_snapshot(TRAIN, small, big)), person)
+
+
+def test_rows_do_not_jump_for_a_little_and_the_chosen_process_stays_chosen():
+    def look(a, b, at):
+        return make_snapshot(
+            make_training(1, "a.py", a, 0), make_training(2, "b.py", b, 0), time=1000.0 + at
+        )
+
+    async def person(p):
+        await p.press("o", "down")
+        assert names(p) == ["a.py", "b.py"]
+        await p.show(look(100 * MB, 105 * MB, 2))
+        assert names(p) == ["a.py", "b.py"]
+        await p.show(look(100 * MB, 200 * MB, 4))
+        assert names(p) == ["b.py", "a.py"]
+        await p.press("f")
+        assert p.asked == [Free(2)]
+
+    play(Feed(look(100 * MB, 90 * MB, 0)), person)
+
+
+def test_a_worker_that_dies_is_told_and_another_takes_its_place():
+    async def person(p):
+        await p.show(seen())
+        for number in range(3):
+            await p.show(make_snapshot(BUSY, processes=(SERVE,), time=1002.0 + number))
+        assert (
+            "12:00:00 train.py ended: Process 4711 is no longer running; it held 6.0 GB"
+            in p.screen()
+        )
+        await p.press("f")
+        assert p.asked == [Free(4712)]
+
+    play(Feed(seen()), person)
+
+
+def test_a_free_by_another_program_is_a_line_of_the_log_and_ours_is_not_told_twice():
+    async def person(p):
+        p.feed.happen(Freed(4711, "train.py", "done", 2 * GB, 0.04, asked_here=False))
+        p.feed.happen(Freed(4712, "notebook kernel", "done", GB, 0.04))
+        await p.show(replace(seen(), time=1002.0))
+        await p.show(replace(seen(), time=1004.0))
+        assert p.screen().count("freed") == 1
+        assert "12:00:00 train.py: freed 2.0 GB in 40 ms" in p.screen()
+
+    play(Feed(seen()), person)
+
+
+def test_an_alert_is_a_line_of_the_log():
+    worse = Health("critical", (Reason("pressure", "critical"),))
+
+    async def person(p):
+        await p.show(replace(seen(), health=worse, time=1002.0))
+        assert "12:00:00 Critical: memory pressure: Memory pressure is critical" in p.screen()
+        assert p.line("■ Memory pressure is critical")
+
+    play(Feed(seen()), person)
+
+
+def test_asking_never_waits_and_a_failure_is_told():
+    async def person(p):
+        await p.press("f", "f", "t", "escape", "down")
+        assert len(p.asked) == 3  # none has ended, and the screen moved on
+        assert p.app._terminal_state.view.shown.chosen == "worker-4712"
+        p.feed.asked[0][1].set_exception(OSError("no socket"))
+        await p.pilot.pause()
+        assert "12:00:00 OSError: no socket" in p.screen()
+
+    play(Feed(seen()), person)
+
+
+HOSTILE = (
+    "[bold red]evil[/]", "\x1b[2J\x1b]0;owned\x07", "a\r\nb\tc", "\u202egnp.exe", "日本語の訓練.py", "é" + "\u0301" * 40,
+    "[@click=app.quit]x[/]", "<img onerror=alert(1)>", "%s{0}{name}", "└ child", "x" * 500,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_text_everywhere(name):
+    evil = make_training(name=name, command=(name,))
+    raised = Health("warning", (Reason("leak", "warning", {"growth": GB, "seconds": 60.0}, 4711),))
+
+    async def person(p):
+        await p.show(make_snapshot(evil, health=raised, time=1002.0))
+        await p.press("f")
+        await p.end(0, Freed(4711, name, "done", freed=GB, seconds=0.1))
+        for key in ("s", "t", "enter"):
+            await p.press(key)
+            whole = p.screen()
+            assert "\x1b" not in whole
+            assert "\r" not in whole
+            assert "\u202e" not in whole
+            assert all(line.isprintable() for line in whole.splitlines())
+            assert len(whole.splitlines()) == 24
+            await p.press("escape")
+        if name.startswith("["):
+            assert name in p.screen()  # no markup was understood
+
+    play(Feed(make_snapshot(evil)), person)
+
+
+def test_many_workers_scroll_and_all_can_be_reached():
+    many = make_snapshot(*(make_training(5000 + n, f"w{n}.py") for n in range(60)))
+
+    async def person(p):
+        assert "w0.py" in p.screen()
+        assert "w59.py" not in p.screen()
+        await p.press("end")
+        assert "w59.py" in p.screen()
+        await p.press("f", "home", "pagedown", "f")
+        assert p.asked[0] == Free(5059)
+        assert 5002 < p.asked[1].pid < 5020
+
+    play(Feed(many), person)
+
+
+def test_no_colour_where_none_is_wanted(monkeypatch):
+    async def colours(p):
+        strips = p.app.screen._compositor.render_strips()
+        styles = [segment.style for strip in strips for segment in strip if segment.style]
+        return {style.color.name for style in styles if style.color and not style.color.is_default}
+
+    async def with_colour(p):
+        assert "cyan" in await colours(p)
+
+    async def without(p):
+        assert await colours(p) == set()
+
+    play(Feed(seen()), with_colour)
+    monkeypatch.setenv("NO_COLOR", "1")
+    play(Feed(seen()), without)
+
+
+def test_nobody_there_says_what_to_do():
+    async def person(p):
+        assert "To see one: mpsbar run python train.py" in " ".join(p.screen().split())
+        await p.press("f", "F", "t", "s", "enter", "o", "end", "up")
+        assert p.asked == []
+
+    play(Feed(make_snapshot()), person)
+
+
+def test_copy_is_an_action_of_a_row_as_in_the_menu():
+    async def person(p):
+        rows = [row for entry in p.app._terminal_state.entries for row in entry.row.children]
+        assert Copy("4711") in [action for row in rows for action in row.actions]
+
+    play(Feed(seen()), person)

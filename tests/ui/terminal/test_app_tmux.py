@@ -1,0 +1,200 @@
+"""mpsbar top in a real terminal: tmux, real workers, real bytes freed, and its end."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from worker_kit import ATTACH, ROOT, need_module, wait_for
+
+pytest.importorskip("textual")
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+MLX = "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
+# Colours: those of the terminal's own 16, and any others.
+SIXTEEN = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7])[;m]")
+MORE = re.compile(r"\x1b\[(?:[\d;]*;)?[34]8;[25];")
+# A question to a worker may take half a minute; what is not asked of one must not.
+AT_ONCE = 20.0
+
+
+class Pane:
+    def __init__(self, workers, size=(80, 24), **extra):
+        self.socket = str(workers.folder / "tmux")
+        self.written = workers.folder / "written"
+        env = workers.env(PYTHONPATH=str(ROOT), LC_ALL="C.UTF-8", SHELL="/bin/sh", **extra)
+        self.env = {
+            key: value
+            for key, value in env.items()
+            if not key.startswith(("TMUX", "COLUMNS", "LINES"))
+        }
+        self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "sleep 100000")
+        self.tmux("set", "-g", "remain-on-exit", "on")
+        self.tmux("pipe-pane", f"cat > {self.written}")
+
+    def run(self, *command):
+        self.tmux("respawn-pane", "-k", "-c", str(ROOT), sys.executable, "-m", "mpsbar", *command)
+
+    def tmux(self, *words):
+        command = ["tmux", "-S", self.socket, "-f", "/dev/null", *words]
+        return subprocess.run(command, env=self.env, capture_output=True, text=True).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait(self, text, patience=120.0):
+        try:
+            wait_for(lambda: text in self.screen(), text, patience)
+        except AssertionError as problem:
+            raise AssertionError(f"{problem}:\n{self.screen()}") from None
+
+    def press(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    @property
+    def pid(self):
+        return int(self.tmux("display-message", "-p", "#{pane_pid}"))
+
+    def run_in_shell(self, *command):
+        """Which tells its exit code: of a pane, tmux does not always know it."""
+        line = f"{sys.executable} -m mpsbar {' '.join(command)}; echo CODE $?; sleep 100000"
+        self.tmux("respawn-pane", "-k", "-c", str(ROOT), line)
+
+    def wait_end(self):
+        self.wait("CODE 0", AT_ONCE)
+
+
+@pytest.fixture
+def pane(workers, private):
+    made = []
+
+    def make(**extra):
+        made.append(Pane(workers, **extra))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.tmux("kill-server")
+
+
+def test_free_a_real_cache_see_a_worker_die_and_quit(pane, workers):
+    need_module("mlx")
+    worker = workers.start(MLX + ATTACH + IDLE)
+    shown = pane()
+    shown.run_in_shell("top", "--interval", "0.5")
+    shown.wait("worker0.py")
+    shown.wait("32.0 MB")
+    shown.press("/", *str(worker.pid), "Enter")  # others may run something here
+    shown.press("f")
+    shown.wait("worker0.py: freed 32.0 MB in")
+    worker.end()
+    shown.wait("worker0.py ended")
+    shown.press("q")
+    shown.wait_end()
+    assert "Traceback" not in shown.screen()
+
+
+def test_a_hung_worker_freezes_nothing_not_even_the_end(pane, workers):
+    worker = workers.start(ATTACH + IDLE)
+    shown = pane()
+    shown.run_in_shell("top", "--interval", "0.5")
+    shown.wait("worker0.py")
+    shown.press("/", *str(worker.pid), "Enter")
+    worker.freeze()
+    shown.press("f", "t")
+    shown.wait("counting…", AT_ONCE)
+    shown.press("x")  # closes it; Escape and the next key at once would be Alt and that key
+    shown.wait("busy", AT_ONCE)
+    shown.press("?")
+    shown.wait("free the cache of the chosen process", AT_ONCE)
+    shown.press("x", "q")
+    shown.wait_end()
+    worker.thaw()
+
+
+@pytest.mark.parametrize(
+    ("extra", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["16", "NO_COLOR"]
+)
+def test_only_the_16_colours_or_none(pane, extra, has_colour):
+    shown = pane(MPSBAR_REPLAY="m1max-64gb", **extra)
+    shown.run("top")
+    shown.wait("train.py")
+    shown.press("Down", "?")
+    shown.wait("free the cache")
+    written = shown.written.read_text()
+    assert bool(SIXTEEN.search(written)) == has_colour
+    assert not MORE.search(written)
+
+
+def is_small(screen):
+    return "── log" not in screen and "train.py" in screen
+
+
+def test_it_follows_the_size_of_its_window(pane):
+    shown = pane(MPSBAR_REPLAY="m1max-64gb", size=(80, 24))
+    shown.run("top")
+    shown.wait("── log ──")
+    assert "PEAK" not in shown.screen()
+    widths = itertools.cycle(["160", "161"])  # a resize can be lost while it is still starting
+
+    def grow():
+        shown.tmux("resize-window", "-x", next(widths), "-y", "50")
+        time.sleep(0.5)
+        return "PEAK" in shown.screen()
+
+    wait_for(grow, "PEAK")
+    shown.tmux("resize-window", "-x", "30", "-y", "8")
+    wait_for(lambda: is_small(shown.screen()), "a smaller screen")
+
+
+def test_mpsbar_alone_opens_it_and_the_mouse_works(pane):
+    shown = pane(MPSBAR_REPLAY="m1max-64gb")
+    shown.run()
+    shown.wait("? Help")
+    # What a terminal sends for a click: column and line from 1.
+    line = shown.screen().splitlines()[-1]
+    column = line.index("? Help") + 1
+    for end in "Mm":
+        shown.press("-l", f"\x1b[<0;{column};24{end}")
+    shown.wait("free the cache of the chosen process")
+
+
+def test_a_terminal_that_goes_away_ends_it(pane):
+    shown = pane(MPSBAR_REPLAY="m1max-64gb")
+    shown.run("top")
+    shown.wait("train.py")
+    pid = shown.pid
+    shown.tmux("kill-server")
+    wait_for(lambda: not psutil.pid_exists(pid), "its end", AT_ONCE)
+
+
+@pytest.mark.parametrize("moment", ["Starting", "q Quit"])
+def test_the_demo_opens_it_and_ends_its_workers_with_the_terminal(pane, moment):
+    from mpsbar.cli.demo import plan_workers
+
+    if not plan_workers():
+        pytest.skip("neither torch nor MLX is here")
+    shown = pane()
+    shown.run("demo")
+    shown.wait(moment)
+    root = psutil.Process(shown.pid)
+    children = wait_for(root.children, "workers")
+    shown.tmux("kill-server")
+    wait_for(lambda: not any(child.is_running() for child in children), "the end of the workers")
+
+
+def test_nothing_of_a_hostile_name_reaches_the_terminal(pane, workers):
+    evil = workers.folder / "evil\x1b]0;owned\x07[red]x.py"
+    evil.write_text(ATTACH + IDLE)
+    workers.run([sys.executable, os.fspath(evil)]).wait_attached()
+    shown = pane(size=(160, 40))  # wide enough for all of it
+    shown.run("top")
+    shown.wait("red]x.py")  # its end: the column is narrower under a parent that is shown too
+    assert "owned\x07" not in shown.written.read_text()
+    assert "\x1b]0;owned" not in shown.written.read_text()

@@ -1,0 +1,59 @@
+"""One list of columns: a row more is shown by `status`, `top` and the report."""
+
+import pytest
+from changed_package import ChangedPackage
+
+from mpsbar.ui.columns import COLUMNS, REPORTED
+
+ROW = '    Column("STARTED", "Parent", lambda one: one.parent, lambda _, parent: f"by {parent}", 9, is_outside=True),'
+
+
+@pytest.fixture
+def with_parent(tmp_path):
+    package = ChangedPackage(tmp_path)
+    package.insert("ui/columns.py", '    Column("NOTE"', ROW)
+    return package
+
+
+def test_each_has_a_key_and_a_rank_of_its_own():
+    keys = [column.key for column in COLUMNS]
+    ranks = [column.rank for column in COLUMNS if column.rank]
+    assert len(set(keys)) == len(keys)
+    assert len(set(ranks)) == len(ranks)
+    assert [column.key for column in COLUMNS if not column.rank] == ["NAME", "NOTE"]
+    assert REPORTED[0].key == "NAME"  # the first of an HTML row names it
+
+
+def test_one_more_column_is_shown_everywhere(with_parent):
+    told = with_parent.run("""
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.history.report.content import Report
+from mpsbar.history.report.running import build_unconnected, build_workers
+from mpsbar.ui.process_rows import build_processes
+from mpsbar.ui.terminal.sort_order import arrange
+from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table_rows import build_entries
+from mpsbar.ui.text.status import render_table as render_status
+from mpsbar.ui.ui_state import UiState
+
+workers = tuple(Worker(pid, f"{pid}.py", "live", 0.0, parent=parent) for pid, parent in ((7, 41), (8, 43)))
+snapshot = Snapshot(0.0, workers, processes=(Process(9, 1.0, "x.py", ("torch",), parent=42),))
+for line in render_status(snapshot).splitlines():
+    print("STARTED" in line, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line))
+entries = arrange(build_entries(build_processes(snapshot, UiState()), snapshot), "STARTED", True)
+frame = render_table(entries, choose_columns(160, entries, snapshot), Shown(sort="STARTED"), 160, 5)
+for line in frame.lines:
+    print("STARTED▼" in line[0].text, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line[0].text))
+print(any(hit.target == "sort:STARTED" for hit in frame.hits))
+narrow = choose_columns(60, entries, snapshot)
+print("STARTED" in [one.key for one in narrow])
+report = Report("1", snapshot, None)
+print(">Parent<" in build_workers(report), ">by 41<" in build_workers(report))
+print(">Parent<" in build_unconnected(report), ">by 42<" in build_unconnected(report))
+""")
+    assert told.splitlines() == [
+        "True", "False by 41", "False by 43", "False by 42",  # status, in its own order
+        "True", "False by 43", "False by 42", "False by 41",  # top, sorted by it
+        "True", "False", "True True", "True True",
+    ]  # fmt: skip

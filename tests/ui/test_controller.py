@@ -1,0 +1,369 @@
+"""What a click or a key does, played in both front ends: the same is asked, and the same is said."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from probe_samples import make_probe
+from samples import GB, MAC, MB, make_snapshot, make_training
+from ui.feed import Feed
+from ui.scene import Scene
+
+from mpsbar.cli import parser, probe
+from mpsbar.core.actions import (
+    CheckUp,
+    Connect,
+    Connected,
+    FindTensors,
+    Free,
+    Freed,
+    OpenReport,
+    ProbeDtypes,
+    Quit,
+    Stop,
+    Stopped,
+    Tensors,
+)
+from mpsbar.core.dtype_results import Progress
+from mpsbar.core.errors import UserError
+from mpsbar.core.machine import Process
+from mpsbar.core.settings import Settings
+from mpsbar.doctor.checkup import Checkup
+from mpsbar.ui.controller import Controller
+from mpsbar.ui.rows import Row
+from mpsbar.ui.ui_state import UiState
+
+SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
+SEEN = make_snapshot(
+    make_training(), make_training(4712, "notebook kernel", 1400 * MB, 400 * MB), processes=(SERVE,)
+)  # fmt: skip
+BUSY_GPU = make_snapshot(
+    make_training(process=Process(4711, 100.0, "train.py", ("torch",), gpu_percent=41.0)), processes=()
+)  # fmt: skip
+NO_MEMORY = replace(SEEN, machine=replace(MAC, pressure="critical"))
+
+# What a person does: where to click in the menu, and which keys to press in the terminal.
+WAYS = {
+    "free": (("train.py", "Free Cache"), ("home", "f")),
+    "free all": (("Free All Caches",), ("F",)),
+    "stop": (("train.py", "Stop…"), ("home", "s")),
+    "connect": (("serve.py", "Connect This Environment…"), ("end", "c")),
+    "probe": (("Run dtype Probe",), ("p",)),
+    "cancel": (("Probing… 1 %",), ("p",)),
+    "report": (("Open Report",), ("r",)),
+    "copy": (("train.py", "Copy PID"), ("home", "y")),
+    "watch": (("train.py", "Notify When It Ends"), ("home", "n")),
+}
+
+
+class InMenuBar:
+    """A person at the AppKit double. Nothing is awaited: the double has a clock of its own."""
+
+    def __init__(self, mac, feed):
+        self.mac, self.feed, self.scene = mac, feed, Scene(mac, feed)
+        self.controller = self.scene.app._controller
+
+    async def do(self, what, answer=None):
+        if answer:
+            self.mac.answer(answer)
+        self.scene.click(*WAYS[what][0])
+
+    async def look_at_tensors(self):
+        with self.scene.open("train.py"):
+            pass
+        with self.scene.open("train.py", "Biggest Tensors"):
+            pass
+
+    async def end(self, number, outcome):
+        if isinstance(outcome, Connected):
+            self.mac.answer("OK")
+        self.scene.end(number, outcome)
+        self.mac.wait(1)
+
+    async def show(self, seen):
+        self.scene.show(seen)
+
+    async def wait_for(self, condition):
+        self.mac.wait_for(lambda: self.mac.wait(0.1) or condition())
+
+    def said(self):
+        """Every question, notification and alert so far."""
+        return [*self.mac.state.alerts, *(f"{t}: {x}" for t, x, _ in self.scene.notices.told)]
+
+    def play(self, story):
+        def person():
+            with pytest.raises(StopIteration):
+                story(self).send(None)
+
+        self.scene.run(person)
+
+
+class InTerminal:
+    """A person at textual's pilot."""
+
+    def __init__(self, feed):
+        self.feed = feed
+        self.boxes = []
+
+    async def do(self, what, answer=None):
+        await self.p.press(*WAYS[what][1])
+        if box := self.p.app._terminal_state.view.box:
+            self.boxes.append(": ".join((box.title, *box.lines)))
+            while self.p.app._terminal_state.view.box.at != box.choices.index(answer):
+                await self.p.press("down")
+            await self.p.press("enter")
+
+    async def look_at_tensors(self):
+        await self.p.press("home", "t", "escape")
+
+    async def end(self, number, outcome):
+        await self.p.end(number, outcome)
+
+    async def show(self, seen):
+        await self.p.show(seen)
+
+    async def wait_for(self, condition):
+        for _ in range(500):
+            if condition():
+                return
+            await self.p.pilot.pause(0.02)
+        raise AssertionError(self.p.screen())
+
+    def said(self):
+        """Every question, and every line of the log."""
+        return [*self.boxes, *(note.text for note in self.p.app._terminal_state._log)]
+
+    def play(self, story):
+        from ui.terminal_kit import play
+
+        async def person(p):
+            self.p, self.controller = p, p.app._controller
+            await story(self)
+
+        play(self.feed, person, (200, 50))
+
+
+@pytest.fixture(params=["menubar", "terminal"])
+def play(request):
+    """Play a story at a machine that looks like this."""
+
+    def play(seen, story):
+        feed = Feed(seen)
+        if request.param == "menubar":
+            person = InMenuBar(request.getfixturevalue("mac"), feed)
+        else:
+            pytest.importorskip("textual")
+            request.getfixturevalue("private")
+            person = InTerminal(feed)
+        played = []
+
+        async def whole(p):
+            await story(p)
+            played.append(True)
+
+        person.play(whole)
+        assert played
+        return person
+
+    return play
+
+
+def asked(p):
+    return [action for action, _ in p.feed.asked]
+
+
+def test_free(play):
+    async def story(p):
+        await p.do("free")
+        assert asked(p) == [Free(4711)]
+        await p.end(0, Freed(4711, "4711", "done", freed=3 * GB, seconds=0.04))
+        await p.do("free")
+        await p.end(1, Freed(4711, "4711", "gone"))
+        assert p.said() == ["train.py: freed 3.0 GB in 40 ms", "train.py: it has ended"]
+
+    play(SEEN, story)
+
+
+def test_free_all_sums_up_once_all_have_answered(play):
+    def sums(p):
+        return [text for text in p.said() if text.startswith("Freed ")]
+
+    async def story(p):
+        await p.do("free all")
+        assert asked(p) == [Free(4711), Free(4712)]
+        await p.end(0, Freed(4711, "4711", "done", freed=GB, seconds=0.1))
+        assert sums(p) == []
+        await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
+        (text,) = sums(p)
+        assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
+        busy = "notebook kernel: busy: another thread is computing; not freed, try again"
+        assert sum(busy in text for text in p.said()) == 1
+
+    play(SEEN, story)
+
+
+def test_stop_asks_first(play):
+    async def story(p):
+        await p.do("stop", "Cancel")
+        assert asked(p) == []
+        await p.do("stop", "Stop")
+        assert asked(p) == [Stop(4711, 100.0, "train.py")]
+        await p.end(0, Stopped(4711, "train.py", "another"))
+        first, second, told = p.said()
+        assert first == second
+        assert first.startswith("Stop train.py (process 4711)?: It is asked to stop as by Ctrl-C")
+        assert told == "train.py: its pid is another process now: nothing was sent"
+
+    play(SEEN, story)
+
+
+def test_connect_asks_first_and_shows_how_it_ended(play):
+    async def story(p):
+        await p.do("connect", "Cancel")
+        assert asked(p) == []
+        await p.do("connect", "Connect")
+        assert asked(p) == [Connect("/v/bin/python")]
+        await p.end(0, Connected("/v/bin/python", "enabled"))
+        assert p.said()[0].startswith("Connect this environment?: /v/bin/python")
+        assert p.said()[-1].startswith("Connected: /v/bin/python")
+        assert "Its agent answered." in p.said()[-1]
+
+    play(SEEN, story)
+
+
+def warn(seen, monkeypatch, capsys):
+    """What the command says at this moment."""
+    monkeypatch.setattr(probe, "_read_snapshot", lambda: seen)
+    arguments = ["probe", "--python", "/nobody/python"]
+    with pytest.raises((UserError, SystemExit)) as caught:
+        probe.run(parser.build_parser().parse_args(arguments))
+    text = str(caught.value) if caught.type is UserError else capsys.readouterr().err
+    return text.splitlines()[0].removeprefix("mpsbar: ").split(";")[0]
+
+
+def test_a_probe_asks_before_it_disturbs_a_run_in_the_words_of_the_command(
+    play, monkeypatch, capsys
+):
+    sentence = warn(BUSY_GPU, monkeypatch, capsys)
+
+    async def story(p):
+        await p.do("probe", "Cancel")
+        assert asked(p) == []
+        await p.do("probe", "Probe")
+        assert asked(p) == [ProbeDtypes()]
+        assert p.said() == [f"Probe now?: {sentence}."] * 2
+        await p.end(0, make_probe())
+        assert p.said()[2:] == ["dtype probe: as expected"]
+
+    play(BUSY_GPU, story)
+
+
+def test_a_probe_is_refused_when_memory_is_about_to_run_out(play, monkeypatch, capsys):
+    sentence = warn(NO_MEMORY, monkeypatch, capsys)
+
+    async def story(p):
+        await p.do("probe", "OK")
+        assert asked(p) == []
+        (text,) = p.said()
+        assert text.lower().startswith(f"not now: {sentence}. try again later")
+
+    play(NO_MEMORY, story)
+
+
+def test_a_probe_is_cancelled(play):
+    async def story(p):
+        await p.do("probe")
+        await p.show(replace(SEEN, pending=frozenset([ProbeDtypes()]), probing=Progress(1, 100)))
+        await p.do("cancel")
+        assert p.feed.log[-1] == "cancel_probe"
+        assert asked(p) == [ProbeDtypes()]
+
+    play(SEEN, story)
+
+
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_the_report_is_made_once_and_opened(play, is_opened):
+    opened = []
+
+    async def story(p):
+        p.controller.front_end.open = lambda file: opened.append(file) or is_opened
+        await p.do("report")
+        assert p.controller.ui_state.is_reporting
+        p.controller.perform(OpenReport())  # as from a row that is a moment old
+        assert asked(p) == [CheckUp()]
+        await p.end(0, Checkup(MAC))
+        await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
+        (file,) = opened
+        assert "train.py" in file.read_text(encoding="utf-8")
+        unopened = f"report: {file} (no browser could be opened here)"
+        await p.wait_for(lambda: (unopened in p.said()) is not is_opened)
+
+    play(SEEN, story)
+
+
+def test_tensors_are_counted_when_they_come_into_view_but_not_twice_at_once(play):
+    async def story(p):
+        await p.look_at_tensors()
+        assert asked(p) == [FindTensors(4711)]
+        await p.show(replace(SEEN, pending=frozenset([FindTensors(4711)])))
+        await p.look_at_tensors()
+        assert asked(p) == [FindTensors(4711)]
+        await p.show(SEEN)
+        await p.end(0, Tensors(4711, "busy", reason="main_computing"))
+
+    person = play(SEEN, story)
+    if isinstance(person, InTerminal):  # in the menu its own row says it
+        assert person.said() == ["train.py: busy: the main thread is computing"]
+    else:
+        assert person.said() == []
+
+
+def test_copy(play):
+    copied = []
+
+    async def story(p):
+        p.controller.front_end.copy = copied.append
+        await p.do("copy")
+
+    play(SEEN, story)
+    assert copied == ["4711"]
+
+
+def test_notify_when_it_ends_and_no_longer(play):
+    async def story(p):
+        await p.do("watch")
+        assert p.controller.ui_state.watched == {(4711, 100.0)}
+        await p.do("watch")
+        assert p.controller.ui_state.watched == frozenset()
+
+    play(SEEN, story)
+
+
+def test_a_failure_is_told_and_the_next_click_works(play):
+    async def story(p):
+        perform = p.feed.perform
+        p.feed.perform = lambda action: 1 / 0
+        await p.do("free")
+        p.feed.perform = perform
+        await p.do("free")
+        p.feed.asked[0][1].set_exception(OSError("no socket"))
+        await p.wait_for(lambda: len(p.said()) == 2)
+        for text, why in zip(
+            p.said(), ("ZeroDivisionError: division", "OSError: no socket"), strict=True
+        ):
+            assert why in text
+        await p.do("free")
+        assert asked(p) == [Free(4711)] * 2
+
+    play(SEEN, story)
+
+
+def test_a_front_end_without_an_action_of_the_app_says_so():
+    failures = []
+    front_end = SimpleNamespace(tell_failure=lambda what, error: failures.append((what, error)))
+    controller = Controller(Feed(SEEN), front_end, UiState(settings=Settings()))
+    controller.click(Row("quit", "Quit mpsbar…", actions=(Quit(),)))
+    controller.close()
+    ((what, error),) = failures
+    assert what == "Quit mpsbar"
+    assert isinstance(error, KeyError)

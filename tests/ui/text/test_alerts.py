@@ -1,0 +1,91 @@
+"""What notifications say, word for word; hostile names stay text."""
+
+import pytest
+
+from mpsbar.core.alerts import CAUSES
+from mpsbar.core.events import Alert
+from mpsbar.core.findings import Reason
+from mpsbar.ui.text.alerts import say_alert
+
+GB = 1 << 30
+
+
+def alert(code, level="warning", kind="raised", pid=None, name=None, **values):
+    reason = Reason(code, level, values, pid)
+    shown = "ok" if kind in ("recovered", "ended") else level
+    return Alert(code, shown, pid, 100.0, reason, kind, "key", name)
+
+
+@pytest.mark.parametrize(
+    ("told", "title", "text"),
+    [
+        (
+            alert("pressure", "critical", "worse"),
+            "Critical: memory pressure",
+            "Memory pressure is critical",
+        ),
+        (
+            alert("leak", pid=7, name="train.py", growth=GB, seconds=400.0),
+            "Warning: perhaps a leak",
+            "train.py grew by 1.0 GB in 7 min and its tensors did not: perhaps a leak",
+        ),
+        (
+            alert("memory_filling", seconds=300.0, available=2 * GB),
+            "Warning: memory is filling up",
+            "At this rate memory is full in 5 min (2.0 GB left)",
+        ),
+        (
+            alert("pressure", kind="recovered"),
+            "Better again",
+            "Memory pressure is back to normal",
+        ),
+        (
+            alert("leak", kind="recovered", pid=7, name="train.py"),
+            "Better again",
+            "train.py no longer grows beside its tensors",
+        ),
+        (
+            alert("ended", kind="ended", pid=7, name="train.py", held=GB, peak=11 * GB),
+            "train.py ended",
+            "Process 7 is no longer running; it held 1.0 GB when last seen, memory peak 11.0 GB",
+        ),
+        (
+            alert("ended", kind="ended", pid=7, name="", held=None, peak=None),
+            "process 7 ended",
+            "Process 7 is no longer running",
+        ),
+    ],
+)
+def test_the_words(told, title, text):
+    assert say_alert(told) == (title, text)
+
+
+@pytest.mark.parametrize("code", sorted(CAUSES))
+def test_every_code_has_words_for_its_beginning_and_its_end(code):
+    assert code not in " ".join(say_alert(alert(code, pid=7))) or code in (
+        "pressure",
+        "leak",
+        "cache",
+    )
+    assert "It is over" not in say_alert(alert(code, kind="recovered", pid=7))[1]
+
+
+def test_a_code_without_words_is_still_said():
+    assert say_alert(alert("new_code"))[0] == "Warning: new_code"
+    bare = Alert("odd", "warning", None, None, None, "raised", "key")
+    assert say_alert(bare) == ("mpsbar", "odd")
+
+
+@pytest.mark.parametrize("kind", ["raised", "recovered", "ended"])
+@pytest.mark.parametrize(
+    "name",
+    ["\x1b[31mred\n\x00{0}{pid}", "x" * 10_000, "\u202egnp.exe", "{reason.values}%s", "\ud800"],
+)
+def test_hostile_names_stay_text_of_one_line(kind, name):
+    title, text = say_alert(alert("leak", kind=kind, pid=7, name=name, growth=1, seconds=1.0))
+    assert title.isprintable()
+    assert text.isprintable()
+    assert len(title) <= 60
+    assert len(text) <= 240
+    if name.startswith("{"):
+        assert "{reason.values}%s" in title + text

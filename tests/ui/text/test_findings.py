@@ -1,0 +1,207 @@
+"""Every sentence on health and what to do next, as a literal."""
+
+import pytest
+
+from mpsbar.core.findings import Advice, Health, Reason
+from mpsbar.ui.text.findings import say_advice, say_health, say_reason
+
+MB, GB = 1 << 20, 1 << 30
+
+REASONS = [
+    (Reason("pressure", "warning", {"pressure": "warning"}), "Memory pressure is high"),
+    (Reason("pressure", "critical", {"pressure": "critical"}), "Memory pressure is critical"),
+    (
+        Reason("memory_filling", "critical", {"seconds": 75.2, "available": 2 * GB}),
+        "At this rate memory is full in 75 s (2.0 GB left)",
+    ),
+    (
+        Reason("gpu_filling", "warning", {"seconds": 480.0, "used": 20 * GB, "budget": 27 * GB}),
+        "At this rate the GPU's memory is full in 8 min (20.0 GB of 27.0 GB in use)",
+    ),
+    (
+        Reason("process_memory", "warning", {"used": 25 * GB, "budget": 27 * GB}, 7),
+        "train.py uses 25.0 GB of the 27.0 GB the GPU has for all",
+    ),
+    (
+        Reason("gpu_memory", "critical", {"used": 28 * GB, "budget": 27 * GB}),
+        "28.0 GB of the GPU's 27.0 GB are in use",
+    ),
+    (
+        Reason("leak", "warning", {"growth": 512 * MB, "seconds": 400.0}, 7),
+        "train.py grew by 512 MB in 7 min and its tensors did not: perhaps a leak",
+    ),
+    (
+        Reason("swap_growing", "warning", {"growth": 600 * MB, "seconds": 120.0, "used": 3 * GB}),
+        "Swap grew by 600 MB in 2 min (now 3.0 GB)",
+    ),
+    (
+        Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
+        "train.py keeps up to 6.0 GB that could be freed",
+    ),
+    (Reason("unknown", "ok"), "Nothing could be read of this computer's memory"),
+    (Reason("not_judged", "ok"), "Whether all is well is not known"),
+    (Reason("gpu_memory", "warning"), "? of the GPU's ? are in use"),
+    (Reason("gpu_memory", "warning", {"used": None, "budget": "x"}), "? of the GPU's ? are in use"),
+    (Reason("of_a_later\nversion", "warning"), "of_a_later\N{REPLACEMENT CHARACTER}version (no words for it yet)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "text"), REASONS)
+def test_reasons(reason, text):
+    assert say_reason(reason, "train.py") == text
+
+
+@pytest.mark.parametrize(
+    ("pid", "name", "text"),
+    [
+        (7, None, "process 7"),
+        (7, "", "process 7"),
+        (None, None, "a process"),
+        (7, "evil\x1b[31m\nname", "evil�[31m�name"),
+        (7, "{pid} %s", "{pid} %s"),
+        (7, "a_very_long_name_of_an_experiment_number_17.py", "a_very_long_name_of_…riment_number_17.py"),
+    ],
+)  # fmt: skip
+def test_names(pid, name, text):
+    assert say_reason(Reason("cache", "ok", {"cached": 1}, pid), name) == (
+        f"{text} keeps up to 1 B that could be freed"
+    )
+
+
+CACHE = Reason("cache", "ok", {"cached": 6 * GB}, 7)
+PRESSURE = Reason("pressure", "critical")
+SWAP = Reason("swap_growing", "warning", {"growth": GB, "seconds": 60.0, "used": GB})
+LEAK = Reason("leak", "warning", {"growth": GB, "seconds": 400.0}, 7)
+
+
+@pytest.mark.parametrize(
+    ("health", "text"),
+    [
+        (Health(), "All is well"),
+        (Health("ok", (CACHE,)), "All is well; train.py keeps up to 6.0 GB that could be freed"),
+        (Health("ok", (Reason("unknown", "ok"),)), "Nothing could be read of this computer's memory"),
+        (Health("critical", (PRESSURE,)), "Memory pressure is critical"),
+        (Health("critical", (PRESSURE, CACHE)), "Memory pressure is critical"),
+        (Health("critical", (PRESSURE, SWAP)), "Memory pressure is critical (and 1 more)"),
+        (Health("critical", (PRESSURE, LEAK, SWAP, CACHE)), "Memory pressure is critical (and 2 more)"),
+        (
+            Health("warning", (LEAK,)),
+            "train.py grew by 1.0 GB in 7 min and its tensors did not: perhaps a leak",
+        ),
+    ],
+)  # fmt: skip
+def test_health_in_one_sentence(health, text):
+    assert say_health(health, {7: "train.py"}) == text
+
+
+def test_health_without_a_name():
+    assert say_health(Health("warning", (LEAK,)), {}).startswith("process 7 grew by 1.0 GB")
+
+
+PYTHON = "/Users/me/my env/bin/python"
+ADVICE = [
+    (
+        Advice("free_cache", {"cached": 3 * GB}, 7),
+        "Free the cache of train.py, up to 3.0 GB: mpsbar free 7",
+    ),
+    (
+        Advice("free_all", {"cached": 4 * GB, "number": 2}),
+        "Free 2 caches, up to 4.0 GB together: mpsbar free --all",
+    ),
+    (
+        Advice("smaller_batch", pid=7),
+        "Use a smaller batch in train.py: halve it until it fits (4 to 32 is usual)",
+    ),
+    (
+        Advice("shorter_input", pid=7),
+        "Give train.py less at once: audio in pieces of 10 to 20 s, smaller images, shorter texts",
+    ),
+    (
+        Advice("float32", {"dtypes": "bfloat16, float16", "operations": 3}),
+        "Use float32 instead of bfloat16, float16 (failures here: 3): model.to(torch.float32)",
+    ),
+    (
+        Advice("newer_torch", {"version": "2.8.0", "python": PYTHON, "package": "torch>=2.13,<2.15"}, 7),
+        "train.py runs torch 2.8.0; from 2.13 on more can be seen and freed:"
+        " '/Users/me/my env/bin/python' -m pip install --upgrade 'torch>=2.13,<2.15'",
+    ),
+    (
+        Advice("newer_torch", {"version": "2.8.0", "python": None, "package": "torch"}, 7),
+        "train.py runs torch 2.8.0; from 2.13 on more can be seen and freed:"
+        " python -m pip install --upgrade torch",
+    ),
+    (
+        Advice("fallback_on", pid=7),
+        "train.py runs on the CPU what MPS lacks, slowly and warning only once; to find what,"
+        " start it without PYTORCH_ENABLE_MPS_FALLBACK",
+    ),
+    (
+        Advice("core_ml_or_mlx", pid=7),
+        "train.py serves on MPS; for inference alone MLX (pip install mlx) or Core ML"
+        " (pip install coremltools) may do better",
+    ),
+    (
+        Advice("connect", {"python": "/env/bin/python", "kind": "script", "number": 1}, 7),
+        "Connect train.py to see and free its cache: mpsbar enable --python /env/bin/python,"
+        " then start it again (or once: mpsbar run /env/bin/python …)",
+    ),
+    (
+        Advice("connect", {"python": PYTHON, "kind": "server", "number": 3}, 7),
+        "Connect train.py, one of 3 that are not: mpsbar enable --python"
+        " '/Users/me/my env/bin/python', then restart the server",
+    ),
+    (
+        Advice("connect", {"python": "/p\n;rm", "kind": "?", "number": 1}, 7),
+        "Connect train.py to see and free its cache: mpsbar enable --python '/p�;rm',"
+        " then start it again (or once: mpsbar run '/p�;rm' …)",
+    ),
+    (
+        Advice("activity_monitor", {"why": "leak"}, 7),
+        "Watch train.py in Activity Monitor: Memory, process 7",
+    ),
+    (
+        Advice("activity_monitor", {"why": "speed"}, 7),
+        "Watch the GPU in Activity Monitor: Window > GPU History",
+    ),
+    (
+        Advice("instruments", {"why": "leak"}, 7),
+        "See what train.py allocates in Instruments: template Allocations, process 7",
+    ),
+    (
+        Advice("instruments", {"why": "speed"}, 7),
+        "See what the GPU does for train.py: xcrun xctrace record"
+        " --template 'Metal System Trace' --time-limit 10s --attach 7",
+    ),
+    (
+        Advice("torch_profiler", {"why": "leak"}, 7),
+        "Find what allocates in train.py: with torch.profiler.profile(profile_memory=True) as p,"
+        " then print(p.key_averages().table())",
+    ),
+    (
+        Advice("torch_profiler", {"why": "speed"}, 7),
+        "Find the slow operations of train.py: with torch.profiler.profile() as p,"
+        " then print(p.key_averages().table())",
+    ),
+    (Advice("of_a_later_version"), "of_a_later_version (no words for it yet)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("advice", "text"), ADVICE)
+def test_advice(advice, text):
+    assert say_advice(advice, "train.py") == text
+
+
+def test_advice_without_a_name():
+    assert say_advice(Advice("smaller_batch", pid=7)).startswith(
+        "Use a smaller batch in process 7:"
+    )
+
+
+def test_no_sentence_is_without_its_literal_here():
+    from mpsbar.core import health
+    from mpsbar.ui.text import findings
+
+    assert {reason.code for reason, _ in REASONS} >= set(findings._reasons("ok"))
+    assert set(findings._reasons("ok")) == {*health._ORDER, "not_judged"}  # the monitor's own
+    said = {f"{a.code}.{why}" if (why := a.values.get("why")) else a.code for a, _ in ADVICE}
+    assert said >= set(findings._advice()) - {"connect.many"}

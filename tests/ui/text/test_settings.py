@@ -1,0 +1,69 @@
+"""The sentences of the settings and of starting at login, to the letter."""
+
+from typing import get_args
+
+import pytest
+
+from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.toml import parse_toml
+from mpsbar.desktop.login_item import LoginState, Why
+from mpsbar.ui.text.settings import login, render_settings, settings_are_well
+
+WHERE = "/x/mpsbar.desktop"
+
+
+def test_settings_with_their_origins():
+    origins = {"bar": "file", "interval": "environment", "cool_down": "flag"}
+    text = render_settings(Loaded(Settings("dot", 0.5, cool_down=3), "/x/settings.toml", origins))
+    assert text == (
+        "# /x/settings.toml\n"
+        'bar = "dot"  # file\n'
+        "interval = 0.5  # MPSBAR_INTERVAL\n"
+        "alerts = true  # default\n"
+        'alert_causes = ["pressure", "memory", "swap", "leak"]  # default\n'
+        "cool_down = 3  # --cool-down"
+    )
+    assert parse_toml(text)["interval"] == 0.5
+
+
+def test_a_hostile_path_stays_a_comment():
+    text = render_settings(Loaded(Settings(), "/x\nbar = 3\x1b/settings.toml"))
+    assert parse_toml(text)["bar"] == "memory"
+    assert "\x1b" not in text
+
+
+def test_no_mistake():
+    loaded = Loaded(Settings(), "/x/settings.toml")
+    assert settings_are_well(loaded, True) == "/x/settings.toml: no mistake found"
+    assert (
+        settings_are_well(loaded, False) == "/x/settings.toml does not exist: the defaults are used"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "detail", "sentence"),
+    [
+        ("on", None, None, f"mpsbar starts at login ({WHERE})"),
+        ("off", None, None, "mpsbar does not start at login"),
+        ("needs_approval", None, None, "mpsbar may not start at login yet: allow it in System Settings > General > Login Items"),
+        ("unavailable", "disk_image", None, "mpsbar cannot change its start at login: it runs from its disk image; move it to Applications first"),
+        ("unavailable", "translocated", None, "mpsbar cannot change its start at login: it was not moved since it was downloaded; move it to Applications"),
+        ("unavailable", "old_macos", None, "mpsbar cannot change its start at login: macOS 13 or newer is needed"),
+        ("off", "refused", "no {x}\x1b", "mpsbar does not start at login: macOS refused (no {x}\ufffd)"),
+        ("off", "refused", None, "mpsbar does not start at login: macOS refused (?)"),
+        ("unavailable", "foreign", None, f"mpsbar cannot change its start at login: {WHERE} was not written by mpsbar and was left as it is"),
+        ("off", "not_written", "Permission denied", f"mpsbar does not start at login: {WHERE} could not be changed (Permission denied)"),
+        ("off", "command_gone", "/y/mpsbar", f"mpsbar does not start at login: {WHERE} would start /y/mpsbar, which is gone; mpsbar login on repairs it"),
+        ("unavailable", "temporary_command", "/y", "mpsbar cannot change its start at login: /y is kept only for a while; install mpsbar first"),
+        ("unavailable", "odd_path", "/a=b", "mpsbar cannot change its start at login: the path /a=b has characters that cannot be written there"),
+        ("off", "disabled_by_user", None, "mpsbar does not start at login: it is switched off in the settings of the desktop"),
+    ],
+)  # fmt: skip
+def test_login(state, why, detail, sentence):
+    assert login(state, WHERE, why, detail) == sentence
+
+
+def test_every_state_and_reason_has_its_words():
+    for state in get_args(LoginState):
+        for why in get_args(Why):
+            assert login(state, None, why, None)

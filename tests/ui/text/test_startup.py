@@ -1,0 +1,26 @@
+"""Why there is no icon, in words."""
+
+from typing import get_args
+
+import pytest
+
+from mpsbar.desktop.icon_visibility import Doubt
+from mpsbar.ui.text.startup import say_doubt, say_no_icon
+
+
+def test_the_line_for_a_python_without_an_icon():
+    assert say_no_icon("framework_python") == (
+        "macOS 26 and newer draw no menu bar icon for this kind of Python (Homebrew, python.org):"
+        " use mpsbar.app, or uv tool install --managed-python mpsbar"
+    )
+    assert say_no_icon("new") == "No icon can be drawn in the menu bar here (new)"
+
+
+@pytest.mark.parametrize("doubt", get_args(Doubt))
+def test_every_doubt_has_its_sentence(doubt):
+    assert say_doubt(doubt).startswith("The menu bar icon ")
+    assert doubt not in say_doubt(doubt)
+
+
+def test_no_doubt_needs_no_words():
+    assert say_doubt(None) == ""

@@ -1,0 +1,317 @@
+"""What users see, as literals: sizes, sentences, the whole menu, the table, the JSON."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from mpsbar.core.actions import Free, Freed
+from mpsbar.core.findings import Health, Reason
+from mpsbar.core.machine import Gpu, Machine, Problem, Process
+from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.text import outcomes, wording
+from mpsbar.ui.text.cells import width
+from mpsbar.ui.text.status import render_status
+from mpsbar.ui.text.status_json import build_status
+
+GB, MB = 1 << 30, 1 << 20
+
+
+def worker(pid, name, *backends, state="live", age=0.0, **fields):
+    return Worker(pid, name, state, age, backends=backends, **fields)
+
+
+MPS = Backend(
+    "mps", "torch", "in use", int(2.4 * GB), int(5.5 * GB), int(6.2 * GB), 5 * GB, 27 * GB
+)
+OLD = Backend("mps", "torch", "in use", 1 * GB, None, int(1.4 * GB))
+MLX = Backend("mlx", "mlx", "in use", 64 * MB, 256 * MB, None, 300 * MB)
+CPU = Backend("cpu", "torch", "in use")
+UNKNOWN_MPS = Backend("mps", "torch", "not known")
+
+MACHINE = Machine(
+    os="macOS 26.3.2", os_version=(26, 3, 2), model="Mac15,10", chip="Apple M3 Max", cores=14,
+    core_kinds=(("Performance", 10), ("Efficiency", 4)), memory_total=36 * GB,
+    memory_available=int(12.1 * GB), swap_used=0, pressure="normal", on_battery=False,
+    is_virtual=False,
+    gpu=Gpu("Apple M3 Max", 30, 43.0, int(9.8 * GB), 27 * GB, 0),
+)  # fmt: skip
+
+
+def process(pid, name="serve.py", size=None, frameworks=("torch",), **fields):
+    return Process(pid, 1699999000.0, name, frameworks, footprint=size, **fields)
+
+
+TRAIN = process(4711, "train.py", 7 * GB, footprint_peak=9 * GB, gpu_percent=41.6, gpu_client=True)
+WORKERS = (
+    worker(4711, "train.py", MPS, CPU, frameworks={"torch": "2.13.0"}, process=TRAIN),
+    worker(4712, "notebook kernel", OLD, CPU, state="busy", age=3.2),
+    worker(4713, "serve.py", MLX),
+    worker(4714, "serve.py", CPU, process=process(4714, size=800 * MB, gpu_percent=0.0)),
+    worker(4715, "a_very_long_name_of_an_experiment_number_17.py", UNKNOWN_MPS, CPU),
+    worker(4716, "process 4716", state="busy", age=None),
+    worker(4717, "prepare.py"),
+    worker(4718, "loader", CPU, parent=4711),
+)
+UNCONNECTED = (
+    process(4720, "uvicorn app:app", 2 * GB, python="/v/bin/python", gpu_percent=None),
+    process(4721, "Paint", 300 * MB, ("torch", "mlx"), gpu_percent=3.0),
+    process(4731, "train.py", 100 * MB, parent=4711),
+    process(4732, "train.py", 300 * MB, parent=4711),
+    process(4733, "child process", 50 * MB, parent=4720),
+)
+SCENE = Snapshot(1700000000.0, WORKERS, MACHINE, (TRAIN, *UNCONNECTED))
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "?"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1 << 20, "1.0 MB"),
+        (int(99.94 * MB), "99.9 MB"), (int(99.96 * MB), "100 MB"), (1023 * MB, "1.0 GB"),
+        (36 * GB, "36.0 GB"), (512 * GB, "512 GB"), (2 << 40, "2.0 TB"), (2**62, "4194304 TB"),
+    ],
+)  # fmt: skip
+def test_sizes(count, text):
+    assert wording.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "?"), (0.0004, "0 ms"), (0.04, "40 ms"), (0.9996, "1.0 s"), (9.96, "10 s"),
+     (119, "119 s"), (180, "3 min"), (7200, "2 h")],
+)  # fmt: skip
+def test_durations(seconds, text):
+    assert wording.duration(seconds) == text
+
+
+def test_long_names_are_cut_in_the_middle():
+    assert wording.shorten("short", 9) == "short"
+    assert wording.shorten("abcdefghijklmnop", 9) == "abcd…mnop"
+    assert wording.shorten("abcdefghijklmnop", 10) == "abcde…mnop"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Freed(1, "a", "done", int(3.1 * GB), 0.04), "freed 3.1 GB in 40 ms"),
+        (Freed(1, "a", "done", 0, 0.001, pinned=0), "freed 0 B in 1 ms"),
+        (
+            Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
+            "freed 2.0 GB in 40 ms; 1.5 GB still pinned by live tensors",
+        ),
+        (
+            Freed(1, "a", "busy", 0, 5.0, reason="thread_computing", where="T-1, app.py:3 in f"),
+            "busy: another thread is computing (T-1, app.py:3 in f); not freed, try again",
+        ),
+        (
+            Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
+            "busy: the main thread is computing (train.py:42 in step); not freed, try again",
+        ),
+        (
+            Freed(1, "a", "busy", reason="of a newer agent"),
+            "busy: no moment was found at which it is safe; not freed, try again",
+        ),
+        (Freed(1, "a", "gone"), "no connected worker with this pid (mpsbar status lists them)"),
+        (
+            Freed(1, "a", "silent", seconds=30.0),
+            "no answer within 30 s; it may still free later",
+        ),
+        (Freed(1, "a", "refused", error="no way"), "could not connect: no way"),
+        (Freed(1, "a", "failed", error="it broke"), "failed: it broke"),
+    ],
+)
+def test_every_ending_of_a_free_has_its_sentence(outcome, text):
+    assert outcomes.freed(outcome) == text
+
+
+def test_the_whole_menu(check_golden):
+    freed = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
+    check_golden("menu.txt", str(build_menu(replace(SCENE, freed=freed))) + "\n")
+
+
+def test_the_menu_of_nobody():
+    assert str(build_menu(Snapshot(0.0, machine=MACHINE))) == (
+        "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43 % · 9.8 of 27.0 GB\n"
+        " No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
+    )
+    assert str(build_menu(Snapshot(0.0, processes=None))) == (
+        "⬢\n this computer · ? · pressure ?\n"
+        " Processes could not be looked for (mpsbar doctor tells why)"
+    )
+
+
+def test_the_menu_says_what_is_wrong_instead_of_the_machine():
+    health = Health("critical", (Reason("pressure", "critical"),))
+    rows = build_menu(Snapshot(0.0, machine=MACHINE, health=health)).rows
+    assert rows[0].text == "Memory pressure is critical"
+
+
+def test_a_row_carries_its_action_and_keeps_its_key():
+    menu = build_menu(SCENE)
+    rows = {row.key: row for row in menu.rows}
+    assert rows["free-all"].actions == tuple(Free(pid) for pid in range(4711, 4719))
+    (free,) = rows["worker-4711"].children
+    assert (free.key, free.text, free.actions) == ("free-4711", "Free Cache", (Free(4711),))
+    assert free.tooltip == "Pauses the process briefly; its next steps may be slower."
+
+
+def test_the_status_table(check_golden):
+    check_golden("status.txt", render_status(SCENE) + "\n")
+
+
+def test_the_status_of_nobody_says_how_to_be_seen():
+    assert render_status(Snapshot(0.0, machine=MACHINE)) == (
+        "Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available\n"
+        "GPU 43 % · 9.8 of 27.0 GB\n"
+        "All is well\n"
+        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
+    )
+
+
+def test_on_linux_the_column_says_that_it_is_rss():
+    found = (process(7, "x.py", GB, python="/v/bin/python", footprint_kind="rss"),)
+    head = render_status(Snapshot(0.0, processes=found)).split("\n\n")[1].splitlines()[0]
+    assert head.split() == [
+        "PID",
+        "NAME",
+        "DEVICE",
+        "HELD",
+        "ALLOCATED",
+        "CACHED",
+        "PEAK",
+        "RSS",
+        "NOTE",
+    ]
+
+
+def test_names_of_any_script_stay_in_their_column():
+    """Signs of two columns, an accent that is a sign of its own (as macOS writes names), a joiner."""
+    names = ("训练模型.py", "cafe\u0301.py", "x\u200b.py", "ascii.py")
+    found = tuple(process(n, name, MB) for n, name in enumerate(names, 1))
+    rows = render_status(Snapshot(0.0, processes=found)).split("\n\n")[1].splitlines()[1:]
+    assert [width(row.partition("?")[0]) for row in rows] == [18] * 4
+    assert [width(name) for name in names] == [11, 7, 4, 8]
+
+
+def test_ranks_have_rows_of_their_own_and_loaders_are_counted():
+    launcher = process(1, "torchrun train.py", MB, python="/v/bin/python")
+    ranks = tuple(process(n, f"train.py rank {n - 2} of 2", MB, parent=1) for n in (2, 3))
+    loaders = tuple(process(n, "train.py rank 0 of 2", MB, parent=2) for n in (4, 5))
+    shown = render_status(Snapshot(0.0, processes=(launcher, *ranks, *loaders)))
+    rows = shown.split("\n\n")[1].splitlines()[1:]
+    assert [row[3:27].strip() for row in rows] == [
+        "torchrun train.py", "└ train.py rank 0 of 2", "└ train.py rank 1 of 2",
+        "└ 2 child processes",
+    ]  # fmt: skip
+    assert "To see what 1 holds" in shown
+
+
+def test_many_to_connect_are_counted_not_dropped():
+    found = tuple(process(n, f"{n}.py", MB, python="/v/bin/python") for n in range(1, 8))
+    assert "To see what 1, 2, 3, 4, 5 (and 2 more) holds: " in render_status(
+        Snapshot(0.0, processes=found)
+    )
+    assert "To see what 1, 2, 3, 4, 5 holds: " in render_status(Snapshot(0.0, processes=found[:5]))
+
+
+def test_unknown_is_told_as_unknown():
+    blind = Snapshot(
+        0.0, processes=None, problems=(Problem("processes", "OSError: x"),),
+        health=Health("ok", (Reason("unknown", "ok"),)),
+    )  # fmt: skip
+    assert render_status(blind) == (
+        "this computer · ? · pressure ?\n"
+        "Nothing could be read of this computer's memory\n"
+        "Processes could not be looked for (mpsbar doctor tells why)\n"
+        "1 thing could not be read: mpsbar doctor tells why"
+    )
+
+
+def test_colour_comes_on_top_of_words_and_never_of_other_peoples_names():
+    health = Health("warning", (Reason("pressure", "warning"),))
+    scene = replace(SCENE, health=health)
+    shown = render_status(scene, is_coloured=True)
+    assert "\x1b[33mMemory pressure is high\x1b[0m" in shown
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown) == render_status(scene)
+
+
+def test_status_as_json_keeps_to_the_schema():
+    status = json.loads(json.dumps(build_status(SCENE)))
+    assert (status["schema"], status["time"], len(status["workers"])) == (1, 1700000000.0, 8)
+    assert {"machine", "workers", "processes", "health", "dtypes"} <= set(status)
+    assert {
+        "os",
+        "model",
+        "chip",
+        "memory_total",
+        "memory_available",
+        "swap_used",
+        "pressure",
+        "gpu",
+    } <= set(status["machine"])
+    assert status["machine"]["gpu"] == {
+        "name": "Apple M3 Max", "cores": 30, "utilization": 43.0, "memory_in_use": int(9.8 * GB),
+        "memory_budget": 27 * GB, "wired_limit": 0,
+    }  # fmt: skip
+    assert [(p["pid"], p["framework"], p["connected"]) for p in status["processes"]] == [
+        (4711, "torch", True), (4720, "torch", False), (4721, "torch", False),
+        (4731, "torch", False), (4732, "torch", False), (4733, "torch", False),
+    ]  # fmt: skip
+    assert {"pid", "started", "name", "footprint", "gpu_percent"} <= set(status["processes"][0])
+    assert status["health"] == {"level": "ok", "reasons": [], "causes": []}
+    assert json.loads(json.dumps(build_status(Snapshot(0.0, processes=None))))["processes"] is None
+    train = status["workers"][0]
+    backends = train.pop("backends")
+    assert train == {
+        "pid": 4711, "parent": None, "name": "train.py", "command": [], "python": None, "python_version": None,
+        "framework": "torch", "framework_version": "2.13.0", "device": "mps", "state": "live",
+        "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
+        "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
+        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
+        "started": 1699999000.0, "footprint": 7 * GB, "footprint_kind": "footprint",
+        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "settings": {},
+    }  # fmt: skip
+    assert [backend["name"] for backend in backends] == ["mps", "cpu"]
+    unknown = status["workers"][5]
+    assert unknown["held"] is unknown["allocated"] is unknown["age_s"] is None
+
+
+def test_children_are_summed_only_if_all_are_known():
+    assert wording.charged_together((process(1, size=MB), process(2, size=MB))) == "≤ 2.0 MB"
+    assert wording.charged_together((process(1, size=MB), process(2))) == "?"
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "text"),
+    [
+        ([("torch",)], "1 PyTorch process, not connected"),
+        ([("mlx",)], "1 MLX process, not connected"),
+        ([("torch",), ("mlx",)], "2 PyTorch or MLX processes, not connected"),
+    ],
+)
+def test_what_is_running_is_called_by_its_name(frameworks, text):
+    found = tuple(process(n, frameworks=names) for n, names in enumerate(frameworks, 1))
+    assert wording.found(Snapshot(0.0, processes=found)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("/Users/jane/venv", "~/venv"),
+        ("A=/Users/jane/x:/Users/jane/y", "A=~/x:~/y"),
+        ("in '/Users/jane'", "in '~'"),
+        ("run `/Users/jane/venv/bin/python -m pip`", "run `~/venv/bin/python -m pip`"),
+        ("[/Users/jane/x,/Users/jane/y]</Users/jane>", "[~/x,~/y]<~>"),
+        ("it is in /Users/jane.", "it is in ~."),
+        ("/Users/jane.old/x", "/Users/jane.old/x"),
+        ("/Users/jane-2/x", "/Users/jane-2/x"),
+        ("/Users/janet/x", "/Users/janet/x"),
+        ("/mnt/Users/jane/x", "/mnt/Users/jane/x"),
+    ],
+)
+def test_the_home_is_a_tilde(text, short):
+    assert wording.shorten_home(text, "/Users/jane/") == short
+    assert wording.shorten_home(text, "") == text
+    assert wording.shorten_home(text, None) == text

@@ -1,0 +1,412 @@
+"""Real environments of five Pythons: enabled, used, listed, disabled, and nothing left behind."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import interpreters
+import pytest
+from worker_kit import PATIENCE, ROOT, Client, wait_for
+
+from mpsbar.workers import enable as setup
+from mpsbar.workers.environment import (
+    Environment,
+    EnvironmentProblem,
+    parse_environment,
+    read_environment,
+)
+
+# torch is to be had for one Python only here, so the others import a stand-in of that name.
+TORCH = "__version__ = 'stand-in'\nvalue = 42\n"
+NAMES = "import threading; print([t.name for t in threading.enumerate()])"
+
+
+class Venv:
+    def __init__(self, folder: Path, python: str) -> None:
+        self.folder = folder
+        subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+        self.python = str(folder / "bin" / "python")
+        self.site = next(folder.glob("lib/python*/site-packages"))
+        (self.site / "torch").mkdir()
+        (self.site / "torch" / "__init__.py").write_text(TORCH)
+
+    def run(self, code, *options, env=None, **extra):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MPSBAR"))}
+        return subprocess.run(
+            [self.python, *options, "-c", code],
+            env=clean | (env or {}), capture_output=True, text=True, timeout=PATIENCE, cwd="/", **extra,
+        )  # fmt: skip
+
+    def tree(self):
+        files = (path for path in self.folder.rglob("*") if not path.is_symlink())
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_bytes() if path.is_file() else None
+            for path in files
+        }
+
+
+@pytest.fixture(params=interpreters.VERSIONS)
+def venv(request, tmp_path):
+    return Venv(tmp_path / "venv", interpreters.need(request.param))
+
+
+@pytest.fixture
+def this_venv(tmp_path):
+    """One of the Python that runs the tests."""
+    base = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return Venv(tmp_path / "venv", interpreters.need(base))
+
+
+def test_enabled_used_and_disabled_leaves_no_trace(venv, workers):
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    venv.run("import torch")
+    before = venv.tree()
+    environment = read_environment(venv.python)
+    assert setup.enable(environment)
+    assert not setup.enable(environment)
+    assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
+    seen = venv.run(f"import torch; {NAMES}; print(torch.value)", "-W", "error", env=env)
+    assert (seen.stdout, seen.stderr) == ("['MainThread', 'mpsbar-agent']\n42\n", "")
+    assert setup.disable(environment)
+    assert not setup.disable(environment)
+    assert venv.tree() == before
+
+
+@pytest.mark.parametrize("options", [(), ("-I",), ("-E",), ("-s",), ("-B",), ("-O",)])
+def test_it_starts_under_the_usual_options(this_venv, workers, options):
+    setup.enable(read_environment(this_venv.python))
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    seen = this_venv.run(f"import torch; {NAMES}", *options, env=env)
+    assert (seen.stdout, seen.stderr) == ("['MainThread', 'mpsbar-agent']\n", "")
+
+
+def test_only_looking_for_torch_does_not_use_the_hook_up(this_venv, workers):
+    setup.enable(read_environment(this_venv.python))
+    code = f"""
+import importlib.util
+for _ in range(3): importlib.util.find_spec("torch")
+{NAMES}
+import torch
+{NAMES}
+import sys; print([f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")])
+"""
+    seen = this_venv.run(code, env={"MPSBAR_RUN_DIR": str(workers.run_dir)})
+    assert seen.stdout == "['MainThread']\n['MainThread', 'mpsbar-agent']\n[]\n"
+
+
+def test_a_torch_that_fails_to_import_is_the_users_own_error(this_venv, workers):
+    setup.enable(read_environment(this_venv.python))
+    (this_venv.site / "torch" / "__init__.py").write_text("raise ImportError('broken torch')")
+    seen = this_venv.run("import torch", env={"MPSBAR_RUN_DIR": str(workers.run_dir)})
+    assert seen.stderr.endswith("ImportError: broken torch\n")
+    assert "mpsbar" not in seen.stderr.replace("_mpsbar_start.py", "")
+    shutil.rmtree(this_venv.site / "torch")
+    seen = this_venv.run("import torch")
+    assert seen.stderr.endswith("ModuleNotFoundError: No module named 'torch'\n")
+    assert "mpsbar" not in seen.stderr
+
+
+def test_a_process_without_torch_is_left_alone(venv):
+    """Not even threading is imported, and from 3.12 on a fork does not warn of threads."""
+    setup.enable(read_environment(venv.python))
+    code = "import sys; print(sorted(m for m in sys.modules if 'mpsbar' in m or m == 'threading'))"
+    seen = venv.run(code, "-W", "error")
+    assert (seen.stdout, seen.stderr) == ("[]\n", "")
+    forked = venv.run("import os; pid = os.fork(); pid and os.waitpid(pid, 0)", "-W", "error")
+    assert (forked.returncode, forked.stderr) == (0, "")
+
+
+PROJECT = {
+    "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\n'
+    'build-backend = "setuptools.build_meta"\n[project]\nname = "x"\nversion = "1"\n'
+    '[tool.setuptools]\npy-modules = ["x"]\n',
+    "x.py": "",
+    "test_x.py": "import os, subprocess, sys, warnings\n"
+    "def test_fork():\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+    "def test_child():\n"
+    "    out = subprocess.run([sys.executable, '-W', 'error', '-c', 'print(1)'], capture_output=True)\n"
+    "    assert (out.stdout, out.stderr) == (b'1\\n', b'')\n",
+}
+
+
+def test_pytest_pip_and_build_back_ends_are_not_disturbed(this_venv, tmp_path):
+    """The tools of this environment, reached through a path, run by an enabled Python."""
+    (this_venv.site / "tools.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    environment = read_environment(this_venv.python)
+    setup.enable(Environment(environment.python, environment.version, "", environment.site, False))
+    project = tmp_path / "project"
+    project.mkdir()
+    for name, text in PROJECT.items():
+        (project / name).write_text(text)
+    for command in (
+        "pytest -q -W error -p no:cacheprovider -p no:hypothesispytest",
+        "pip --version",
+        "pip list",
+        "pip wheel -q --no-deps --no-build-isolation -w out .",
+    ):
+        done = subprocess.run(
+            [this_venv.python, "-m", *command.split()],
+            cwd=project, capture_output=True, text=True, timeout=PATIENCE,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_INDEX": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "mpsbar" not in done.stderr
+        assert done.stderr == "" or command.startswith("pip")
+    assert (project / "out" / "x-1-py3-none-any.whl").exists()
+
+
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        lambda site: shutil.rmtree(site / "mpsbar_agent"),
+        lambda site: (site / "_mpsbar_start.py").unlink(),
+        lambda site: (site / "_mpsbar_start.py").write_text("this is not python"),
+        lambda site: (site / "mpsbar_agent" / "life.py").write_text("raise SystemError('x')"),
+        lambda site: (site / "mpsbar_agent" / "server.py").write_text("1 / 0"),
+    ],
+)
+def test_a_missing_or_broken_agent_never_prints(this_venv, workers, breakage):
+    setup.enable(read_environment(this_venv.python))
+    breakage(this_venv.site)
+    seen = this_venv.run(
+        "import torch; print(torch.value)", env={"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    )
+    assert (seen.stdout, seen.stderr) == ("42\n", "")
+
+
+def test_an_agent_that_cannot_bind_is_silent_where_nobody_asked(this_venv):
+    setup.enable(read_environment(this_venv.python))
+    seen = this_venv.run("import torch; print(1)", env={"MPSBAR_RUN_DIR": "/proc/nowhere/run"})
+    assert (seen.stdout, seen.stderr) == ("1\n", "")
+
+
+def test_the_switch_turns_it_off_there_too(this_venv, workers):
+    setup.enable(read_environment(this_venv.python))
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir), "MPSBAR_DISABLE": "1"}
+    assert this_venv.run(f"import torch; {NAMES}", env=env).stdout == "['MainThread']\n"
+
+
+def test_pip_sees_it_and_can_remove_it(this_venv):
+    before = this_venv.tree()
+    setup.enable(read_environment(this_venv.python))
+    pip = [sys.executable, "-m", "pip", "--python", this_venv.python]
+    listed = subprocess.run([*pip, "list"], capture_output=True, text=True, check=True)
+    assert f"mpsbar-agent {setup.__version__}" in " ".join(listed.stdout.split())
+    checked = subprocess.run([*pip, "check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    subprocess.run([*pip, "uninstall", "-y", "mpsbar-agent"], check=True, capture_output=True)
+    assert this_venv.tree() == before
+
+
+def test_uv_sees_it_and_can_remove_it(this_venv):
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("no uv on this machine")
+    before = this_venv.tree()
+    setup.enable(read_environment(this_venv.python))
+    listed = subprocess.run(
+        [uv, "pip", "list", "--python", this_venv.python],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"mpsbar-agent {setup.__version__}" in " ".join(listed.stdout.split())
+    subprocess.run(
+        [uv, "pip", "uninstall", "--python", this_venv.python, "mpsbar-agent"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (this_venv.folder / ".lock").unlink(missing_ok=True)  # uv's own
+    assert this_venv.tree() == before
+
+
+def test_where_mpsbar_is_installed_only_the_start_up_is_added(this_venv, workers):
+    (this_venv.site / "zz-mpsbar.pth").write_text(f"{ROOT}\n")
+    environment = read_environment(this_venv.python)
+    assert environment.has_mpsbar
+    setup.enable(environment)
+    assert not (this_venv.site / "mpsbar_agent").exists()
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    seen = this_venv.run(
+        f"import torch, sys; {NAMES}; print('mpsbar.agent.lifecycle' in sys.modules)", env=env
+    )
+    assert seen.stdout == "['MainThread', 'mpsbar-agent']\nTrue\n"
+
+
+def test_the_copy_and_mpsbars_own_attach_are_one_agent(this_venv, workers):
+    setup.enable(read_environment(this_venv.python))
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir), "PYTHONPATH": str(ROOT)}
+    seen = this_venv.run(f"import torch, mpsbar; print(mpsbar.attach()); {NAMES}", env=env)
+    assert seen.stdout == "True\n['MainThread', 'mpsbar-agent']\n"
+
+
+def test_an_upgrade_replaces_the_copy_whole(this_venv, monkeypatch):
+    environment = read_environment(this_venv.python)
+    monkeypatch.setattr(setup, "__version__", "0.0.9")
+    monkeypatch.setattr(
+        setup, "_METADATA", setup._METADATA.replace(setup._METADATA.split()[5], "0.0.9")
+    )
+    setup.enable(environment)
+    assert setup.read_version(this_venv.site) == "0.0.9"
+    old = this_venv.site / "mpsbar_agent" / "gone_in_the_next.py"
+    old.write_text("")
+    record = this_venv.site / "mpsbar_agent-0.0.9.dist-info" / "RECORD"
+    record.write_text(record.read_text() + "mpsbar_agent/gone_in_the_next.py,,\n")
+    monkeypatch.undo()
+    assert setup.enable(environment)
+    assert setup.read_version(this_venv.site) == setup.__version__
+    assert not old.exists()
+    assert len(list(this_venv.site.glob("mpsbar_agent-*.dist-info"))) == 1
+
+
+def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv):
+    environment = read_environment(this_venv.python)
+    setup.enable(environment)
+    record = next(this_venv.site.glob("mpsbar_agent-*.dist-info/RECORD"))
+    record.write_text("torch/__init__.py,,\nmpsbar_agent/../torch/__init__.py,,\n/etc/passwd,,\n")
+    setup.disable(environment)
+    assert (this_venv.site / "torch" / "__init__.py").exists()
+    assert Path("/etc/passwd").exists()
+
+
+def test_from_3_15_on_there_is_a_start_file_too(tmp_path):
+    """PEP 829: one entry point, pkg.mod:callable; no such Python is here to run it."""
+    names = {
+        version: set(setup.build_files(Environment("python", version, "/", tmp_path, False)))
+        for version in ((3, 14), (3, 15))
+    }
+    assert names[3, 15] - names[3, 14] == {"mpsbar-agent.start"}
+    files = setup.build_files(Environment("python", (3, 15), "/", tmp_path, False))
+    assert files["mpsbar-agent.start"] == b"_mpsbar_start:install\n"
+    assert files["mpsbar-agent.pth"].startswith(b"import ")
+
+
+def test_a_hidden_pth_is_shown_again(monkeypatch, tmp_path):
+    """macOS only, so the flags are a double: UF_HIDDEN is 0x8000, the others stay."""
+    import stat
+    from types import SimpleNamespace
+
+    class HiddenFile:
+        def stat(self):
+            return SimpleNamespace(st_flags=0x8000 | 0x1)
+
+    set_to = []
+    monkeypatch.setattr(stat, "UF_HIDDEN", 0x8000, raising=False)
+    monkeypatch.setattr(os, "chflags", lambda path, flags: set_to.append(flags), raising=False)
+    setup._show(HiddenFile())
+    assert set_to == [0x1]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
+def test_what_cannot_be_written_is_said_and_nothing_is_half_done(this_venv, monkeypatch, code):
+    """A full disk, a read-only one, one of somebody else: raised where the file would be written."""
+    environment, before = read_environment(this_venv.python), this_venv.tree()
+    write, count = setup.replace_file, []
+
+    def full(path, content, **options):
+        count.append(path)
+        if len(count) == 5:
+            raise OSError(code, os.strerror(code))
+        write(path, content, **options)
+
+    monkeypatch.setattr(setup, "replace_file", full)
+    with pytest.raises(EnvironmentProblem, match=f"cannot be written: {os.strerror(code)}"):
+        setup.enable(environment)
+    assert this_venv.tree() == before
+
+
+def answer(**changes):
+    return {
+        "implementation": "cpython", "version": [3, 12], "prefix": "/x", "site": "/x/site",
+        "managed": False, "has_mpsbar": False,
+    } | changes  # fmt: skip
+
+
+def test_noise_of_start_up_files_is_passed_over(this_venv):
+    noise = "print('noise without an end', end='') or atexit.register(print, 'noise at the end')"
+    (this_venv.site / "noise.pth").write_text(f"import atexit, sys; {noise}\n")
+    assert read_environment(this_venv.python).version == sys.version_info[:2]
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({}, "p is not a Python that can be asked"),
+        ({"version": [3, 12]}, "p is not a Python that can be asked"),
+        (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or newer is needed"),
+        (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or newer is needed"),
+        (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): make a venv and enable that, or use mpsbar run"),
+    ],
+)  # fmt: skip
+def test_what_will_not_do_is_one_sentence(told, sentence):
+    with pytest.raises(EnvironmentProblem) as problem:
+        parse_environment("p", told)
+    assert str(problem.value) == sentence
+
+
+def test_one_that_hangs_is_ended_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("mpsbar.workers.environment.ASK_SECONDS", 1.0)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nsleep 600\n")
+    python.chmod(0o755)
+    with pytest.raises(EnvironmentProblem, match="did not answer in 1 s"):
+        read_environment(str(python))
+
+
+@pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/cat"])
+def test_a_path_that_is_no_python(path):
+    with pytest.raises(EnvironmentProblem):
+        read_environment(path)
+
+
+def test_an_externally_managed_python_is_recognised(tmp_path):
+    """A conda-like prefix laid out by hand, with and without the marker of PEP 668."""
+    base = Path(interpreters.need("3.11")).resolve()
+    prefix = tmp_path / "conda"
+    (prefix / "bin").mkdir(parents=True)
+    lib = prefix / "lib" / "python3.11"
+    (lib / "site-packages").mkdir(parents=True)
+    for entry in (base.parents[1] / "lib" / "python3.11").iterdir():
+        if entry.name != "site-packages":
+            (lib / entry.name).symlink_to(entry)
+    python = prefix / "bin" / "python"
+    shutil.copy(base, python)
+    (prefix / "conda-meta").mkdir()
+    environment = read_environment(str(python))
+    assert environment.site == lib / "site-packages"
+    assert setup.enable(environment)
+    assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
+    assert setup.disable(environment)
+    (lib / "EXTERNALLY-MANAGED").write_text("[externally-managed]\n")
+    with pytest.raises(EnvironmentProblem, match="managed by the system"):
+        read_environment(str(python))
+
+
+def test_a_real_torch_is_noticed(workers, this_venv):
+    """The real torch of this environment, reached through a path: the copy of the agent answers."""
+    import torch
+
+    shutil.rmtree(this_venv.site / "torch")
+    (this_venv.site / "real.pth").write_text(f"{Path(torch.__file__).parents[1]}\n")
+    environment = read_environment(this_venv.python)
+    setup.enable(Environment(environment.python, environment.version, "", environment.site, False))
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir), "PATH": os.environ["PATH"]}
+    env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # softmps is not in the new environment
+    process = subprocess.Popen(
+        [this_venv.python, "-c", "import torch, sys; sys.stdin.read()"],
+        env=env, stdin=subprocess.PIPE, cwd="/",
+    )  # fmt: skip
+    path = workers.run_dir / f"{process.pid}.sock"
+    wait_for(path.exists, "agent")
+    with Client(path) as client:
+        assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
+    process.communicate(b"", timeout=PATIENCE)
+    assert process.returncode == 0
+
+
+def test_an_apps_own_python_is_left_alone():
+    site = "/Applications/mpsbar.app/Contents/Resources/lib/python3.13/site-packages"
+    with pytest.raises(EnvironmentProblem, match="belongs to an app, whose signature"):
+        parse_environment("/x/python", answer(site=site))

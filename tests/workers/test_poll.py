@@ -1,0 +1,224 @@
+"""Polling real workers: all at once, none waits for another, the dead are buried."""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from worker_kit import ATTACH, PATIENCE, run_as_stranger, wait_for
+
+from mpsbar.workers.poll import WorkerPoll
+
+IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
+
+
+@pytest.fixture
+def polled():
+    found = WorkerPoll()
+    yield found
+    found.close()
+
+
+def states(polled, **options):
+    return {worker.pid: worker.state for worker in polled.poll(**options)}
+
+
+def test_nobody_there_is_an_empty_answer(workers, polled):
+    assert polled.poll() == ()
+    workers.run_dir.rmdir()
+    assert polled.poll() == ()
+
+
+def test_all_workers_are_found_named_and_kept_connected(workers, polled):
+    started = [workers.start(IDLE) for _ in range(3)]
+    for _ in range(3):
+        found = polled.poll(seconds=30)
+        assert {worker.pid: worker.name for worker in found} == {
+            worker.pid: f"worker{number}.py" for number, worker in enumerate(started)
+        }
+        assert {worker.state for worker in found} == {"live"}
+    # One connection to each for all three polls.
+    assert len(polled._selector.get_map()) == 3
+
+
+def test_a_worker_that_stops_answering_keeps_its_last_values_and_their_age(workers, polled):
+    worker = workers.start(IDLE)
+    other = workers.start(IDLE)
+    polled.poll(seconds=30)
+    worker.freeze()
+    try:
+        found = {w.pid: w for w in polled.poll(seconds=2)}
+        assert found[worker.pid].state == "busy"
+        assert found[worker.pid].name == "worker0.py"
+        assert found[worker.pid].age >= 2
+        assert found[other.pid].state == "live"
+        older = {w.pid: w for w in polled.poll(seconds=2)}[worker.pid]
+        assert older.age > found[worker.pid].age
+    finally:
+        worker.thaw()
+    wait_for(lambda: states(polled)[worker.pid] == "live", "answer")
+
+
+def test_a_worker_that_never_answered_is_shown_as_such(workers, polled):
+    worker = workers.start(IDLE)
+    worker.freeze()
+    found = polled.poll(seconds=0.2)
+    assert [(w.pid, w.state, w.age, w.held) for w in found] == [(worker.pid, "busy", None, None)]
+    worker.thaw()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_dead_are_gone_at_the_next_look_and_their_files_with_them(workers, polled, number):
+    worker = workers.start(IDLE)
+    assert states(polled, seconds=30) == {worker.pid: "live"}
+    worker.process.send_signal(number)
+    worker.process.wait(60)
+    assert states(polled) == {}
+    assert list(workers.run_dir.iterdir()) == []
+
+
+def test_only_a_refused_connection_removes_a_file(workers, polled):
+    """A listener that never accepts, a plain file, and a socket nobody listens on."""
+    (workers.run_dir / "11.sock").touch()
+    silent = socket.socket(socket.AF_UNIX)
+    silent.bind(str(workers.run_dir / "12.sock"))
+    silent.listen(1)
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(workers.run_dir / "13.sock"))
+    dead.close()
+    assert states(polled, seconds=0.2) == {12: "busy"}
+    # Linux refuses a connection to a plain file too: nobody will ever listen there.
+    assert [path.name for path in workers.run_dir.iterdir()] == ["12.sock"]
+    silent.close()
+
+
+def test_a_lying_agent_can_neither_crash_nor_fool_us(workers, polled):
+    """Garbage, wrong types, huge numbers, escape codes: shown as unknown, or cut."""
+    answers = [
+        b'{"jsonrpc":"2.0","id":1,"result":{"argv":["python","a\\u001b[2J\\u202eb.py"],"pid":1}}\n',
+        b'{"jsonrpc":"2.0","id":2,"result":{"backends":{"mps":{"state":"in use","allocated":-5,'
+        b'"reserved":1e400,"driver":99999999999999999999999,"peak":true,"budget":"7"},"x":[]}}}\n',
+    ]
+    with Liar(workers.run_dir / "14.sock", answers):
+        (found,) = polled.poll(seconds=10)
+    assert found.name == "a�[2J�b.py"
+    backend = found.backends[0]
+    assert (backend.allocated, backend.driver, backend.peak, backend.budget) == (None,) * 4
+    assert found.held is None
+
+
+@pytest.mark.parametrize("noise", [b"\xff" * 100 + b"\n", b"[]\n", b"x" * 70000, b"{}\n" * 3])
+def test_noise_only_costs_its_own_row(workers, polled, noise):
+    worker = workers.start(IDLE)
+    with Liar(workers.run_dir / "15.sock", [noise]):
+        found = states(polled, seconds=5)
+    assert found[worker.pid] == "live"
+    assert found[15] == "busy"
+
+
+def test_an_agent_that_closes_at_once_does_not_make_us_spin(workers, polled):
+    with Liar(workers.run_dir / "16.sock", []) as liar:
+        start = time.monotonic()
+        assert states(polled, seconds=1) == {16: "busy"}
+        assert time.monotonic() - start < 30
+        assert liar.accepted <= 2
+
+
+class Liar:
+    """A server of this user that answers what it likes, then closes."""
+
+    def __init__(self, path, answers) -> None:
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen(5)
+        self.answers = answers
+        self.accepted = 0
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def serve(self) -> None:
+        while True:
+            try:
+                link, _ = self.listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            with link:
+                if self.answers:
+                    link.recv(65536)
+                    link.sendall(b"".join(self.answers))
+                    link.recv(65536)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_worker_of_another_user_is_refused_by_the_client(workers, polled):
+    """A stranger listens in our directory: the kernel says who it is, and it is not talked to."""
+    workers.folder.chmod(0o755)
+    workers.run_dir.chmod(0o777)
+    stranger = threading.Thread(
+        target=run_as_stranger,
+        args=(f"""
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind("{workers.run_dir}/17.sock")
+            os.chmod("{workers.run_dir}/17.sock", 0o777)
+            listener.listen(5)
+            while not os.path.exists("{workers.run_dir}/stop"): time.sleep(0.05)
+        """,),
+    )  # fmt: skip
+    stranger.start()
+    wait_for((workers.run_dir / "17.sock").exists, "stranger")
+    try:
+        wait_for(lambda: polled.poll(seconds=0.2) == (), "refusal")
+        assert (workers.run_dir / "17.sock").exists()
+    finally:
+        (workers.run_dir / "stop").touch()
+        stranger.join()
+
+
+def test_an_error_for_an_answer_is_not_taken_for_nothing_loaded(workers, polled):
+    """Its last values stand, and grow old."""
+    stats = {"backends": {"mlx": {"framework": "mlx", "state": "in use", "allocated": 7}}}
+
+    class Falters(Liar):
+        def serve(self) -> None:
+            link, _ = self.listener.accept()
+            with link, link.makefile("rb") as lines:
+                for number, line in enumerate(lines):
+                    asked = json.loads(line)
+                    told = (
+                        {"result": stats} if number < 2 else {"error": {"code": 1, "message": "x"}}
+                    )
+                    link.sendall(
+                        json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n"
+                    )
+
+    with Falters(workers.run_dir / "21.sock", []):
+        (first,) = polled.poll(seconds=PATIENCE)
+        (second,) = polled.poll(seconds=PATIENCE)
+    assert (first.state, first.held) == ("live", 7)
+    assert (second.state, second.held) == ("busy", 7)
+    assert second.age > 0
+
+
+def test_the_hint_reaches_the_worker_it_is_about(workers, polled):
+    asked = []
+
+    class Hears(Liar):
+        def serve(self) -> None:
+            link, _ = self.listener.accept()
+            asked.append(link.recv(65536))
+            link.close()
+
+    with Hears(workers.run_dir / "18.sock", []):
+        polled.poll({18: True, 19: False}, seconds=1)
+    assert b'"method":"stats","params":{"gpu_client":true}' in asked[0]

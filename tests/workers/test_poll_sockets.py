@@ -1,0 +1,85 @@
+"""Socket files are listed anew when one came or went, and not missed when two come at once."""
+
+import os
+import time
+
+import pytest
+
+from mpsbar.agent import places
+from mpsbar.workers.poll import Sockets
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def listings(monkeypatch):
+    """How often the folder was really listed."""
+    count = []
+    real = places.list_sockets
+
+    def listed(folders):
+        count.append(1)
+        return real(folders)
+
+    monkeypatch.setattr(places, "list_sockets", listed)
+    return count
+
+
+def pids(sockets):
+    return [pid for pid, _ in sockets.list()]
+
+
+def age(folder, seconds):
+    """As if nothing had happened in it for a while."""
+    stamp = time.time() - seconds
+    os.utime(folder, (stamp, stamp))
+
+
+def test_who_comes_and_goes_is_seen(folder):
+    sockets = Sockets()
+    assert pids(sockets) == []  # there is no folder yet
+    folder.mkdir(0o700)
+    for pid in (7, 8):
+        (folder / f"{pid}.sock").touch()
+        assert pids(sockets)[-1] == pid
+    (folder / "7.sock").unlink()
+    assert pids(sockets) == [8]
+
+
+def test_a_quiet_folder_is_not_listed_again(folder, listings):
+    folder.mkdir(0o700)
+    (folder / "7.sock").touch()
+    age(folder, 10)
+    sockets = Sockets()
+    for _ in range(5):
+        assert pids(sockets) == [7]
+    assert len(listings) == 1
+
+
+def test_a_folder_that_has_just_changed_is_listed_again(folder, listings):
+    """Its stamp may be too coarse to show the next change."""
+    folder.mkdir(0o700)
+    (folder / "7.sock").touch()
+    age(folder, 0)
+    stamp = folder.stat().st_mtime_ns
+    sockets = Sockets()
+    assert pids(sockets) == [7]
+    (folder / "8.sock").touch()
+    os.utime(folder, ns=(stamp, stamp))  # the clock stood still
+    assert pids(sockets) == [7, 8]
+
+
+def test_a_folder_that_is_no_longer_safe_is_not_looked_at(folder, tmp_path):
+    folder.mkdir(0o700)
+    (folder / "7.sock").touch()
+    age(folder, 10)
+    sockets = Sockets()
+    assert pids(sockets) == [7]
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert pids(sockets) == []
