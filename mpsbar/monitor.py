@@ -189,7 +189,7 @@ class Monitor:
 
     def _build(self) -> Snapshot:
         self._note_all()
-        look, failed = _survive(self._scanner.look)
+        look, failed = _survive(self._scanner.scan)
         if look is None:
             look = Scan(Machine(), None)
         workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))

@@ -151,7 +151,7 @@ def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer,
         raise RuntimeError("planted")
 
     part = getattr(monitor, f"_{broken}")
-    method = {"scanner": "look", "workers": "poll", "history": "add"}[broken]
+    method = {"scanner": "scan", "workers": "poll", "history": "add"}[broken]
     if broken == "history":
         monitor._history = type("Broken", (), {"add": fail})()
     else:

@@ -11,8 +11,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.naming import printable
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes
-from mpsbar.system.owned_files import is_usable, replace_owned
+from mpsbar.system.files import NotAFile, TooLarge, is_usable, read_bytes, replace_own_file
 
 CORE_GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
@@ -146,7 +145,7 @@ _MOST_BYTES = 10_000
 
 def write_icon(sight: IconCheck) -> None:
     """OSError if it cannot be kept."""
-    replace_owned(paths.icon_file(), json.dumps({"schema": 1, **asdict(sight)}).encode())
+    replace_own_file(paths.icon_file(), json.dumps({"schema": 1, **asdict(sight)}).encode())
 
 
 def read_icon() -> IconCheck | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mpsbar.system.atomic_file import read_bytes, replace_file
+from mpsbar.system.files import read_bytes, replace_file
 
 LoginState = Literal["on", "off", "needs_approval", "unavailable"]
 Owner = Literal["app", "agent", "autostart"]

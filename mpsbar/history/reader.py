@@ -10,7 +10,7 @@ from urllib.parse import quote
 from mpsbar.core.counters import RECORDED
 from mpsbar.history.records import Event, Period, Run, TimeSeries
 from mpsbar.system import paths
-from mpsbar.system.owned_files import is_usable
+from mpsbar.system.files import is_usable
 
 _WAIT_SECONDS = 2.0
 _MOST_RUNS = 40

@@ -11,7 +11,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from mpsbar.system import paths
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 _MOST_BYTES = 1_000_000

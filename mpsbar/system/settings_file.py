@@ -20,8 +20,7 @@ from mpsbar.core.settings import (
 )
 from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes
-from mpsbar.system.owned_files import replace_owned
+from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_own_file
 from mpsbar.system.ownership import require_safe
 
 MOST_BYTES = 64 * 1024
@@ -56,7 +55,7 @@ def write_setting(key: str, value: Any) -> None:
         text = _read_text(file)
         changed = change_key(text, key, value)
         if changed != text:
-            replace_owned(file, changed.encode())
+            replace_own_file(file, changed.encode())
     except (NotTOML, _Broken) as problem:
         words = f"{file} is broken ({problem}) and was left as it is"
         raise UserError(f"{words}: mpsbar config validate tells more") from None

@@ -6,7 +6,7 @@ import time
 from weakref import WeakSet
 
 from mpsbar.system import paths
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 # HFS+ and some network file systems count whole seconds.

@@ -18,7 +18,7 @@ from typing import Any
 from mpsbar.agent import __version__, places
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
-from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.files import replace_file
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import start_python
 from mpsbar.workers.connection import Connection, Refused

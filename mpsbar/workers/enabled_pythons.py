@@ -3,8 +3,7 @@
 import json
 
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import read_bytes
-from mpsbar.system.owned_files import is_usable, replace_owned, tell_refused
+from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
 
 _MOST_BYTES = 1 << 20
 
@@ -38,6 +37,6 @@ def _write(pythons: list[str]) -> None:
     file = paths.enabled_file()
     text = json.dumps({"schema": 1, "pythons": pythons}, indent=1)
     try:
-        replace_owned(file, text.encode())
+        replace_own_file(file, text.encode())
     except OSError as problem:
-        tell_refused(file, problem)
+        log_refused(file, problem)

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.files import replace_file
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"

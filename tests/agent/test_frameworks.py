@@ -138,19 +138,19 @@ print("abacus" in trends.METAL, "'abacus.core'" in enable._PTH.replace(chr(92), 
 def test_a_macs_scan_does_not_stop_before_the_last_framework(with_abacus):
     """It once ended after two, whichever they were."""
     told = with_abacus.run("""
-from mpsbar.system.macos import libproc
+from mpsbar.system.macos import processes
 
 paths = [b"/v/libtorch.dylib", b"/v/libmlx.dylib", b"/v/libabacus.dylib", b"/v/libother.dylib"]
 
 def read_region(system, pid, address, buffer):
     if address >= len(paths):
         return False
-    region = libproc.REGION.pack(libproc.EXECUTE, address, 1, paths[address])
+    region = processes.REGION.pack(processes.EXECUTE, address, 1, paths[address])
     buffer[:] = region
     return True
 
-libproc._read_region = read_region
-print(*libproc.read_libraries(None, 1))
+processes._read_region = read_region
+print(*processes.read_libraries(None, 1))
 """)
     assert told == "torch mlx abacus\n"
 

@@ -305,7 +305,7 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
 # Who starts programs, and why their paths need no look at owners.
 STARTS = {
     "system/start_python.py": "which judges them",
-    "system/macos/ioreg.py": "/usr/sbin/ioreg",
+    "system/macos/gpu.py": "/usr/sbin/ioreg",
     "desktop/login.py": "/usr/bin/open",
     "desktop/login_launchd.py": "/bin/launchctl",
     "desktop/opener.py": "found on this user's PATH, as by the shell",

@@ -21,7 +21,7 @@ from mpsbar.dtypes.results import find_result, read_result, write_result
 from mpsbar.history.reader import open_to_read, read_start
 from mpsbar.history.recorder import FLUSH_SECONDS, Recorder
 from mpsbar.history.report.build import write_report
-from mpsbar.system import owned_files, paths, single_instance
+from mpsbar.system import files, paths, single_instance
 from mpsbar.system.log import start_log
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.settings_file import read_settings, write_setting
@@ -35,7 +35,7 @@ is_root = os.geteuid() == 0
 
 @pytest.fixture(autouse=True)
 def folders(private, monkeypatch):
-    monkeypatch.setattr(owned_files, "_told", set())
+    monkeypatch.setattr(files, "_logged", set())
     for name in ("data", "config", "log"):
         (private / name).mkdir(0o755)
     return private
