@@ -306,10 +306,8 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
 STARTS = {
     "system/start_python.py": "which judges them",
     "system/macos/gpu.py": "/usr/sbin/ioreg",
-    "desktop/login.py": "/usr/bin/open",
-    "desktop/login_launchd.py": "/bin/launchctl",
-    "desktop/opener.py": "found on this user's PATH, as by the shell",
-    "desktop/programs.py": "the same, and /usr/bin/osascript",
+    "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
+    "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
 }
