@@ -31,9 +31,8 @@ from mpsbar.core.snapshot import Worker
 from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import Environment
-from mpsbar.workers.free import free_worker
+from mpsbar.workers.environments import Environment, read_enabled
+from mpsbar.workers.request import free_worker
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"

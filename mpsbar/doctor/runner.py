@@ -7,7 +7,7 @@ from pathlib import Path
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device, parse_text
 from mpsbar.doctor.rules import Device
-from mpsbar.system.child_process import Answer, start_child
+from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.ownership import NotTrusted
 
 # A cold torch from a slow disk, on a busy machine.
@@ -31,7 +31,7 @@ def inspect_python(
 
 
 def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
-    answers: list[Answer] = []
+    answers: list[ChildAnswer] = []
     with start_child(python, [str(_SCRIPT)], MARK) as child:
         deadline = time.monotonic() + seconds
         code = None  # it hung

@@ -21,7 +21,7 @@ from mpsbar.core.dtype_results import (
     parse_text,
 )
 from mpsbar.dtypes.dtype_child import MARK
-from mpsbar.system.child_process import Answer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
 
 # Of tensors, above what torch itself takes.
@@ -46,7 +46,7 @@ OnProgress = Callable[[Progress], None]
 class _Session:
     """What is known of one Python until now; it outlives the throwaways that find it out."""
 
-    stages: dict[str, Answer] = field(default_factory=dict)
+    stages: dict[str, ChildAnswer] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)  # all there are, in order
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)
@@ -57,7 +57,7 @@ class _Session:
     is_over: bool = False  # and said itself that it is done
     false_starts: int = 0
 
-    def hear(self, told: Answer) -> None:
+    def hear(self, told: ChildAnswer) -> None:
         stage = told.pop("stage", None)
         cell = told.pop("cell", None)
         self.is_at_work = self.is_at_work or stage == "device"

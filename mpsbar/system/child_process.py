@@ -23,7 +23,7 @@ _LONGEST_TAIL = 1 << 12
 _TICK = 0.2  # how soon a death is noticed whose pipe somebody else keeps open, and a cancel
 _END_SECONDS = 10.0
 
-Answer = dict[str, Any]
+ChildAnswer = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class ChildProcess:
     _rest: bytes = b""
     _watch: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
-    def listen(self) -> Iterator[list[Answer]]:
+    def listen(self) -> Iterator[list[ChildAnswer]]:
         """New answers, again and again, at least every fifth of a second; ends when it is over."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
@@ -46,7 +46,7 @@ class ChildProcess:
         while True:
             # Asked before reading: what a dead one wrote is all in the pipes by then.
             is_dead = self.process.poll() is not None
-            answers: list[Answer] = []
+            answers: list[ChildAnswer] = []
             heard = self._read(answers)
             yield answers
             if is_dead and not heard:
@@ -70,7 +70,7 @@ class ChildProcess:
         except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
             return -signal.SIGKILL
 
-    def _read(self, answers: list[Answer]) -> bool:
+    def _read(self, answers: list[ChildAnswer]) -> bool:
         """Whether something was said."""
         if not self._watch.get_map():  # it closed its pipes and lives on, most often only just
             time.sleep(_TICK / 10)
@@ -85,7 +85,7 @@ class ChildProcess:
                 self._watch.unregister(key.fileobj)
         return heard
 
-    def _hear(self, chunk: bytes) -> list[Answer]:
+    def _hear(self, chunk: bytes) -> list[ChildAnswer]:
         """Noise is dropped as it comes, however much; an answer starts on a line of its own."""
         *lines, rest = (self._rest + chunk).split(b"\n")
         self._rest = rest if len(rest) < _LONGEST_LINE else b""
@@ -99,7 +99,7 @@ class ChildProcess:
             if (answer := parse_answer(line[len(self.mark) :])) is not None
         ]
 
-    def _hear_error(self, chunk: bytes) -> list[Answer]:
+    def _hear_error(self, chunk: bytes) -> list[ChildAnswer]:
         self.tail = (self.tail + chunk)[-_LONGEST_TAIL:]
         return []
 
@@ -123,7 +123,7 @@ def start_child(
         child.end()
 
 
-def parse_answer(text: bytes) -> Answer | None:
+def parse_answer(text: bytes) -> ChildAnswer | None:
     """None for anything but one object of JSON: it is somebody's Python, and not trusted."""
     try:
         answer = json.loads(text)

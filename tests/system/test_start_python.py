@@ -17,7 +17,7 @@ from mpsbar.dtypes.runner import Runner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
 from mpsbar.workers.enable import connect, read_answer
-from mpsbar.workers.environment import Environment, EnvironmentProblem, read_environment
+from mpsbar.workers.environments import Environment, EnvironmentProblem, read_environment
 
 EVE = 54321  # a number without an account
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
