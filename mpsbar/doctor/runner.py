@@ -35,7 +35,7 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
     with start_child(python, [str(_SCRIPT)], MARK) as child:
         deadline = time.monotonic() + seconds
         code = None  # it hung
-        for heard in child.listen():
+        for heard in child.read_answers():
             answers += heard[: _MOST_ANSWERS - len(answers)]
             if stop.is_set():
                 return Device(python, "stopped")

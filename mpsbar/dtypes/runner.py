@@ -168,7 +168,7 @@ class Runner:
     def _listen(self, child: ChildProcess, session: _Session, on_progress: OnProgress) -> bool:
         deadline = time.monotonic() + self._start_seconds
         is_first = True
-        for answers in child.listen():
+        for answers in child.read_answers():
             for answer in answers:
                 is_first = is_first and answer.get("stage") != "cell"
                 session.hear(answer)

@@ -61,7 +61,7 @@ def _ask(python: str) -> ChildAnswer:
     answer: ChildAnswer = {}
     deadline = time.monotonic() + ASK_SECONDS
     with start_child(python, ["-I", "-c", _QUESTION], _MARK) as child:
-        for answers in child.listen():
+        for answers in child.read_answers():
             answer = answers[-1] if answers else answer
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(f"{python} did not answer in {ASK_SECONDS:.0f} s")

@@ -295,7 +295,7 @@ def test_a_hidden_pth_is_shown_again(monkeypatch, tmp_path):
     set_to = []
     monkeypatch.setattr(stat, "UF_HIDDEN", 0x8000, raising=False)
     monkeypatch.setattr(os, "chflags", lambda path, flags: set_to.append(flags), raising=False)
-    setup._show(HiddenFile())
+    setup._clear_hidden_flag(HiddenFile())
     assert set_to == [0x1]
 
 
