@@ -18,7 +18,7 @@ from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.monitor import Monitor
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 
 def run(options: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from mpsbar.dtypes.text import say_end, say_none_found
 from mpsbar.dtypes.verdicts import find_changes, find_surprises
 from mpsbar.monitor import Monitor
 from mpsbar.ui.text.wording import shorten_home
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 _INTERRUPTED = 130
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpsbar.cli.doctor import check_up_all
 from mpsbar.core.errors import UserError
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.history.report.build import write_report
 from mpsbar.monitor import Monitor
 from mpsbar.system import paths

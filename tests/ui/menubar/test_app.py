@@ -690,9 +690,9 @@ def test_a_crash_in_a_callback_is_logged_and_told_and_the_app_goes_on(mac, priva
 
 def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
     def person(scene):
-        from mpsbar.desktop import login
+        from mpsbar.desktop import login, login_macos
 
-        monkeypatch.setattr(login, "_is_mac", lambda: True)
+        monkeypatch.setattr(login, "_platform", lambda: login_macos)
 
         def settings():
             with scene.open() as menu:
