@@ -1,13 +1,40 @@
-"""mpsbar free: give the caches of workers back, and say what was measured."""
+"""mpsbar free: free the caches of workers, and print what was measured."""
 
 import argparse
 import json
 from dataclasses import asdict
 
+from mpsbar.cli.arguments import parse_pid, parse_seconds
 from mpsbar.core.actions import Free, Freed
 from mpsbar.monitor import Monitor
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
+
+DESCRIPTION = (
+    "Returns the caches of workers to the system. Live tensors stay; the process pauses briefly, "
+    "and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was busy or "
+    "refused, 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar free 4711",
+    "mpsbar free --all",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process in mpsbar status"
+    )
+    parser.add_argument("--all", action="store_true", help="free every connected worker")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=parse_seconds,
+        default=30.0,
+        help="how long to wait for an answer (default: 30)",
+    )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,11 +14,10 @@ from mpsbar.core.actions import (
 )
 from mpsbar.core.settings import CAUSES, INTERVALS, Settings
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.ui.rows import Row
+from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_cause
 from mpsbar.ui.text.wording import _
-from mpsbar.ui.ui_state import UiState
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:

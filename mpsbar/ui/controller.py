@@ -35,10 +35,9 @@ from mpsbar.dtypes.text import say_end
 from mpsbar.history.report.build import write_report
 from mpsbar.monitor import Monitor
 from mpsbar.system.settings_file import write_setting
-from mpsbar.ui.rows import Row
+from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
 from mpsbar.ui.text.settings import login as say_login
-from mpsbar.ui.ui_state import UiState
 
 if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus

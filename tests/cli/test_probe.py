@@ -16,7 +16,7 @@ from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
 from worker_kit import PATIENCE, ROOT, need_module
 
-from mpsbar.cli import parser, probe
+from mpsbar.cli import main, probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot
@@ -161,8 +161,8 @@ def test_no_torch_anywhere(env, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "platformdirs").symlink_to(platformdirs / "platformdirs")
     code = (
-        "import sys; from mpsbar.cli import parser, probe; from mpsbar.core.snapshot import Snapshot\n"
-        "probe._read_snapshot = lambda: Snapshot(0.0); sys.exit(parser.run(['probe']))"
+        "import sys; from mpsbar.cli import main, probe; from mpsbar.core.snapshot import Snapshot\n"
+        "probe._read_snapshot = lambda: Snapshot(0.0); sys.exit(main.run(['probe']))"
     )
     done = subprocess.run(
         [str(bare / "bin" / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
@@ -210,7 +210,7 @@ def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):
 
     done = mpsbar(*cpu, preexec_fn=no_files)
     assert done.returncode == 1
-    assert done.stderr == "mpsbar: the result could not be kept: File too large\n"
+    assert done.stderr == "mpsbar: the result could not be saved: File too large\n"
     assert "As expected: no surprises." in done.stdout
     assert kept(workers) == []
 
@@ -220,7 +220,7 @@ def test_a_folder_that_cannot_be_made(mpsbar, cpu, tmp_path):
     done = mpsbar(*cpu, extra={"MPSBAR_DATA_DIR": str(tmp_path / "file")})
     assert (done.returncode, done.stderr) == (
         1,
-        "mpsbar: the result could not be kept: File exists\n",
+        "mpsbar: the result could not be saved: File exists\n",
     )
     assert "As expected" in done.stdout
 
@@ -257,9 +257,8 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
 
 def run_at(monkeypatch, snapshot, *arguments):
     monkeypatch.setattr(probe, "_read_snapshot", lambda: snapshot)
-    return probe.run(
-        parser.build_parser().parse_args(["probe", "--python", "/nobody/python", *arguments])
-    )
+    command = ["probe", "--python", "/nobody/python", *arguments]
+    return probe.run(main.build_parser(command).parse_args(command))
 
 
 def test_critical_memory_is_refused_unless_forced(monkeypatch, capsys):

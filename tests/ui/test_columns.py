@@ -31,18 +31,18 @@ from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.history.report.content import Report
 from mpsbar.history.report.running import build_unconnected, build_workers
 from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.sort_order import arrange
-from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table_rows import arrange
+from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
 from mpsbar.ui.terminal.table_rows import build_entries
 from mpsbar.ui.text.status import render_table as render_status
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import UiState
 
 workers = tuple(Worker(pid, f"{pid}.py", "live", 0.0, parent=parent) for pid, parent in ((7, 41), (8, 43)))
 snapshot = Snapshot(0.0, workers, processes=(Process(9, 1.0, "x.py", ("torch",), parent=42),))
 for line in render_status(snapshot).splitlines():
     print("STARTED" in line, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line))
 entries = arrange(build_entries(build_processes(snapshot, UiState()), snapshot), "STARTED", True)
-frame = render_table(entries, choose_columns(160, entries, snapshot), Shown(sort="STARTED"), 160, 5)
+frame = render_table(entries, choose_columns(160, entries, snapshot), TableView(sort="STARTED"), 160, 5)
 for line in frame.lines:
     print("STARTED▼" in line[0].text, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line[0].text))
 print(any(hit.target == "sort:STARTED" for hit in frame.hits))

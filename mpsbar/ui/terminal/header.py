@@ -10,12 +10,12 @@ from mpsbar.ui.terminal.frame import Line, Style, StyledSpan, line_of, spread, t
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.wording import _
 
-# Told apart without colour; hollow while nothing is known.
+# Different without colour too; hollow while nothing is known.
 _MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _STYLES: dict[str, Style] = {"ok": "ok", "warning": "warning", "critical": "critical"}
 _NARROW, _WIDEST = 8, 30  # of a bar
 _PARTS = " ▏▎▍▌▋▊▉█"
-# Rows of the menu that are worth a line of their own when they are there.
+# Rows of the menu that have a line of their own.
 _WORTH_A_LINE = ("found", "dtypes")
 
 
@@ -58,7 +58,7 @@ def build_gauges(machine: Machine) -> Iterator[Gauge]:
 
 
 def render_gauges(gauges: list[Gauge], width: int) -> Line:
-    """As wide as the line allows; of the GPU in one, and then without bars, where it does not."""
+    """As wide as the line allows; where it is narrow the GPU has one gauge, and then no bars."""
     room = _room(gauges, width)
     if room < _NARROW:
         gauges = _joined(gauges)
@@ -109,7 +109,7 @@ def _health(snapshot: Snapshot, menu: Menu) -> Line:
 
 
 def _together(snapshot: Snapshot, room: int) -> Line:
-    """What all workers have, as much of it as there is room for."""
+    """The totals of all workers, as far as there is room."""
     words = []
     if snapshot.held is not None:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))

@@ -70,9 +70,9 @@ def _shorten(
     """On a small screen: the title, and the choices before the words."""
     if len(inner) <= height:
         return inner
-    kept = inner[: max(height, 1)]
+    shown = inner[: max(height, 1)]
     if not box.choices:
-        return kept
+        return shown
     choices = [line for line in inner if line[1] is not None][: max(height - 1, 1)]
     return [*inner[: max(height - len(choices), 0)], *choices]
 

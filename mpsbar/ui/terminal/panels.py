@@ -16,7 +16,7 @@ from mpsbar.ui.text.wording import _
 
 # Seconds shown: the first that holds all there is, so that a young process is not a dash.
 SPANS = (60.0, 120.0, 300.0, 600.0)
-# It moves on in steps: between them only what changed is drawn anew.
+# The plot moves in steps: between them only lines that changed are drawn.
 _STEP_SECONDS = 4.0
 _BLANK = 0x2800
 # By column and row from the top: the bits of a Braille character.
@@ -29,7 +29,7 @@ _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 def render_memory(
     chosen: Entry | None, track: Track | None, now: float, width: int, height: int
 ) -> list[Line]:
-    """A title, what the chosen one is, and its plot."""
+    """A title, the command of the chosen process, and its plot."""
     if chosen is None:
         return [rule(_("memory"), width)]
     name = chosen.cells["NAME"].removeprefix("└ ")
@@ -42,10 +42,10 @@ def render_memory(
 def render_log(notes: Sequence[tuple[str, str, Style]], width: int, height: int) -> list[Line]:
     """The newest below."""
     lines: list[Line] = [rule(_("log"), width)]
-    kept = notes[-(height - 1) :] if height > 1 else []
-    if not kept:
-        lines.append(line_of(_("what is freed and what changes is told here"), "dim"))
-    for time, text, style in kept:
+    newest = notes[-(height - 1) :] if height > 1 else []
+    if not newest:
+        lines.append(line_of(_("what is freed and what changes appears here"), "dim"))
+    for time, text, style in newest:
         lines.append((StyledSpan(f"{time} ", "dim"), StyledSpan(text, style)))
     return lines
 
@@ -86,7 +86,7 @@ def render_plot(track: Track | None, now: float, width: int, height: int) -> lis
     ceiling = round_up(highest)
     heights = [(_dots(top, ceiling, height * 4), _dots(solid, ceiling, height * 4))
                for top, solid in zip(tops, solids, strict=True)]  # fmt: skip
-    # Of neighbours that are alike one is drawn: memory is flat most of the time.
+    # Equal neighbours are drawn together: memory is flat most of the time.
     pairs = zip(heights[::2], heights[1::2], strict=True)
     runs = [(pair, len(list(same))) for pair, same in groupby(pairs)]
     return [_row(runs, y, height, ceiling) for y in range(height)]
@@ -115,7 +115,7 @@ def _sample(points: Sequence[Point], now: float, span: float, columns: int) -> l
 
 
 def _dots(value: int | None, ceiling: int, rows: int) -> int:
-    """At least one for what is not nothing."""
+    """At least one dot for any value but 0."""
     return 0 if not value else max(1, round(value * rows / ceiling))
 
 
