@@ -9,6 +9,7 @@ from pathlib import Path
 from mpsbar import __version__
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import show_progress
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
 from mpsbar.doctor.checkup import Checkup
@@ -17,7 +18,6 @@ from mpsbar.doctor.pythons import check_up, find_pythons
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.monitor import Monitor
 from mpsbar.workers.enabled_pythons import read_enabled
 
 DESCRIPTION = (
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.self_test:
         return _test_self(options.json)
-    snapshot = _read_snapshot()
+    snapshot = read_snapshot()
     named = options.python is not None
     pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
     checkup = _check_up(snapshot, pythons)
@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
         dtypes = render_brief(find_result(snapshot))
         whole = render_diagnostics(read_versions(), snapshot, checkup, home, dtypes)
         print(render_doctor(checkup, home) if named else whole.rstrip("\n"))
-    return _exit_code(checkup, named)
+    has_no_torch = all(device.ended == "no_torch" for device, _ in checkup.pythons)
+    return 1 if checkup.worries or (named and has_no_torch) else 0
 
 
 def _test_self(as_json: bool) -> int:
@@ -84,16 +85,3 @@ def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
         show_progress("")
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
     return replace(checkup, icon=read_icon(), no_icon=no_icon)
-
-
-def _read_snapshot() -> Snapshot:
-    monitor = Monitor()
-    try:
-        return monitor.tick()
-    finally:
-        monitor.close()
-
-
-def _exit_code(checkup: Checkup, named: bool) -> int:
-    without = named and all(device.ended == "no_torch" for device, _ in checkup.pythons)
-    return 1 if checkup.worries or without else 0

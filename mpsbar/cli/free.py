@@ -38,26 +38,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.all == bool(options.pids):
-        text = (
-            "either PIDs or --all, not both"
-            if options.all
-            else "name the pids of workers, or --all"
-        )
-        options.refuse(text)
+    if options.all and options.pids:
+        options.refuse("either PIDs or --all, not both")
+    if not options.all and not options.pids:
+        options.refuse("name the pids of workers, or --all")
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
     else:
-        _tell(outcomes)
+        _print(outcomes)
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 
 def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
-    """Free these workers, or every connected one, as a click in the menu does."""
+    """Free these workers, or every connected one, by the same action as a click in the menu."""
     monitor = Monitor()
     try:
-        # Needed for named pids too: not every agent knows whether it holds the GPU, the scan does.
+        # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         workers = monitor.tick().workers
         named = [worker.pid for worker in workers] if pids is None else pids
         frees = [monitor.perform(Free(pid, seconds)) for pid in named]
@@ -66,7 +63,7 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
         monitor.close()
 
 
-def _tell(outcomes: list[Freed]) -> None:
+def _print(outcomes: list[Freed]) -> None:
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, is_coloured, show_progress
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
@@ -21,7 +22,6 @@ from mpsbar.dtypes.summary import build_probe, draw_progress
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import say_end, say_none_found
 from mpsbar.dtypes.verdicts import find_surprises
-from mpsbar.monitor import Monitor
 from mpsbar.ui.text.wording import shorten_home
 from mpsbar.workers.enabled_pythons import read_enabled
 
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     before = None if options.against is None else read_result(Path(options.against).expanduser())
-    snapshot = _read_snapshot()
+    snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
     named = options.python is not None
     pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
@@ -80,14 +80,6 @@ def run(options: argparse.Namespace) -> int:
     if probe.ended == "cancelled":
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not find_surprises(probe) else 1
-
-
-def _read_snapshot() -> Snapshot:
-    monitor = Monitor()
-    try:
-        return monitor.look_once()
-    finally:
-        monitor.close()
 
 
 def _check_moment(snapshot: Snapshot, force: bool) -> None:

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from mpsbar.cli.doctor import check_up_all
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 from mpsbar.desktop.opener import open_file
 from mpsbar.history.report.build import write_report
-from mpsbar.monitor import Monitor
 from mpsbar.system import paths
 
 DESCRIPTION = (
@@ -31,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    monitor = Monitor()
-    try:
-        snapshot = monitor.look_once()
-    finally:
-        monitor.close()
+    snapshot = read_snapshot()
     target = Path(options.output).expanduser() if options.output else paths.report_file()
     checkup = check_up_all(snapshot)
     try:

@@ -42,19 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # A single reading writes nothing; --watch also records history, if no menu bar app does.
-    monitor = Monitor() if options.watch is None else _make_recorder()
+    if options.watch is None:
+        _show(read_snapshot(), options.json)
+        return 0
+    monitor = _make_recorder()
     try:
-        if options.watch is None:
-            _show(monitor.look_once(), options.json)
-        else:
-            _watch(monitor, options.json, options.watch)
+        _watch(monitor, options.json, options.watch)
     finally:
         monitor.close()
     return 0
 
 
+def read_snapshot() -> Snapshot:
+    """One reading, which writes nothing."""
+    monitor = Monitor()
+    try:
+        return monitor.look_once()
+    finally:
+        monitor.close()
+
+
 def _make_recorder() -> Monitor:
+    """A monitor that also records history, unless the menu bar app does."""
     from mpsbar.history.recorder import Recorder
     from mpsbar.system.settings_file import read_settings
 

@@ -4,11 +4,11 @@ from functools import lru_cache
 
 from mpsbar.core.actions import CancelProbe, Free, ProbeDtypes
 from mpsbar.core.dtype_results import Probe
-from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
 from mpsbar.ui.bar import build_bar, is_unknown
 from mpsbar.ui.command_rows import build_commands
-from mpsbar.ui.process_rows import build_processes
+from mpsbar.ui.process_rows import build_processes, can_free
 from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
@@ -53,16 +53,12 @@ def _free_all(snapshot: Snapshot) -> Row:
     text = _("Free All Caches")
     if snapshot.cached is not None:
         text += _(" (up to {size})").format(size=wording.size(snapshot.cached))
-    frees = tuple(Free(worker.pid) for worker in snapshot.workers if _can_free(worker))
+    frees = tuple(Free(worker.pid) for worker in snapshot.workers if can_free(worker))
     ready = tuple(free for free in frees if free not in snapshot.pending)
     if frees and not ready:
         text = _("Freeing…")
     tip = _("Pauses each process briefly; its next steps may be slower.")
     return Row("free-all", text, actions=ready, tooltip=tip)
-
-
-def _can_free(worker: Worker) -> bool:
-    return not worker.methods or "free" in worker.methods
 
 
 @lru_cache(maxsize=2)

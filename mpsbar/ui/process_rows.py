@@ -139,8 +139,13 @@ def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
         yield outcomes.stopped(snapshot.stopped[pid])
 
 
+def can_free(worker: Worker) -> bool:
+    """Also where it has not said yet which methods its agent has."""
+    return not worker.methods or "free" in worker.methods
+
+
 def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
-    if worker.methods and "free" not in worker.methods:
+    if not can_free(worker):
         return ()
     tip = _("Pauses the process briefly; its next steps may be slower.")
     text = _("Freeing…") if is_pending else _("Free Cache")

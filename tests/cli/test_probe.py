@@ -162,7 +162,7 @@ def test_no_torch_anywhere(env, tmp_path):
     (tmp_path / "site" / "platformdirs").symlink_to(platformdirs / "platformdirs")
     code = (
         "import sys; from mpsbar.cli import main, probe; from mpsbar.core.snapshot import Snapshot\n"
-        "probe._read_snapshot = lambda: Snapshot(0.0); sys.exit(main.run(['probe']))"
+        "probe.read_snapshot = lambda: Snapshot(0.0); sys.exit(main.run(['probe']))"
     )
     done = subprocess.run(
         [str(bare / "bin" / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
@@ -256,7 +256,7 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
 
 
 def run_at(monkeypatch, snapshot, *arguments):
-    monkeypatch.setattr(probe, "_read_snapshot", lambda: snapshot)
+    monkeypatch.setattr(probe, "read_snapshot", lambda: snapshot)
     command = ["probe", "--python", "/nobody/python", *arguments]
     return probe.run(main.build_parser(command).parse_args(command))
 

@@ -25,7 +25,7 @@ def test_each_has_a_key_and_a_rank_of_its_own():
 
 
 def test_one_more_column_is_shown_everywhere(with_parent):
-    told = with_parent.run("""
+    output = with_parent.run("""
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.history.report.content import Report
@@ -52,7 +52,7 @@ report = Report("1", snapshot, None)
 print(">Parent<" in build_workers(report), ">by 41<" in build_workers(report))
 print(">Parent<" in build_unconnected(report), ">by 42<" in build_unconnected(report))
 """)
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "True", "False by 41", "False by 43", "False by 42",  # status, in its own order
         "True", "False by 43", "False by 42", "False by 41",  # top, sorted by it
         "True", "False", "True True", "True True",

@@ -232,7 +232,7 @@ def test_connect_asks_first_and_shows_how_it_ended(play):
 
 def warn(seen, monkeypatch, capsys):
     """What the command says at this moment."""
-    monkeypatch.setattr(probe, "_read_snapshot", lambda: seen)
+    monkeypatch.setattr(probe, "read_snapshot", lambda: seen)
     arguments = ["probe", "--python", "/nobody/python"]
     with pytest.raises((UserError, SystemExit)) as caught:
         probe.run(main.build_parser(arguments).parse_args(arguments))
