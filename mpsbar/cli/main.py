@@ -37,13 +37,8 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "·" is no reason to fail
-    parser = build_parser(arguments)
-    options = parser.parse_args(arguments)
-    if options.verb and (options.bar or options.interval):
-        parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
-    verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
     try:
-        code = verb.run(options)
+        code = _run_verb(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -61,7 +56,16 @@ def run(arguments: Sequence[str]) -> int:
             text = f"mpsbar: internal error: {type(error).__name__}: {error}"
             print(f"{text} (MPSBAR_DEBUG=1 shows where)", file=sys.stderr)
         return 1
-    return int(code)
+    return code
+
+
+def _run_verb(arguments: Sequence[str]) -> int:
+    parser = build_parser(arguments)
+    options = parser.parse_args(arguments)
+    if options.verb and (options.bar or options.interval):
+        parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
+    verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
+    return int(verb.run(options))
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
