@@ -12,7 +12,7 @@ from mpsbar.system.paths import is_in_app
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
 from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import Environment, EnvironmentProblem, read_environment
+from mpsbar.workers.environment import EnvironmentProblem, read_environment
 
 DESCRIPTION = (
     f"Connects every process of an environment that imports {join_labels('or')}, from its next "
@@ -93,22 +93,19 @@ def _list() -> int:
     if not pythons:
         print("No environment is enabled. mpsbar enable --python PATH enables one.")
     for python in pythons:
-        print(f"{python}  {describe(python)}")
+        print(f"{python}  {refresh_agent(python)}")
     return 0
 
 
-def describe(python: str) -> str:
+def refresh_agent(python: str) -> str:
+    """Replace a copy of an older agent by this version's; returns what is there now, in words."""
     try:
         environment = read_environment(python)
-        return _refresh(environment)
+        version = setup.read_version(environment.site)
+        if version is None:
+            return "not enabled any more"
+        if not setup.enable(environment):
+            return f"agent {version}"
+        return f"agent {__version__}, refreshed (was {version})"
     except EnvironmentProblem as problem:
         return f"unusable: {problem}"
-
-
-def _refresh(environment: Environment) -> str:
-    version = setup.read_version(environment.site)
-    if version is None:
-        return "not enabled any more"
-    if not setup.enable(environment):
-        return f"agent {version}"
-    return f"agent {__version__}, refreshed (was {version})"

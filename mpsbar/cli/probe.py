@@ -120,7 +120,7 @@ def _save(probe: Probe) -> tuple[str | None, bool]:
         file = write_result(probe)
     except OSError as error:
         text = error.strerror or str(error)
-        print(f"mpsbar: the result could not be saved: {text}", file=sys.stderr)
+        print(f"mpsbar: the result could not be kept: {text}", file=sys.stderr)
         return None, False
     return (None if file is None else str(file)), True
 

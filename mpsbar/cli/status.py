@@ -18,7 +18,6 @@ from mpsbar.ui.text.status_json import build_status
 _READ_SECONDS = 20.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
-
 DESCRIPTION = (
     f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
     "their allocators hold."

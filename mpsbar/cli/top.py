@@ -65,7 +65,7 @@ def why_no_terminal() -> str | None:
 def _has_textual() -> bool:
     try:
         return importlib.util.find_spec("textual") is not None
-    except ValueError:  # sys.modules blocks it
+    except ValueError:  # sys.modules has None for it, as in a test
         return False
 
 

@@ -107,5 +107,5 @@ REPORTED = sorted(COLUMNS, key=lambda column: column.key != "NAME")
 
 
 def explain_counters() -> list[str]:
-    """What the numbers of the tables mean, process line each."""
+    """What each counter in the tables means, one line each."""
     return [f"{counter.name}: {_(counter.meaning)}" for counter in _SHOWN]

@@ -1,4 +1,4 @@
-"""The rows at the end of the menu: what mpsbar itself can do, and how it is set. Pure."""
+"""The rows at the end of the menu: report, diagnostics, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
 
@@ -71,7 +71,7 @@ def _alerts(settings: Settings) -> Iterator[Row]:
     for cause in CAUSES:
         on = cause in settings.alert_causes
         chosen = tuple(c for c in CAUSES if (c in settings.alert_causes) != (c == cause))
-        # Greyed while none are sent at all, but still telling what is chosen.
+        # Disabled while no alerts are sent at all, but the check marks stay.
         actions = (Choose("alert_causes", chosen),) if settings.alerts else ()
         yield Row(f"alerts-{cause}", say_cause(cause), actions=actions, is_checked=on)
 

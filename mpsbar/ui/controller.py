@@ -75,7 +75,7 @@ class FrontEnd(Protocol):
 
 
 class Controller:
-    """Used on the main thread. What takes time runs off it, and its end is handled back on it.
+    """Used on the main thread. What takes time runs on others; its result is handled on this one.
 
     `own_actions` are those that only this front end has.
     """
@@ -111,9 +111,9 @@ class Controller:
             self._fail(row.text.rstrip("…"), error)
 
     def open_children(self, row: Row) -> None:
-        """A submenu comes into view: count the tensors that it shows."""
+        """Count the tensors that a submenu shows, when it comes into view."""
         action = row.opens
-        # Not twice: a worker that hangs would take thread after thread.
+        # Not while it is pending: each request to a worker that hangs would occupy a thread.
         if action is None or action in self._monitor.latest.pending:
             return
         name = self._monitor.latest.names.get(action.pid, str(action.pid))
@@ -182,7 +182,7 @@ class Controller:
         self._follow("Free Cache", self._monitor.perform(action), tell)
 
     def _free_all(self, actions: list[Free]) -> None:
-        """Many workers, one notice when all have answered."""
+        """Free many workers, with one notice when all have answered."""
         names, outcomes = self._monitor.latest.names, list[Freed]()
 
         def tell(outcome: Freed) -> None:
@@ -260,7 +260,7 @@ class Controller:
         self.front_end.tell(dialogs.tell_copied_diagnostics(), "diagnostics")
 
     def _open_report(self) -> None:
-        """Checking torch in every Python takes seconds; meanwhile the row says so."""
+        """Check torch in every Python, which takes seconds, then write and open the report."""
         if self.ui_state.is_reporting:
             return
         checkup = self._monitor.perform(CheckUp())

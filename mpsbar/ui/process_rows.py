@@ -1,4 +1,4 @@
-"""The rows of processes: connected workers, those that are not, and what a click can do. Pure."""
+"""The rows of processes, connected or not, and of what can be done with each. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _ROOM = _MOST + 3
 
 
 def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
-    """The largest groups; never empty: else what is being done, or why nothing is known."""
+    """The largest groups of tensors; while there are none, one row that says why."""
     found = snapshot.tensors.get(pid)
     if found is None:
         is_pending = FindTensors(pid) in snapshot.pending
@@ -140,7 +140,7 @@ def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
 
 
 def can_free(worker: Worker) -> bool:
-    """Also where it has not said yet which methods its agent has."""
+    """Whether its agent can free; assumed while its methods are not known."""
     return not worker.methods or "free" in worker.methods
 
 

@@ -210,7 +210,7 @@ def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):
 
     done = mpsbar(*cpu, preexec_fn=no_files)
     assert done.returncode == 1
-    assert done.stderr == "mpsbar: the result could not be saved: File too large\n"
+    assert done.stderr == "mpsbar: the result could not be kept: File too large\n"
     assert "As expected: no surprises." in done.stdout
     assert kept(workers) == []
 
@@ -220,7 +220,7 @@ def test_a_folder_that_cannot_be_made(mpsbar, cpu, tmp_path):
     done = mpsbar(*cpu, extra={"MPSBAR_DATA_DIR": str(tmp_path / "file")})
     assert (done.returncode, done.stderr) == (
         1,
-        "mpsbar: the result could not be saved: File exists\n",
+        "mpsbar: the result could not be kept: File exists\n",
     )
     assert "As expected" in done.stdout
 

@@ -41,7 +41,7 @@ class Canvas(Widget):
     DEFAULT_CSS = "Canvas { width: 1fr; height: 1fr; }"
 
     class Pressed(Message):
-        """A click; `target` is empty where nothing is meant by it."""
+        """A click; `target` is empty where it does nothing."""
 
         def __init__(self, target: str) -> None:
             super().__init__()

@@ -54,7 +54,7 @@ def line_of(text: str, style: Style = "") -> Line:
 
 @lru_cache(512)  # most lines stay the same from one frame to the next
 def fit_line(line: Line, width: int) -> Line:
-    """Exactly so wide: what is too long is cut, the rest is space."""
+    """Cut or fill a line with spaces to exactly this width."""
     spans, room = [], width
     for span in line:
         if room <= 0:
@@ -66,7 +66,7 @@ def fit_line(line: Line, width: int) -> Line:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """One at each edge; the right one only where both fit."""
+    """Put one line at each edge; the right one only where both fit."""
     used = sum(cells.width(span.text) for line in (left, right) for span in line)
     if not right or used + 2 > width:
         return fit_line(left, width)
@@ -74,7 +74,7 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def fill(lines: Iterable[Line], width: int, height: int) -> list[Line]:
-    """Exactly so many lines, each exactly so wide."""
+    """Cut or fill to exactly this many lines, each exactly this wide."""
     fitted = [fit_line(line, width) for line in list(lines)[: max(height, 0)]]
     return fitted + [line_of(" " * width)] * (height - len(fitted))
 

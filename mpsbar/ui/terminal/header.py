@@ -42,7 +42,7 @@ def render_head(snapshot: Snapshot, menu: Menu, width: int) -> list[Line]:
 
 
 def build_gauges(machine: Machine) -> Iterator[Gauge]:
-    """Only what could be read."""
+    """Those whose values could be read."""
     total, available = machine.memory_total, machine.memory_available
     if total and available is not None:
         used = max(total - available, 0)
@@ -74,14 +74,14 @@ def render_gauges(gauges: list[Gauge], width: int) -> Line:
 
 
 def _room(gauges: list[Gauge], width: int) -> int:
-    """For each bar."""
+    """How wide each bar can be."""
     words = sum(cells.width(g.label) + cells.width(g.text) + 4 for g in gauges) - 3
     bars = sum(gauge.part is not None for gauge in gauges)
     return min((width - words - bars) // max(bars, 1), _WIDEST)
 
 
 def _joined(gauges: list[Gauge]) -> list[Gauge]:
-    """How busy the GPU is as a word before its memory."""
+    """Joins the GPU's two gauges: its utilization becomes part of the label of its memory."""
     found = {gauge.label: gauge for gauge in gauges}
     busy, memory = found.get(_("GPU")), found.get(_("GPU memory"))
     if busy is None or memory is None:
@@ -91,7 +91,7 @@ def _joined(gauges: list[Gauge]) -> list[Gauge]:
 
 
 def draw_bar(part: float, width: int) -> tuple[StyledSpan, StyledSpan]:
-    """In eighths of a cell, so that slow growth is seen."""
+    """Draws in eighths of a cell, so that slow growth is visible."""
     eighths = round(min(max(part, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
     drawn = "█" * full + (_PARTS[rest] if rest else "")

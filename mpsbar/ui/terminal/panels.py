@@ -14,7 +14,7 @@ from mpsbar.ui.terminal.table_rows import Entry
 from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.wording import _
 
-# Seconds shown: the first that holds all there is, so that a young process is not a dash.
+# Seconds shown: the shortest with all points, so that a young process fills the plot.
 SPANS = (60.0, 120.0, 300.0, 600.0)
 # The plot moves in steps: between them only lines that changed are drawn.
 _STEP_SECONDS = 4.0
@@ -40,11 +40,11 @@ def render_memory(
 
 
 def render_log(notes: Sequence[tuple[str, str, Style]], width: int, height: int) -> list[Line]:
-    """The newest below."""
+    """A title and the newest lines, the last at the bottom."""
     lines: list[Line] = [rule(_("log"), width)]
     newest = notes[-(height - 1) :] if height > 1 else []
     if not newest:
-        lines.append(line_of(_("what is freed and what changes appears here"), "dim"))
+        lines.append(line_of(_("what is freed and what changes is told here"), "dim"))
     for time, text, style in newest:
         lines.append((StyledSpan(f"{time} ", "dim"), StyledSpan(text, style)))
     return lines
@@ -62,14 +62,14 @@ def _legend(track: Track | None) -> list[str]:
 
 
 def choose_span(track: Track | None, now: float) -> float:
-    """How far back it goes."""
+    """How many seconds the plot shows: the shortest span with all known points."""
     series = [] if track is None else [track.held, track.allocated, track.footprint]
     oldest = min((points[0].time for points in series if points), default=now)
     return next((span for span in SPANS if now - oldest <= span), SPANS[-1])
 
 
 def render_plot(track: Track | None, now: float, width: int, height: int) -> list[Line]:
-    """Allocated in full dots, what is held beyond it in sparse ones; else the footprint."""
+    """Draws allocated memory dense and the rest of what is held sparse; else the footprint."""
     plot_width = width - _AXIS - 1
     if track is None or height < 2 or plot_width < 4:
         return [line_of(_("nothing known yet"), "dim")] if height > 0 else []
@@ -140,7 +140,7 @@ def _axis(y: int, height: int, ceiling: int) -> str:
 
 
 def _cell(pair: _Pair, highest: int) -> tuple[str, Style]:
-    """What is allocated is full; beyond that every other dot, as a net. Dots count from below."""
+    """One character: all dots up to `solid`, every other dot up to `top`, counted from below."""
     bits, is_solid = 0, False
     for column, (top, solid) in enumerate(pair):
         for row in range(4):

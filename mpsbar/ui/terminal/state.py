@@ -113,7 +113,7 @@ class TerminalState:
         self._forget_order()
 
     def sort_next(self) -> None:
-        """Through the columns, and back to the order of the menu."""
+        """Sort by the next of the main columns, and after the last in the order of the menu."""
         names = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")
         now = self.view.table.sort
         name = names[(names.index(now) + 1) % len(names)] if now in names else ""
@@ -171,7 +171,7 @@ class TerminalState:
             if not what.asked_here:  # the controller notes our own
                 self.note_freed(what)
         elif isinstance(what, Alert) and what.kind == "ended":
-            self.bells += 1  # its line is that of the end itself
+            self.bells += 1  # the end itself is noted already
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
             self.note(": ".join(say_alert(what)), styles.get(what.level, ""))
