@@ -12,10 +12,10 @@ from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
-from mpsbar.doctor.checkup import Checkup
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.pythons import check_up, find_pythons
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
+from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.workers.enabled_pythons import read_enabled

@@ -56,7 +56,7 @@ def read_snapshot() -> Snapshot:
     """One reading, which writes nothing."""
     monitor = Monitor()
     try:
-        return monitor.look_once()
+        return monitor.read_once()
     finally:
         monitor.close()
 
@@ -80,7 +80,7 @@ def _complain(reason: Reason) -> None:
 def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
     """Repeat until Ctrl-C: in place on a terminal, one after the other in a pipe."""
     in_place = sys.stdout.isatty() and not as_json
-    snapshot = monitor.look_once()
+    snapshot = monitor.read_once()
     try:
         while True:
             if in_place:

@@ -12,7 +12,7 @@ import mpsbar
 from mpsbar.core.machine import IconCheck
 from mpsbar.doctor.self_test import checks as self_checks
 from mpsbar.doctor.self_test import mac_checks
-from mpsbar.doctor.self_test.text import LOOKS, SelfCheck, render_self_test
+from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck, render_self_test
 
 
 def doctor(*arguments, env):
@@ -29,7 +29,7 @@ def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
     common = ("resources", "folders", "settings", "agent", "machine", "process")
     assert {states[key] for key in common} == {"pass"}
     assert {states[key] for key in mac_checks.CHECKS} == {"skip"}
-    assert {key for key, state in states.items() if state == "look"} == set(LOOKS)
+    assert {key for key, state in states.items() if state == "look"} == set(FOR_PEOPLE)
     assert {row["detail"] for row in rows if row["state"] == "skip"} == {"not_a_mac"}
 
 

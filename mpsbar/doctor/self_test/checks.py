@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import mpsbar
 from mpsbar import __version__
 from mpsbar.doctor.self_test import mac_checks
-from mpsbar.doctor.self_test.text import LOOKS, SelfCheck
+from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
 from mpsbar.workers.poll import WorkerPoll
@@ -19,7 +19,7 @@ _ANSWER_SECONDS = 10.0  # of our own agent, on a busy machine
 
 def check_all() -> list[SelfCheck]:
     """Make every check that can be made here, and list what only a person can see."""
-    return [*_check(), *(SelfCheck(key, "look") for key in LOOKS)]
+    return [*_check(), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
 
 
 def _check() -> Iterator[SelfCheck]:

@@ -64,7 +64,7 @@ class TerminalState:
 
     def content(self) -> ScreenContent:
         chosen = self.chosen
-        track = self.snapshot.tracks.get(chosen.pid or 0) if chosen is not None else None
+        track = self.snapshot.process_series.get(chosen.pid or 0) if chosen is not None else None
         return ScreenContent(
             self.snapshot, self.menu, self.entries, len(self._all_entries), track,
             tuple(self._log), self.view,

@@ -6,7 +6,7 @@ from ui.menubar_kit import play
 from mpsbar.core.actions import (
     CheckUp,
 )
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 
 
 def test_open_report(mac, private):

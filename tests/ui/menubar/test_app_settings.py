@@ -81,9 +81,9 @@ def test_alerts_can_be_switched_off(mac):
 
 def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
     def person(user):
-        from mpsbar.desktop import login
+        from mpsbar.desktop import login, login_macos
 
-        monkeypatch.setattr(login, "_is_mac", lambda: True)
+        monkeypatch.setattr(login, "_platform", lambda: login_macos)
 
         def settings():
             with user.open() as menu:

@@ -17,7 +17,7 @@ from mpsbar.core.actions import (
     TensorGroup,
     Tensors,
 )
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 
 
 def test_free_and_the_menu_is_closed_when_it_ends(mac):
