@@ -22,8 +22,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.free import free_worker
-from mpsbar.workers.request import ASK_SECONDS, find_tensors
+from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -131,7 +130,7 @@ class ActionRunner:
 
     def _check_up(self) -> Checkup:
         from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import
-        from mpsbar.workers.enabled_pythons import read_enabled
+        from mpsbar.workers.environments import read_enabled
 
         snapshot = self._latest()
         return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
@@ -141,7 +140,7 @@ class ActionRunner:
         from mpsbar.doctor.pythons import find_pythons
         from mpsbar.dtypes.results import write_result
         from mpsbar.dtypes.runner import Runner
-        from mpsbar.workers.enabled_pythons import read_enabled
+        from mpsbar.workers.environments import read_enabled
 
         self._runner = Runner(find_pythons(self._latest(), read_enabled()))
         if self._closing.is_set():

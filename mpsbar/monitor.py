@@ -190,7 +190,7 @@ class Monitor:
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
-        scan, machine_failure = self._attempt("reading this computer", self._scanner.look)
+        scan, machine_failure = self._attempt("reading this computer", self._scanner.scan)
         scan = scan or Scan(Machine(), None)
         self._has_gpu_times = scan.has_gpu_times
         self._actions.gpu_clients = scan.gpu_clients

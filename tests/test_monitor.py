@@ -31,9 +31,8 @@ from mpsbar.core.snapshot import Worker
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import Environment
-from mpsbar.workers.free import free_worker
+from mpsbar.workers.environments import Environment, read_enabled
+from mpsbar.workers.request import free_worker
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
@@ -151,7 +150,7 @@ def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer,
         raise RuntimeError("planted")
 
     part = getattr(monitor, f"_{broken}")
-    method = {"scanner": "look", "workers": "poll", "history": "add"}[broken]
+    method = {"scanner": "scan", "workers": "poll", "history": "add"}[broken]
     if broken == "history":
         monitor._history = type("Broken", (), {"add": fail})()
     else:

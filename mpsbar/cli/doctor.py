@@ -18,7 +18,7 @@ from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 DESCRIPTION = (
     "Checks the Pythons of running torch processes, of enabled environments, the active one and "

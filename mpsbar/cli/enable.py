@@ -11,8 +11,7 @@ from mpsbar.cli.arguments import find_python
 from mpsbar.system.paths import is_in_app
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import EnvironmentProblem, read_environment
+from mpsbar.workers.environments import EnvironmentProblem, read_enabled, read_environment
 
 DESCRIPTION = (
     f"Connects every process of an environment that imports {join_labels('or')}, from its next "

@@ -22,7 +22,7 @@ from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import say_end, say_none_found
 from mpsbar.dtypes.verdicts import find_changes, find_surprises
 from mpsbar.ui.text.wording import shorten_home
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 DESCRIPTION = (
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "

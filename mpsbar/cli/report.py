@@ -7,7 +7,7 @@ from pathlib import Path
 from mpsbar.cli.doctor import check_up_all
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.history.report.build import write_report
 from mpsbar.system import paths
 

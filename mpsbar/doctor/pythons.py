@@ -14,7 +14,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Checkup, Device, build_checkup
-from mpsbar.system.child_process import Answer, start_child
+from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
@@ -84,11 +84,11 @@ def inspect_python(
 
 
 def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
-    answers: list[Answer] = []
+    answers: list[ChildAnswer] = []
     with start_child(python, [str(_SCRIPT)], MARK) as child:
         deadline = time.monotonic() + seconds
         code = None  # it hung
-        for received in child.listen():
+        for received in child.read_answers():
             answers += received[: _MOST_ANSWERS - len(answers)]
             if stop.is_set():
                 return Device(python, "stopped")

@@ -14,8 +14,7 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.verdicts import find_safe
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import read_bytes, replace_file
-from mpsbar.system.owned_files import is_usable, tell_refused
+from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
 
 _LARGEST = 1 << 20
@@ -94,7 +93,7 @@ def _read_current() -> Iterator[Probe]:
     except FileNotFoundError:
         return
     except OSError as problem:
-        tell_refused(folder, problem)
+        log_refused(folder, problem)
         return
     for file in files[:_MOST]:
         with contextlib.suppress(UserError):

@@ -21,7 +21,7 @@ from mpsbar.core.dtype_results import (
     parse_text,
 )
 from mpsbar.dtypes.dtype_child import MARK
-from mpsbar.system.child_process import Answer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
 
 # Bytes of tensors, above what torch itself takes.
@@ -46,7 +46,7 @@ OnProgress = Callable[[Progress], None]
 class _Session:
     """What is known of one Python so far, over all the child processes that were needed."""
 
-    stages: dict[str, Answer] = field(default_factory=dict)
+    stages: dict[str, ChildAnswer] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)  # all there are, in order
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)
@@ -57,7 +57,7 @@ class _Session:
     is_over: bool = False  # the present child process said that it is done
     false_starts: int = 0
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: ChildAnswer) -> None:
         stage = answer.pop("stage", None)
         cell = answer.pop("cell", None)
         self.has_started = self.has_started or stage == "device"
@@ -168,7 +168,7 @@ class Runner:
     def _listen(self, child: ChildProcess, session: _Session, on_progress: OnProgress) -> bool:
         deadline = time.monotonic() + self._start_seconds
         is_first = True
-        for answers in child.listen():
+        for answers in child.read_answers():
             for answer in answers:
                 is_first = is_first and answer.get("stage") != "cell"
                 session.add(answer)

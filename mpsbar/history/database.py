@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mpsbar.core.counters import COUNTERS
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 # Each step brings a file up by one version. Steps are never changed, only added. The column of a

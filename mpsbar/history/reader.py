@@ -12,7 +12,7 @@ from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
 from mpsbar.history.database import MACHINE_COLUMNS
 from mpsbar.system import paths
-from mpsbar.system.owned_files import is_usable
+from mpsbar.system.files import is_usable
 
 Column = tuple[int | None, ...]
 

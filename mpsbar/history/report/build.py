@@ -13,8 +13,7 @@ from mpsbar.history.reader import Period, read_period, read_start
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import replace_file
-from mpsbar.system.owned_files import replace_owned
+from mpsbar.system.files import replace_file, replace_own_file
 
 # Seconds that the two charts of a process show: every reading, and all that is kept.
 _RECENT, _ALL = KEEP_FULL / 1000, KEEP / 1000
@@ -26,7 +25,7 @@ def write_report(snapshot: Snapshot, checkup: Checkup | None, file: Path | None 
     """Write the report; OSError: it could not be written."""
     page = make_report(snapshot, checkup).encode("utf-8", "replace")
     if file is None or file == paths.report_file():
-        replace_owned(paths.report_file(), page)  # it is opened next, in a browser
+        replace_own_file(paths.report_file(), page)  # it is opened next, in a browser
         return paths.report_file()
     replace_file(file, page)
     return file

@@ -14,7 +14,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.command_line_link import find_tool
-from mpsbar.desktop.icon_visibility import look_at_icon, write_icon
+from mpsbar.desktop.icon_visibility import check_icon, write_icon
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.monitor import Monitor
 from mpsbar.system.single_instance import Claim
@@ -150,7 +150,7 @@ class MenuBar:
 
     def _check_icon(self) -> None:
         """Write down whether the icon is visible, for `mpsbar doctor` when someone sees none."""
-        seen = look_at_icon(self._app._nsapp.nsstatusitem)
+        seen = check_icon(self._app._nsapp.nsstatusitem)
         (_log.info if seen.doubt is None else _log.warning)("%s", seen)
         icon = IconCheck(time.time(), seen.doubt, str(seen))
         self._controller.write("Saving the icon check", lambda: write_icon(icon))

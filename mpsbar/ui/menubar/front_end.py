@@ -18,7 +18,7 @@ from PyObjCTools import AppHelper
 from mpsbar.core.errors import UserError
 from mpsbar.desktop import clipboard
 from mpsbar.desktop.notifications import Notifier
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.system.paths import log_file
 from mpsbar.ui.menubar.run_loop import call_when_free, guarded
 from mpsbar.ui.text.dialogs import Dialog, Notice, tell_failure
