@@ -221,7 +221,7 @@ def test_one_more_operation_in_the_probe(package):
     output = package.run("""
 import json, subprocess, sys
 done = subprocess.run(
-    [sys.executable, "-m", "mpsbar", "probe", "--device", "cpu", "--json", "--force"],
+    [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, "--device", "cpu", "--json", "--force"],
     capture_output=True, text=True,
 )
 print(done.stdout, done.stderr)

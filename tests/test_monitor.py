@@ -144,23 +144,23 @@ def test_there_is_never_more_than_one_tick_at_a_time(monitor, computer):
     assert max(most) == 1
 
 
-@pytest.mark.parametrize("broken", ["scanner", "workers", "history"])
+@pytest.mark.parametrize("broken", ["scanner", "workers", "trends"])
 def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer, broken):
     def fail(*_):
         raise RuntimeError("planted")
 
     part = getattr(monitor, f"_{broken}")
-    method = {"scanner": "scan", "workers": "poll", "history": "add"}[broken]
-    if broken == "history":
-        monitor._history = type("Broken", (), {"add": fail})()
+    method = {"scanner": "scan", "workers": "poll", "trends": "add"}[broken]
+    if broken == "trends":
+        monitor._trends = type("Broken", (), {"add": fail})()
     else:
         setattr(part, method, fail)
     snapshot = monitor.tick()
-    reader = {"scanner": "machine", "history": "health"}.get(broken, broken)
+    reader = {"scanner": "machine", "trends": "health"}.get(broken, broken)
     assert snapshot.problems == (Problem(reader, "RuntimeError: planted"),)
     assert (snapshot.processes is None) is (broken == "scanner")
     # Of the scripted machine nothing is known but its chip.
-    assert snapshot.health.reasons[0].code == ("not_judged" if broken == "history" else "unknown")
+    assert snapshot.health.reasons[0].code == ("not_judged" if broken == "trends" else "unknown")
 
 
 def test_before_the_first_look_nothing_is_claimed(monitor):
@@ -489,7 +489,7 @@ def test_what_fails_beside_the_readings_is_logged_once_and_stops_nothing(
     def fail(*_):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(monitor._tracker, "look", fail)
+    monkeypatch.setattr(monitor._tracker, "update", fail)
     monkeypatch.setattr(monitor._alerts, "consider", fail)
     ticks = []
 

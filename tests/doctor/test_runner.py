@@ -259,5 +259,5 @@ def test_whether_rosetta_runs_it_is_asked_of_the_system(look, tmp_path, monkeypa
 
 def test_the_stages_are_those_the_throwaway_tells():
     source = Path(inspect_python.__code__.co_filename).with_name("doctor_child.py").read_text()
-    places = [source.index(f'_tell("{stage}"') for stage in STAGES]
+    places = [source.index(f'_report("{stage}"') for stage in STAGES]
     assert places == sorted(places)

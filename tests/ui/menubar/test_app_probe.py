@@ -130,7 +130,9 @@ def test_for_real(mac, workers, monkeypatch):
     monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
     monitor, notices = Monitor(interval=0.3), Notices()
     # Other torch processes of this machine were not probed; theirs would be "not probed yet".
-    monkeypatch.setattr("mpsbar.dtypes.results._interpreters", lambda _: [(sys.executable, None)])
+    monkeypatch.setattr(
+        "mpsbar.dtypes.results._find_interpreters", lambda _: [(sys.executable, None)]
+    )
     app = MenuBar(monitor, Loaded(Settings(interval=0.5), ""), notices, claim())
     seen = set()
 
