@@ -46,11 +46,11 @@ def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
 from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
 from mpsbar.ui.terminal.table_rows import build_entries
 from mpsbar.ui.text.status import render_table as render_status
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import UiState
 
 shown = build_status(snapshot)["workers"][0]
 print(shown["graphs"], shown["backends"][0]["graphs"])
@@ -58,7 +58,7 @@ for line in render_status(snapshot).splitlines():
     print(" ".join(line.split()))
 entries = build_entries(build_processes(snapshot, UiState()), snapshot)
 for width in (80, 200):
-    frame = render_table(entries, choose_columns(width, entries, snapshot), Shown(), width, 5)
+    frame = render_table(entries, choose_columns(width, entries, snapshot), TableView(), width, 5)
     print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
 page = build_workers(snapshot)
 print(">Graphs<" in page, ">77.0 MB<" in page)
