@@ -27,7 +27,7 @@ def read_menu() -> Menu:
     """What the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.look_once(), UiState(is_app=True, login="on"))
+        return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
     finally:
         monitor.close()
 
