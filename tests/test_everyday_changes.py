@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import appkit
 import pytest
-from changed_package import ChangedPackage
+from changed_package import REPOSITORY, ChangedPackage
 from system.fakemac.double import build as build_fake_mac
 
 
@@ -211,19 +211,48 @@ with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.de
     assert output.split() == ["6.0", "GB", "?", "True"]
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
-def test_one_more_operation_in_the_probe(package):
+@pytest.fixture
+def with_doubled(package):
+    """The line that someone writes for a new operation of the probe."""
     package.insert(
         "dtypes/operations.py",
         '    "sum": (',
         '    "doubled": (lambda p: p.make(3).double, FLOATS),',
     )
-    output = package.run("""
+    return package
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
+def test_one_more_operation_in_the_probe(with_doubled):
+    output = with_doubled.run("""
 import json, subprocess, sys
 done = subprocess.run(
     [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, "--device", "cpu", "--json", "--force"],
     capture_output=True, text=True,
 )
-print(done.stdout, done.stderr)
+cells = json.loads(done.stdout)["cells"]
+print([cell["state"] for cell in cells if (cell["operation"], cell["dtype"]) == ("doubled", "float32")])
 """)
-    assert "doubled" in output
+    assert output == "['works']\n"
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
+def test_one_more_operation_needs_no_test_edited(with_doubled):
+    """The tests of the probe, its results, verdicts and tables pass in the changed package."""
+    tests = REPOSITORY / "tests"
+    files = [
+        f"{tests}/core/test_dtype_results.py", f"{tests}/dtypes/test_verdicts.py",
+        f"{tests}/dtypes/test_summary.py", f"{tests}/dtypes/test_results.py",
+        f"{tests}/dtypes/test_dtype_child.py::test_every_cell_is_reported_on_the_cpu",
+    ]  # fmt: skip
+    output = with_doubled.run(f"""
+import os
+for name in [name for name in os.environ if name.startswith("PYTEST")]:
+    del os.environ[name]
+import mpsbar, pytest
+from mpsbar.dtypes.operations import OPERATIONS
+code = pytest.main(["-q", "-p", "no:cacheprovider", "-c", {str(REPOSITORY / "pyproject.toml")!r}, *{files!r}])
+print()
+print("doubled" in OPERATIONS, int(code))
+""")
+    assert output.splitlines()[-1] == "True 0", output
