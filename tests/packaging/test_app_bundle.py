@@ -68,7 +68,7 @@ def check_plist(contents):
         "NSHumanReadableCopyright": "MIT licence",
     }
     assert {key: info.get(key) for key in wanted} == wanted
-    assert info["NSAppleEventsUsageDescription"].endswith("notify.")
+    assert info["NSAppleEventsUsageDescription"].endswith("notifications.")
     assert info["PyOptions"]["argv_emulation"] is False
     assert info["PyOptions"]["no_chdir"] is True  # relative paths on its command line
 

@@ -126,7 +126,7 @@ def test_without_a_log_it_goes_to_stderr(file, kind, capsys):
     log = start_log()
     log.info("goes on %s", HOSTILE)
     first, second = capsys.readouterr().err.splitlines()
-    assert "WARNING MainThread: no log is kept: " in first
+    assert "WARNING MainThread: couldn't open the log " in first
     assert "goes on a\\nb" in second
 
 

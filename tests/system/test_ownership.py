@@ -90,7 +90,7 @@ def test_a_sticky_folder_is_good_enough_on_the_way_only(place):
     assert why_unsafe(str(place / "file")) is None
     for path in (place, place / "not there"):  # anybody could make that
         assert why_unsafe(str(path)) == f"{place} can be written by everybody"
-    with pytest.raises(NotTrusted, match="by everybody; choose a folder of your own"):
+    with pytest.raises(NotTrusted, match="by everybody; use a folder of your own"):
         require_safe(place)  # and no chmod: /tmp is to stay as it is
 
 
