@@ -31,8 +31,8 @@ for days in (10, 29, 31):
 retention.drop(connection, 100 * day)
 print(connection.execute("SELECT 100 - time / 86400000 FROM minutes ORDER BY 1").fetchall())
 build.read_start = lambda: 0.0
-build.read_span = lambda since, until, points: round((until - since) / 3600)
-print(build._read_spans(100 * 86400.0))
+build.read_period = lambda since, until, points: round((until - since) / 3600)
+print(build._read_periods(100 * 86400.0))
 """)
     assert told.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
 
@@ -89,7 +89,7 @@ def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
     told = package.run("""
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.history.report.content import Report
+from mpsbar.history.report.page import Report
 from mpsbar.history.report.page import render_report
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text.status import render_status

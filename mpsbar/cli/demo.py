@@ -56,7 +56,7 @@ def _show_recorded(name: str) -> int:
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
     try:
-        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
             _stay(monitor)
     finally:

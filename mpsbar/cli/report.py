@@ -15,7 +15,7 @@ from mpsbar.system import paths
 def run(options: argparse.Namespace) -> int:
     monitor = Monitor()
     try:
-        snapshot = monitor.look_once()
+        snapshot = monitor.read_once()
     finally:
         monitor.close()
     target = Path(options.output).expanduser() if options.output else paths.report_file()

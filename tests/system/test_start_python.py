@@ -11,8 +11,7 @@ import pytest
 from worker_kit import PATIENCE, ROOT
 
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.doctor.pythons import find_pythons
-from mpsbar.doctor.runner import inspect_python
+from mpsbar.doctor.pythons import find_pythons, inspect_python
 from mpsbar.dtypes.runner import Runner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
