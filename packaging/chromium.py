@@ -29,9 +29,7 @@ def find_chromium() -> str | None:
 def require_chromium() -> str:
     program = find_chromium()
     if program is None:
-        sys.exit(
-            "mpsbar: drawing needs Chromium: apt-get install chromium, or Google Chrome"
-        )
+        sys.exit("mpsbar: drawing needs Chromium: apt-get install chromium, or Google Chrome")
     return program
 
 

@@ -19,7 +19,7 @@ def package(tmp_path):
 
 def test_how_long_history_is_kept_is_one_number(package):
     package.replace("history/retention.py", "KEEP = 7 * 24 * _HOUR", "KEEP = 30 * 24 * _HOUR")
-    told = package.run("""
+    output = package.run("""
 from pathlib import Path
 from mpsbar.history import database, retention
 from mpsbar.history.report import build
@@ -34,7 +34,7 @@ build.read_start = lambda: 0.0
 build.read_period = lambda since, until, points: round((until - since) / 3600)
 print(build._read_periods(100 * 86400.0))
 """)
-    assert told.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
+    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
 
 
 def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
@@ -58,7 +58,7 @@ def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
     _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
     if not library:
         pytest.skip("no C compiler to build the fake Mac with")
-    told = package.run(f"""
+    output = package.run(f"""
 import json
 from pathlib import Path
 from readings_kit import read_accelerators
@@ -75,7 +75,7 @@ computer = MacComputer(mac.libraries, lambda: None)
 print(json.dumps(build_status(Snapshot(0.0, machine=computer.read_machine()))["machine"]["gpu"]))
 assert mac.faults == "", mac.faults
 """)
-    shown = json.loads(told)
+    shown = json.loads(output)
     assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
     assert (shown["temperature"], shown["plugin"]) == (61, "AGXMetalG16G")
 
@@ -86,7 +86,7 @@ def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
         'words = [_("GPU {percent}")',
         'words = ["61 degrees", _("GPU {percent}")',
     )
-    told = package.run("""
+    output = package.run("""
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history.report.page import Report
@@ -98,7 +98,7 @@ snapshot = Snapshot(0.0, machine=Machine(gpu=Gpu(utilization=40.0)))
 shown = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
 print(*("61 degrees" in text for text in shown))
 """)
-    assert told == "True True True\n"
+    assert output == "True True True\n"
 
 
 def test_the_words_of_the_leak_notice(package):
@@ -106,13 +106,13 @@ def test_the_words_of_the_leak_notice(package):
     package.replace("ui/text/alerts.py", "erhaps a leak", "ossible memory leak")
     package.replace("ui/text/alerts.py", "Perhaps a Leak", "Possible Memory Leak")
     package.replace("ui/text/findings.py", "perhaps a leak", "a possible memory leak")
-    told = package.run("""
+    output = package.run("""
 from pathlib import Path
 import mpsbar
 left = [p.name for p in Path(mpsbar.__file__).parent.rglob("*.py") if "perhaps a leak" in p.read_text().lower()]
 print(left)
 """)
-    assert told == "[]\n"
+    assert output == "[]\n"
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
@@ -122,7 +122,7 @@ def test_one_more_operation_in_the_probe(package):
         '    "sum": (',
         '    "doubled": (lambda p: p.make(3).double, FLOATS),',
     )
-    told = package.run("""
+    output = package.run("""
 import json, subprocess, sys
 done = subprocess.run(
     [sys.executable, "-m", "mpsbar", "probe", "--device", "cpu", "--json", "--force"],
@@ -130,4 +130,4 @@ done = subprocess.run(
 )
 print(done.stdout, done.stderr)
 """)
-    assert "doubled" in told
+    assert "doubled" in output

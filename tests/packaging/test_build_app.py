@@ -248,8 +248,8 @@ class TestCommand:
         import re
 
         shell = (ROOT / "packaging/app/bin/mpsbar").read_text()
-        kept = re.search(r"for name in (.*?); do", shell, re.DOTALL)[1].replace("\\", "").split()
+        saved = re.search(r"for name in (.*?); do", shell, re.DOTALL)[1].replace("\\", "").split()
         start = (ROOT / "packaging/app/start_app.py").read_text()
         changed = re.search(r"CHANGED = \((.*?)\)", start, re.DOTALL)[1]
-        assert kept == re.findall(r'"(\w+)"', changed)
+        assert saved == re.findall(r'"(\w+)"', changed)
         assert Path(ROOT / "packaging/app/bin/mpsbar").stat().st_mode & 0o111

@@ -69,8 +69,8 @@ def test_hostile_names_stay_text(scripts):
 
 def test_lines_stand_between_sections_that_are_not_empty(scripts):
     _, _, menu_page = scripts
-    one, two = (Row("a", "a"),), (Row("b", "b", is_checked=True),)
-    page = menu_page.build_page(Menu(bar(), (one, (), two, ())), "light", "", "")
+    first, second = (Row("a", "a"),), (Row("b", "b", is_checked=True),)
+    page = menu_page.build_page(Menu(bar(), (first, (), second, ())), "light", "", "")
     assert page.count('<div class="line">') == 1
     assert "menu checks" in page
 

@@ -220,8 +220,8 @@ def test_a_folder_that_is_refused_keeps_its_mode(folders, mode):
 def test_a_result_that_a_person_names_may_be_anybodys(folders):
     file = folders / "of a colleague.json"
     fill()
-    kept = next((folders / "data" / "probes").glob("*.json"))
-    file.write_bytes(kept.read_bytes())
+    stored = next((folders / "data" / "probes").glob("*.json"))
+    file.write_bytes(stored.read_bytes())
     file.chmod(0o666)
     assert read_result(file).cells
 

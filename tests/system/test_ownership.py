@@ -344,8 +344,8 @@ def run_as(uid, code, folder):
 def test_what_is_required_to_be_safe_says_what_to_do(place):
     require_safe(place / "file")
     place.chmod(0o777)
-    with pytest.raises(NotTrusted) as told:
+    with pytest.raises(NotTrusted) as refusal:
         require_safe(place / "file")
     words = f"{place} can be written by everybody; chmod go-w {place}"
-    assert (str(told.value), told.value.strerror) == (words, words)
-    assert isinstance(told.value, PermissionError)
+    assert (str(refusal.value), refusal.value.strerror) == (words, words)
+    assert isinstance(refusal.value, PermissionError)

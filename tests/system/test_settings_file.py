@@ -123,23 +123,23 @@ def test_a_byte_order_mark_is_no_mistake(file):
 
 
 def test_a_link_is_written_through(written, tmp_path):
-    kept = tmp_path / "dotfiles" / "mpsbar.toml"
-    kept.parent.mkdir()
-    written.rename(kept)
+    target = tmp_path / "dotfiles" / "mpsbar.toml"
+    target.parent.mkdir()
+    written.rename(target)
     written.symlink_to("../dotfiles/mpsbar.toml")
     write_setting("bar", "icon")
     assert written.is_symlink()
-    assert not kept.is_symlink()
-    assert 'bar = "icon"  # always' in kept.read_text()
-    kept.unlink()
+    assert not target.is_symlink()
+    assert 'bar = "icon"  # always' in target.read_text()
+    target.unlink()
     write_setting("bar", "dot")
-    assert (written.is_symlink(), kept.read_text()) == (True, 'bar = "dot"\n')
+    assert (written.is_symlink(), target.read_text()) == (True, 'bar = "dot"\n')
 
 
 def test_links_in_a_circle_are_a_sentence(file):
     file.parent.mkdir()
     file.symlink_to(file.name)
-    with pytest.raises(UserError, match="couldn't change .*: Too many levels"):
+    with pytest.raises(UserError, match=r"couldn't change .*: Too many levels"):
         write_setting("bar", "dot")
     assert "couldn't read" in read_settings(repair=True).complaints[0]
     assert file.is_symlink()
@@ -182,8 +182,8 @@ def test_a_read_only_folder_is_a_sentence_and_nothing_is_lost():
             "except Exception as e: print(type(e).__name__, e)\n"
             "print(read_settings().settings.bar)\n"
         )
-        told, bar = in_child(code, MPSBAR_CONFIG_DIR=folder).splitlines()
-        assert told == f"UserError couldn't change {file}: Permission denied"
+        error, bar = in_child(code, MPSBAR_CONFIG_DIR=folder).splitlines()
+        assert error == f"UserError couldn't change {file}: Permission denied"
         assert (bar, list(file.parent.iterdir())) == ("gpu", [file])
 
 
@@ -286,6 +286,6 @@ def test_the_environment_counts_when_the_file_is_broken(file, monkeypatch):
 def test_a_key_that_stands_there_as_a_table_is_left_to_the_person(file):
     file.parent.mkdir()
     file.write_text("[bar]\nx = 1\n")
-    with pytest.raises(UserError, match="couldn't change bar in .*: edit it by hand"):
+    with pytest.raises(UserError, match=r"couldn't change bar in .*: edit it by hand"):
         write_setting("bar", "dot")
     assert file.read_text() == "[bar]\nx = 1\n"

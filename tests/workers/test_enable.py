@@ -331,7 +331,7 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("answers", "sentence"),
     [
         ({}, "p did not answer as a Python"),
         ({"version": [3, 12]}, "p did not answer as a Python"),
@@ -340,9 +340,9 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
         (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): create a venv and enable that, or use mpsbar run"),
     ],
 )  # fmt: skip
-def test_what_will_not_do_is_one_sentence(told, sentence):
+def test_what_will_not_do_is_one_sentence(answers, sentence):
     with pytest.raises(EnvironmentProblem) as problem:
-        parse_environment("p", told)
+        parse_environment("p", answers)
     assert str(problem.value) == sentence
 
 
