@@ -76,10 +76,10 @@ def require_safe(path: str | os.PathLike[str]) -> None:
 
 def _advise(danger: Danger) -> str:
     if danger.kind != "owner":
-        return "choose a folder of your own"
+        return "use a folder of your own"
     if os.geteuid() == _ROOT:
         return f"run mpsbar as {danger.who}, or with sudo -H"
-    return "move it away, or choose a folder of your own"
+    return "move it away, or use a folder of your own"
 
 
 def find_danger(path: str) -> Danger | None:

@@ -86,7 +86,7 @@ def enable(environment: Environment) -> bool:
         with contextlib.suppress(OSError):
             _remove(site, set(files))
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"{site} cannot be written: {reason}") from None
+        raise EnvironmentProblem(f"couldn't write to {site}: {reason}") from None
     _clear_hidden_flag(site / "mpsbar-agent.pth")
     return True
 
@@ -98,7 +98,7 @@ def disable(environment: Environment) -> bool:
         _remove(environment.site, set(names))
     except OSError as problem:
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"{environment.site} cannot be changed: {reason}") from None
+        raise EnvironmentProblem(f"couldn't change {environment.site}: {reason}") from None
     return bool(names)
 
 

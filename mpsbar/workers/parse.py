@@ -73,7 +73,7 @@ def _parse_frameworks(value: Any) -> dict[str, str]:
 def parse_freed(worker: Worker, answer: Any) -> Freed:
     """The outcome of a free, from the agent's answer and the worker as it is afterwards."""
     if not isinstance(answer, dict):
-        return Freed(worker.pid, worker.name, "failed", error="the agent gave no answer")
+        return Freed(worker.pid, worker.name, "failed", error="the agent did not answer")
     code, where = _parse_reason(answer)
     reports = [answer, *_object(answer.get("backends")).values()]
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
@@ -97,7 +97,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
 
 def parse_tensors(pid: int, answer: Any) -> Tensors:
     if not isinstance(answer, dict):
-        return Tensors(pid, "failed", error="the agent gave no answer")
+        return Tensors(pid, "failed", error="the agent did not answer")
     if answer.get("state") != "done":
         code, where = _parse_reason(answer)
         error = parse_text(answer["error"]) if answer.get("error") else None

@@ -74,7 +74,7 @@ def test_a_broken_file_is_told_and_left_where_it_is(mpsbar, file):
     printed, done = mpsbar("config", "print"), mpsbar("config", "validate")
     assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")
     assert done.returncode == 1
-    assert done.stdout.startswith(f"{file} cannot be used (it is not TOML: ")
+    assert done.stdout.startswith(f"couldn't use {file} (it is not TOML: ")
     assert printed.stderr == f"mpsbar: {done.stdout}"
     assert [path.name for path in file.parent.iterdir()] == ["settings.toml"]
 

@@ -76,14 +76,14 @@ def test_one_that_is_gone_is_listed_as_such(mpsbar, venv):
     python = str(venv / "bin" / "python")
     mpsbar("enable", "--python", python)
     venv.rename(venv.with_name("moved"))
-    assert mpsbar("enable", "--list").stdout == f"{python}  unusable: there is no {python}\n"
+    assert mpsbar("enable", "--list").stdout == f"{python}  unusable: couldn't find {python}\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
         (["enable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python, or it cannot be run"),
-        (["enable", "--python", "cat"], 1, "is not a Python that can be asked"),
+        (["enable", "--python", "cat"], 1, "did not answer as a Python"),
         (["disable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python"),
         (["enable", "--list", "--jupyter"], 2, "mpsbar enable: argument --jupyter: not allowed with argument --list"),
     ],

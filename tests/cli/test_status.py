@@ -38,7 +38,7 @@ def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_pa
     )
     bad = mpsbar("status", MPSBAR_REPLAY="nope")
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "mpsbar: there is no recording nope; there are m1-8gb, m1max-64gb\n"
+    assert bad.stderr == "mpsbar: there's no recording named nope; choose from m1-8gb, m1max-64gb\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])

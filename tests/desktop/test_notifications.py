@@ -98,9 +98,9 @@ def test_notify_send_gets_text_without_markup_or_escapes(tmp_path, text):
     assert argv[:4] == [b"--app-name=mpsbar", hint, b"--", shown(text, 200)]
     (body,) = argv[4:]
     assert b"<" not in body
-    told = shown(f"<b>{text}</b> &", 1000).decode()
-    told = told.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert body.decode() == told.replace("\\", "\\\\")
+    escaped = shown(f"<b>{text}</b> &", 1000).decode()
+    escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert body.decode() == escaped.replace("\\", "\\\\")
     assert log == []
 
 

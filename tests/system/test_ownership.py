@@ -90,7 +90,7 @@ def test_a_sticky_folder_is_good_enough_on_the_way_only(place):
     assert why_unsafe(str(place / "file")) is None
     for path in (place, place / "not there"):  # anybody could make that
         assert why_unsafe(str(path)) == f"{place} can be written by everybody"
-    with pytest.raises(NotTrusted, match="by everybody; choose a folder of your own"):
+    with pytest.raises(NotTrusted, match="by everybody; use a folder of your own"):
         require_safe(place)  # and no chmod: /tmp is to stay as it is
 
 
@@ -344,8 +344,8 @@ def run_as(uid, code, folder):
 def test_what_is_required_to_be_safe_says_what_to_do(place):
     require_safe(place / "file")
     place.chmod(0o777)
-    with pytest.raises(NotTrusted) as told:
+    with pytest.raises(NotTrusted) as refusal:
         require_safe(place / "file")
     words = f"{place} can be written by everybody; chmod go-w {place}"
-    assert (str(told.value), told.value.strerror) == (words, words)
-    assert isinstance(told.value, PermissionError)
+    assert (str(refusal.value), refusal.value.strerror) == (words, words)
+    assert isinstance(refusal.value, PermissionError)

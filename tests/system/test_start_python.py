@@ -43,15 +43,15 @@ def made(tmp_path_factory):
 
 
 def ask(python):
-    with pytest.raises(EnvironmentProblem) as told:
+    with pytest.raises(EnvironmentProblem) as refusal:
         read_environment(python)
-    return str(told.value)
+    return str(refusal.value)
 
 
 def verify_answer(python):
-    with pytest.raises(EnvironmentProblem) as told:
+    with pytest.raises(EnvironmentProblem) as refusal:
         read_answer(Environment(python, (3, 11), "/", ROOT, False), dict(os.environ))
-    return str(told.value)
+    return str(refusal.value)
 
 
 def look(python):
@@ -72,28 +72,28 @@ def click_connect(python):
     return outcome.error
 
 
-WAYS = [ask, verify_answer, look, probe, click_connect]
+REFUSALS = [ask, verify_answer, look, probe, click_connect]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_one_that_everybody_can_exchange_is_not_run(trap, way):
+@pytest.mark.parametrize("refuse", REFUSALS)
+def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
     python, mark = trap
     python.parent.chmod(0o777)
     folder = python.parent
-    assert f"{folder} can be written by everybody, who could run anything as you" in way(
+    assert f"{folder} can be written by everybody, who could run anything as you" in refuse(
         str(python)
     )
-    assert f"chmod go-w {folder}, or start your script with mpsbar run" in way(str(python))
+    assert f"chmod go-w {folder}, or start your script with mpsbar run" in refuse(str(python))
     assert not mark.exists()
 
 
 @needs_root
-@pytest.mark.parametrize("way", WAYS)
-def test_one_of_another_user_is_not_run_as_root(trap, way):
+@pytest.mark.parametrize("refuse", REFUSALS)
+def test_one_of_another_user_is_not_run_as_root(trap, refuse):
     python, mark = trap
     os.chown(python, EVE, EVE)
     words = f"{python} belongs to another user ({EVE}), who could run anything as you"
-    assert way(str(python)).endswith(f"{words}; run mpsbar as {EVE} for it")
+    assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} for it")
     assert not mark.exists()
 
 
