@@ -51,19 +51,59 @@ def _as_read(thresholds: Thresholds) -> "tuple[Thresholds, Thresholds]":
 
 _OURS = _as_read(PAUSED) + _as_read(_PAUSED_BY_JOB)
 
-# What a job on the host's thread found before it paused the collector.
-_found_by_job: "deque[Thresholds]" = deque([gc.get_threshold()], maxlen=1)
+# What the last jobs on a thread of the host found before they paused the collector, one maybe
+# inside the other.
+_found_by_jobs: "deque[Thresholds]" = deque([gc.get_threshold()], maxlen=8)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
     """No collection inside, on any thread that has the GIL and keeps it until the end."""
-    before = _replace(_PAUSED_BY_JOB, _found_by_job)
+    before = _replace(_PAUSED_BY_JOB, _found_by_jobs)
     try:
         yield
     finally:
         # The agent may have run meanwhile: then its own thresholds are in force, or the host's.
         _replace_if(dict.fromkeys(_as_read(_PAUSED_BY_JOB), before))
+
+
+class JobPause:
+    """The same for code of ours that the host's main thread runs between two of its bytecodes.
+
+    There an object of ours must not start a collection either: PySide6 crashes when its widgets end
+    in the midst of its own calls. So all that `begin` needs is made beforehand.
+    """
+
+    def __init__(self) -> None:
+        self._steps = self._prepare()
+
+    def begin(self) -> None:
+        for _ in self._steps:
+            break
+
+    def end(self) -> None:
+        replacements = dict.fromkeys(_as_read(_PAUSED_BY_JOB), _host_before_jobs())
+        self._steps = self._prepare()
+        _replace_if(replacements)
+
+    def _prepare(self) -> "Iterator[Any]":
+        tuples = [(self, len, gc)]  # of three: its memory is that of the thresholds that are read
+        return zip(
+            map(len, iter(tuples.pop, None)),
+            map(_found_by_jobs.append, iter(gc.get_threshold, None)),
+            starmap(gc.set_threshold, (_PAUSED_BY_JOB,)),
+        )
+
+
+def restore_after_job() -> None:
+    """For a thread of the host on which a job was cut short; the agent's thread heals it itself."""
+    _replace_if(dict.fromkeys(_as_read(_PAUSED_BY_JOB), _host_before_jobs()))
+
+
+def _host_before_jobs() -> Thresholds:
+    """What the outermost job found; PAUSED if that was the agent's."""
+    found = (each for each in reversed(_found_by_jobs) if each[0] != _PAUSED_BY_JOB[0])
+    return next(found, PAUSED)
 
 
 def _replace(thresholds: Thresholds, found: "deque[Thresholds]") -> Thresholds:
@@ -137,7 +177,7 @@ class CollectorPause:
     def _note(self, found: Thresholds) -> None:
         """Remember what the host has set; what it made of ours stands for what it usually has."""
         if found[0] == _PAUSED_BY_JOB[0]:
-            found = _found_by_job[-1]
+            found = _host_before_jobs()
             if found[0] >= NEVER:
                 return  # that job found ours: nothing is new
         if found[0] >= NEVER:

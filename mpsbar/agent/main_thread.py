@@ -19,7 +19,7 @@ from types import FrameType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
-from .gc_pause import CollectorPause
+from .gc_pause import CollectorPause, JobPause
 from .host_exceptions import raised_by_us
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
@@ -146,9 +146,9 @@ class MainThreadJob:
             return
         if now >= self._next_call or (not main.in_torch and self._leaving is not None):
             self._leaving, self._loop_woken = None, False
-            self._next_call = now + _CALL_SECONDS if _pending_call.schedule(self) else 0.0
-            if self._call_pending_since is None:
+            if self._call_pending_since is None:  # before: on main it comes at once
                 self._call_pending_since = now
+            self._next_call = now + _CALL_SECONDS if _pending_call.schedule(self) else 0.0
         if main.loop is not None and not self._loop_woken:
             self._wake(main.loop)
 
@@ -292,6 +292,7 @@ class PendingCall:
         # Our globals may be gone when a late call comes.
         self._is_finalizing = sys.is_finalizing
         self._left_over = idle_check.left_over
+        self._pause = JobPause()
 
     def schedule(self, job: Optional[MainThreadJob]) -> bool:
         """Have main call soon. False when the queue of pending calls is full."""
@@ -309,11 +310,15 @@ class PendingCall:
         return weakref.ref(thing, self._add)
 
     def __bool__(self) -> bool:
-        job = self._job
-        if self._left_over:
-            self._left_over.clear()
-        if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
-            job.run_on_main(sys._getframe().f_back)
+        self._pause.begin()  # first of all: nothing of ours may start a collection here
+        try:
+            job = self._job
+            if self._left_over:
+                self._left_over.clear()
+            if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
+                job.run_on_main(sys._getframe().f_back)
+        finally:
+            self._pause.end()
         return False
 
 
@@ -393,4 +398,5 @@ def _after_fork() -> None:
 
 
 _pending_call = PendingCall()
+bool(_pending_call)  # up to 3.10 the first call of a function makes an object that is kept for it
 os.register_at_fork(after_in_child=_after_fork)

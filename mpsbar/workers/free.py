@@ -33,6 +33,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         seconds=parse_seconds(answer.get("seconds")),
         pinned=None if busy or worker.cached_is_bound else worker.cached,
         collected=collected if isinstance(collected := answer.get("collected"), bool) else None,
+        gui_toolkit=parse_text(toolkit) if (toolkit := answer.get("gui_toolkit")) else None,
         not_known=_names(answer.get("not_known")),
         reason=parse_text(reason["code"]) if "code" in reason else None,
         where=parse_text(reason["where"]) if reason.get("where") else None,

@@ -102,13 +102,21 @@ def paused():
 def wait(): seen.append(pause.call(gc.get_threshold))
 def wait_in_job():
     with gc_pause.paused(): pause.call(len, "")
-OPERATIONS = {"begin": lambda: pause.begin(), "end": lambda: pause.end(), "wait": wait,
+def main_job():
+    on_main.begin()
+    on_main.end()
+def nested_job():
+    on_main.begin()
+    with gc_pause.paused(): pass
+    on_main.end()
+OPERATIONS = {"job on main": main_job, "a job in a job": nested_job,
+    "begin": lambda: pause.begin(), "end": lambda: pause.end(), "wait": wait,
     "job": paused, "job while the agent waits": paused, "wait in a job": wait_in_job}
 faults, moments = [], {}
 for name, function in OPERATIONS.items():
     for moment in itertools.count():
         gc.set_threshold(700, 10, 10)
-        pause, seen = gc_pause.CollectorPause(), []
+        pause, seen, on_main = gc_pause.CollectorPause(), [], gc_pause.JobPause()
         if name not in ("begin", "job while the agent waits"): pause.begin()
         wanted = (1000 + moment, 11, 12)
         if not set_at(moment, wanted, function): break
