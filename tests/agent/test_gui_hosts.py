@@ -157,6 +157,7 @@ def gui():
         root.destroy()
         keep_in_cycle(root=root)
         del root
+        time.sleep(0.02)  # the moment in which a collection on main is fatal
         gc.collect()  # here, where it must be
         next(ticks)
 gc.disable()
