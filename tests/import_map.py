@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
 OWN_FILES = {
-    "system.atomic_file", "system.owned_files", "system.ownership", "system.paths", "system.single_instance",
+    "system.files", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: started after a look at who can change it, listened to, ended.
 THROWAWAY = {"system.child_process", "system.start_python"}
@@ -26,6 +26,8 @@ FOLDERS: dict[str, set[str]] = {
     "ui.columns": {"core", "ui.text"},
     "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
+    # mpsbar's check of itself tries every part of it.
+    "doctor.self_test": {"core", "system", "workers", "desktop", "ui.text"},
     "history": {"core", *OWN_FILES},
     # One page shows what all features found.
     "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
@@ -38,8 +40,8 @@ FOLDERS: dict[str, set[str]] = {
         "history.report", "monitor", "desktop",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop",
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor",
+        "doctor.self_test", "history", "history.report", "monitor", "desktop",
     },
     "__init__": {"agent"},
     "__main__": {"cli"},

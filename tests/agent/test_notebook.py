@@ -15,9 +15,9 @@ from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.workers import jupyter
-from mpsbar.workers.free import free_worker
 from mpsbar.workers.parse import parse_worker
 from mpsbar.workers.poll import WorkerPoll
+from mpsbar.workers.request import free_worker
 
 MB = 1024 * 1024
 BIG = 600 * MB  # above 512 MB a buffer has its own heap: all of it comes back
@@ -312,7 +312,7 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
             raise KeyboardInterrupt
 
     usual = sys.getswitchinterval()
-    monkeypatch.setattr(free, "Free", Interrupted)
+    monkeypatch.setattr(free, "FreeJob", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         notebook.free()
     assert sys.getswitchinterval() == usual

@@ -8,7 +8,6 @@ from probe_samples import make_probe
 
 from mpsbar.core.dtype_results import Check, Progress, parse_record
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.changes import find_changes
 from mpsbar.dtypes.preconditions import say_moment
 from mpsbar.dtypes.summary import (
     build_dtypes,
@@ -20,6 +19,7 @@ from mpsbar.dtypes.summary import (
 )
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import known_for, say_end
+from mpsbar.dtypes.verdicts import find_changes
 
 FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
 BAD = make_probe(
@@ -175,10 +175,10 @@ def test_status_has_the_summary():
     health = build_dtypes(BAD)
     assert health.surprise == say_headline(BAD)
     assert health.failed == {"float16": 2, "bfloat16": 1}
-    told = json.loads(json.dumps(health.summary))
-    assert told["surprises"][1]["text"] == "float16 wrong in 2 operations"
-    assert told["safe"]["float16"] is False
-    assert "cells" not in told
+    summary = json.loads(json.dumps(health.summary))
+    assert summary["surprises"][1]["text"] == "float16 wrong in 2 operations"
+    assert summary["safe"]["float16"] is False
+    assert "cells" not in summary
     assert (build_dtypes(None).summary, build_dtypes(make_probe()).surprise) == (None, "")
 
 

@@ -30,8 +30,8 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Backend, Snapshot
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
-from mpsbar.ui.process_rows import ROOM
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.process_rows import _ROOM
+from mpsbar.ui.rows import UiState
 
 APP = UiState(is_app=True, login="off")
 MOST = APP.most
@@ -53,7 +53,7 @@ def test_the_whole_menu_of_the_app(check_golden):
     serve = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
     seen = make_snapshot(
         worker(), worker(4712, "notebook kernel", state="busy", age=3.2), processes=[serve],
-        gpu_course=(0, 12, 25, 50, 80, 100, 43),
+        gpu_utilization=(0, 12, 25, 50, 80, 100, 43),
     )  # fmt: skip
     menu = build_menu(seen, APP)
     assert len(menu.sections) == SECTIONS
@@ -188,8 +188,8 @@ def test_the_biggest_tensors(found, pending, lines):
     )
     row = rows(build_menu(seen, APP))["tensors-1"]
     assert [child.text for child in row.children] == lines
-    assert row.room == ROOM  # it is counted anew each time
-    assert len(lines) <= ROOM
+    assert row.room == _ROOM  # it is counted anew each time
+    assert len(lines) <= _ROOM
 
 
 def test_more_workers_than_fit():
