@@ -146,13 +146,15 @@ def free() -> str:
             time.sleep(_STEP_SECONDS)  # on main the pending call that frees comes in between
     finally:
         _clean_up()
-    return "\n".join([_how_it_ended(report), *_not_known(report)])
+    return "\n".join([_how_it_ended(report), *_not_collected(report), *_not_known(report)])
 
 
 def _clean_up() -> None:
     """Ctrl-C may have come in the midst of it."""
+    from .gc_pause import restore_after_job
     from .idle_check import restore_settings
 
+    restore_after_job()
     restore_settings()
 
 
@@ -182,6 +184,13 @@ def _still_cached() -> int:
 
     found = [_cached(each) for each in read({})["backends"].values() if _is_used(each)]
     return sum(cached or 0 for cached, bound in found if not bound)
+
+
+def _not_collected(report: Report) -> "list[str]":
+    toolkit = report["gui_toolkit"]
+    if report["state"] == "busy" or report["collected"] or toolkit is None:
+        return []
+    return [f"without gc.collect(), which can crash a program that uses {toolkit}"]
 
 
 def _not_known(report: Report) -> "list[str]":

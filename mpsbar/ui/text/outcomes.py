@@ -83,6 +83,10 @@ def _freed_done(outcome: Freed) -> str:
         words += _("; {size} still pinned by live tensors").format(
             size=wording.size(outcome.pinned)
         )
-    if outcome.collected is False:
+    if outcome.collected is False and outcome.gui_toolkit:
+        words += _("; without gc.collect(), which can crash a program that uses {toolkit}").format(
+            toolkit=outcome.gui_toolkit
+        )
+    elif outcome.collected is False:
         words += _("; without gc.collect(), its main thread could not be reached")
     return words
