@@ -15,7 +15,7 @@ def run(options: argparse.Namespace) -> int:
         text = (
             "either PIDs or --all, not both"
             if options.all
-            else "name the pids of workers, or --all"
+            else "give the PIDs of workers, or --all"
         )
         options.refuse(text)
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)

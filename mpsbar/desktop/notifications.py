@@ -53,7 +53,7 @@ def _in_the_app(log: Callable[[str], None], fallback: Notifier) -> Notifier | No
 
         return UserNotifications(log, fallback)
     except (ImportError, AttributeError) as error:
-        log(f"notifications by macOS are not to be had: {error}")
+        log(f"macOS notifications are unavailable: {error}")
         return None
 
 

@@ -27,7 +27,7 @@ class Commands:
         try:
             self._waiting.put_nowait(command)
         except queue.Full:
-            self._complain(f"{_name(command)}: too many are waiting, one was left out")
+            self._complain(f"{_name(command)}: too many are waiting; one was skipped")
             return
         with self._lock:
             if self._thread is None:

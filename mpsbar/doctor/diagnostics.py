@@ -33,7 +33,7 @@ def render_diagnostics(
         parts.append("\n".join(_render_ended(snapshot)))
     if dtypes:
         parts.append(dtypes)
-    if checkup is not None:  # last: its last line says whether there is a problem
+    if checkup is not None:  # last: its last line sums up the problems
         parts.append(render_doctor(checkup))
     return wording.shorten_home("\n\n".join(parts), home) + "\n"
 

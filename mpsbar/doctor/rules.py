@@ -1,4 +1,4 @@
-"""What one Python's torch can do on this machine, and what is to be said about it. Pure."""
+"""What one Python's torch can do on this computer, and what is wrong with it. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.machine import Machine
 from mpsbar.core.torch_settings import judge_settings
 
-# How the look ended: a crash or a hang is an answer. Unsafe: somebody else can change what it would
-# run, so it was not run.
+# How the check ended: a crash or a hang is a result too. Unsafe: another user can change what would
+# be run, so it was not run.
 Ended = Literal[
     "ok", "no_torch", "broken_torch", "crashed", "exited", "hung", "no_python", "not_python",
     "unsafe", "stopped",
 ]  # fmt: skip
-# What the throwaway tells, in this order; `Device.stage` is the first it did not get through.
+# The stages that doctor_child reports, in this order; `Device.stage` is the first that is missing.
 STAGES = ("python", "torch", "import", "built", "available", "chosen", "computed", "capability")
 COMPUTED = 8.0  # ones(2, 2) @ ones(2, 2), summed
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """None: was not told. The settings are those it was looked at with."""
+    """One Python and its torch. None: not known. The settings are those it was checked with."""
 
     python: str  # the path that was run
     ended: Ended
@@ -55,7 +55,7 @@ class Device:
 
 
 def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
-    """All there is to say, the worst first; what is only worth knowing has the level "ok"."""
+    """Every finding, the worst first; mere notes have the level "ok"."""
     reasons = [*_judge_end(device)]
     if device.ended in ("ok", "crashed", "exited", "hung"):
         reasons += _judge_choice(device)

@@ -139,7 +139,7 @@ def _check(connection: sqlite3.Connection) -> None:
     """Before anything is changed in it."""
     version = read_version(connection)
     if version > len(build_steps()):
-        raise Newer(f"its format is {version}, of a newer mpsbar")
+        raise Newer(f"its format {version} is from a newer mpsbar")
     with closing(connection.execute("PRAGMA quick_check(1)")) as told:
         answer = told.fetchone()
     if answer is None or answer[0] != "ok":

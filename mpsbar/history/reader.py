@@ -21,7 +21,7 @@ _MACHINE = ("used", "swap", "gpu", "busy", "total", "budget")
 def open_to_read(file: Path) -> sqlite3.Connection:
     """sqlite3.Error: there is none, or it cannot be read. OSError: somebody else can change it."""
     if not is_usable(file):
-        raise PermissionError(f"{file} is not used")
+        raise PermissionError(f"{file} was not used")
     address = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)
     try:

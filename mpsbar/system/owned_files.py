@@ -40,7 +40,7 @@ def is_usable(path: Path) -> bool:
 
 def tell_refused(path: Path, problem: OSError) -> None:
     """Once for each file. A command without a log says it on stderr."""
-    words = f"mpsbar does not use {path}: {problem.strerror or problem}"
+    words = f"mpsbar will not use {path}: {problem.strerror or problem}"
     if words not in _told:
         _told.add(words)
         _log.warning("%s", words)

@@ -43,7 +43,7 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = Fals
     except _Broken as broken:
         loaded = _complain_broken(loaded, str(broken), repair)
     except OSError as problem:
-        words = f"{file} could not be read ({_reason(problem)}); the defaults are used"
+        words = f"couldn't read {file} ({_reason(problem)}); using the defaults"
         loaded = replace(loaded, complaints=(words,))
     loaded = _put_on(loaded, "environment", _read_environment(), "{}")
     return _put_on(loaded, "flag", flags or {}, "{}")
@@ -58,12 +58,12 @@ def write_setting(key: str, value: Any) -> None:
         if changed != text:
             replace_owned(file, changed.encode())
     except (NotTOML, _Broken) as problem:
-        words = f"{file} is broken ({problem}) and was left as it is"
-        raise UserError(f"{words}: mpsbar config validate tells more") from None
+        words = f"{file} is damaged ({problem}) and was left unchanged"
+        raise UserError(f"{words}; for details: mpsbar config validate") from None
     except NotChangeable:
-        raise UserError(f"{key} has to be changed by hand in {file}, which was left") from None
+        raise UserError(f"couldn't change {key} in {file}; change it by hand") from None
     except OSError as problem:
-        raise UserError(f"{file} could not be changed: {_reason(problem)}") from None
+        raise UserError(f"couldn't change {file}: {_reason(problem)}") from None
 
 
 def variable_of(key: str) -> str:
@@ -107,12 +107,12 @@ def _put_on(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str)
 
 
 def _complain_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
-    words = f"{loaded.file} cannot be used ({why}); the defaults are used"
+    words = f"{loaded.file} can't be used ({why}); using the defaults"
     if repair:
         try:
-            words += f", and it is kept as {_keep_aside(Path(loaded.file))}"
+            words += f"; it was renamed to {_keep_aside(Path(loaded.file))}"
         except OSError as problem:
-            words += f"; it could not be kept aside ({_reason(problem)})"
+            words += f"; it couldn't be renamed ({_reason(problem)})"
     return replace(loaded, complaints=(words,))
 
 
@@ -124,7 +124,7 @@ def _keep_aside(file: Path) -> Path:
         if not os.path.lexists(kept):
             file.rename(kept)
             return kept
-    raise FileExistsError("there are too many of them")
+    raise FileExistsError("there are too many damaged settings files")
 
 
 def _reason(problem: OSError) -> str:

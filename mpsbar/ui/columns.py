@@ -100,5 +100,5 @@ REPORTED = sorted(COLUMNS, key=lambda column: column.key != "NAME")
 
 
 def explain_counters() -> list[str]:
-    """What the numbers of the tables mean, one line each."""
+    """What the columns of numbers mean, one line each."""
     return [f"{one.name}: {_(one.meaning)}" for one in _SHOWN]

@@ -31,5 +31,5 @@ def _run(snapshot: Snapshot) -> Row:
         return Row("probe", text, actions=(CancelProbe(),))
     if ProbeDtypes() in snapshot.pending:
         return Row("probe", _("Probing…"))
-    tip = _("Small computations in the Python of a worker, at the lowest priority.")
+    tip = _("Runs small computations in a worker's Python, at the lowest priority.")
     return Row("probe", _("Run dtype Probe"), actions=(ProbeDtypes(),), tooltip=tip)

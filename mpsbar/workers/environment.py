@@ -45,11 +45,11 @@ def read_environment(python: str) -> Environment:
     try:
         answer = _ask(python)
     except NotTrusted as problem:
-        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
     except FileNotFoundError:
-        raise EnvironmentProblem(f"there is no {python}") from None
+        raise EnvironmentProblem(f"{python} does not exist") from None
     except OSError as problem:
-        raise EnvironmentProblem(f"{python} cannot be run: {problem.strerror}") from None
+        raise EnvironmentProblem(f"{python} can't be run: {problem.strerror}") from None
     return parse_environment(python, answer)
 
 
@@ -68,11 +68,11 @@ def _ask(python: str) -> Answer:
 def parse_environment(python: str, told: Answer) -> Environment:
     """From its answer. Pure."""
     if not {"version", "site", "managed"} <= set(told):
-        raise EnvironmentProblem(f"{python} is not a Python that can be asked")
+        raise EnvironmentProblem(f"{python} is not a usable Python")
     version = (int(told["version"][0]), int(told["version"][1]))
     if told["implementation"] != "cpython" or version < (3, 9):
         name = f"{told['implementation']} {version[0]}.{version[1]}"
-        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or newer is needed")
+        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or later is required")
     if _APP in f"{told['site']}/":
         raise EnvironmentProblem(
             f"{python} belongs to an app, whose signature does not allow any change"

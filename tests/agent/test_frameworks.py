@@ -129,7 +129,7 @@ print("abacus" in trends.METAL, "'abacus.core'" in enable._PTH.replace(chr(92), 
 """)
     assert told.splitlines() == [
         "abacus {'abacus': '/v/abacus/libabacus.so.1'}",
-        "No PyTorch, MLX or Abacus process of yours is running. To see one: mpsbar run python train.py",
+        "You have no PyTorch, MLX or Abacus processes running. To start one: mpsbar run python train.py",
         "1 Abacus process, not connected",
         "True True",
     ]

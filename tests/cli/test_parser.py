@@ -40,8 +40,8 @@ def test_status_of_nobody(mpsbar):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "Apple M1 · 8.0 GB · pressure normal · RECORDED\n"
-        "All is well\n"
-        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py\n"
+        "No problems\n"
+        "You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py\n"
     )
     assert mpsbar(MPSBAR_REPLAY=str(EMPTY)).stdout == done.stdout
 
@@ -50,13 +50,13 @@ def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_pa
     shown = mpsbar("status", MPSBAR_REPLAY="m1-8gb").stdout
     assert "RECORDED" in shown.splitlines()[0]
     assert re.search(
-        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d %",
+        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d%",
         shown,
         re.MULTILINE,
     )
     bad = mpsbar("status", MPSBAR_REPLAY="nope")
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "mpsbar: there is no recording nope; there are m1-8gb, m1max-64gb\n"
+    assert bad.stderr == "mpsbar: there is no recording nope; choose one of m1-8gb, m1max-64gb\n"
 
 
 def test_status_and_free_of_a_real_worker(mpsbar, workers):
@@ -139,7 +139,7 @@ def test_watching_on_a_terminal_redraws_in_place_and_in_colour(workers):
     )
     assert shown.count("\x1b[H\x1b[2J") >= 3
     assert "\x1b[1m    PID  NAME" in shown
-    assert "\x1b[32mAll is well" in shown
+    assert "\x1b[32mNo problems" in shown
 
 
 @pytest.mark.parametrize("extra", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -167,7 +167,7 @@ def test_free_all(mpsbar, workers):
     assert {(o["state"], o["freed"]) for o in outcomes} == {("done", 0)}
     for worker in started:
         worker.end()
-    assert mpsbar("free", "--all").stdout == "No PyTorch process is connected\n"
+    assert mpsbar("free", "--all").stdout == "No processes connected\n"
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -199,7 +199,7 @@ def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["free"], "mpsbar free: name the pids of workers, or --all (see mpsbar free --help)"),
+        (["free"], "mpsbar free: give the PIDs of workers, or --all (see mpsbar free --help)"),
         (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
         (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
         (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
@@ -284,7 +284,9 @@ def test_the_demo_on_a_terminal_without_textual_is_text_until_ctrl_c(workers, pr
 def test_the_demo_of_a_recorded_mac(mpsbar):
     done = mpsbar("demo", "--recorded")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("an M1 Max with 64 GB at work. Invented in it: everything else")
+    assert done.stdout.startswith(
+        "An M1 Max with 64 GB under load. Made up for this recording: everything else"
+    )
     assert " Apple M1 Max · 64.0 GB · pressure normal · RECORDED\n" in done.stdout
     assert " └ 2 child processes                    ≤ 610 MB  (not connected)\n" in done.stdout
 

@@ -64,7 +64,7 @@ def test_watermarks_that_are_right_are_told_with_the_time_they_count_from():
     (reason,) = judge_settings({HIGH: "0.8", LOW: "0.7"}, "2.13.0")
     assert sentence(reason) == (
         "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.8 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.7: read when MPS is"
-        " used first, os.environ after that is too late"
+        " first used; setting os.environ after that is too late"
     )
 
 

@@ -80,7 +80,7 @@ def test_a_storm_is_bounded(tmp_path):
     notifier = notify.Osascript(log.append, str(program.path))
     for number in range(100):
         notifier.notify(f"title {number}", "text", "key")
-    assert log == [f"{program.path}: too many are waiting, one was left out"]
+    assert log == [f"{program.path}: too many are waiting; one was skipped"]
     wait_for(lambda: program.pids)
     program.path.unlink()  # so that those in the queue end at once
     os.kill(program.pids[0], signal.SIGKILL)
@@ -243,4 +243,4 @@ def test_without_the_framework_the_app_falls_back(monkeypatch):
     with appkit.installed(bundle="org.example.mpsbar", forget=ROOM):
         monkeypatch.setitem(sys.modules, "UserNotifications", None)
         assert make_in_app(log).kind == "osascript"
-    assert "not to be had" in log[0]
+    assert "are unavailable" in log[0]

@@ -64,7 +64,7 @@ def test_it_runs_in_steps_and_shares_of_the_gpu_come_out_as_recorded():
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "is no recording"), (b"[]", "is no recording"), (b"{}", '"recording": 1'), (b"\xff", "is no recording")],
+    [(b"{", "is not a recording"), (b"[]", "is not a recording"), (b"{}", '"recording": 1'), (b"\xff", "is not a recording")],
 )  # fmt: skip
 def test_what_is_no_recording_is_said_so(tmp_path, content, words):
     path = tmp_path / "x.json"

@@ -175,8 +175,8 @@ def _summary(chart: Chart, lines: list[Line]) -> str:
                 last=wording.size(known[-1]),
             )
         )
-    told = "; ".join(words) or _("nothing was recorded")
-    return f"{chart.title}: {told}"
+    values = "; ".join(words) or _("nothing was recorded")
+    return f"{chart.title}: {values}"
 
 
 def _cursor(chart: Chart) -> Markup:
@@ -195,7 +195,7 @@ def _legend(chart: Chart, lines: list[Line], budget: int | None) -> Markup:
     if budget is not None:
         items.append(_item("budget", _("budget {size}").format(size=wording.size(budget))))
     elif chart.budget:
-        words = _("budget {size}, far above").format(size=wording.size(chart.budget))
+        words = _("budget {size}, above this chart").format(size=wording.size(chart.budget))
         items.append(tag("li", words))
     kinds = {mark.kind for mark in chart.marks}
     items += [
@@ -219,15 +219,15 @@ def _shape(kind: str) -> Markup:
 
 
 def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
-    told = datetime.fromtimestamp(when, zone)
-    return told.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
+    time = datetime.fromtimestamp(when, zone)
+    return time.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:
     """What the script reads out: seconds since the first, and MB."""
     times = chart.course.times
     start = times[0] if times else chart.since
-    told = {
+    data = {
         "since": chart.since, "until": chart.until, "start": round(start, 1),
         "times": [round(time - start) for time in times],
         "lines": [
@@ -236,7 +236,7 @@ def build_data(chart: Chart, lines: list[Line]) -> Markup:
         ],
     }  # fmt: skip
     # In a script nothing is escaped as elsewhere; without < and & none can end or begin.
-    words = json.dumps(told, separators=(",", ":"))
+    words = json.dumps(data, separators=(",", ":"))
     safe = words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return Markup(f'<script type="application/json">{safe}</script>')
 
@@ -265,9 +265,11 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
         )
         for at in picked
     ]
-    caption = tag("caption", _("Some of the values: {title}").format(title=chart.title))
+    caption = tag("caption", _("Selected values: {title}").format(title=chart.title))
     table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
-    return tag("details", tag("summary", _("As a table"), _hidden(chart.title)), _scroll(table))
+    return tag(
+        "details", tag("summary", _("Show as a table"), _hidden(chart.title)), _scroll(table)
+    )
 
 
 def _hidden(words: str) -> Markup:

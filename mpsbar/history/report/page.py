@@ -23,7 +23,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         _section("unconnected", _("Not connected"), build_unconnected(report)),
         _section("runs", _("All runs"), build_runs(report, zone)),
         _section("dtypes", _("dtypes"), build_dtypes(report, zone)),
-        _section("advice", _("What to do next"), _advice(report)),
+        _section("advice", _("Next steps"), _advice(report)),
         _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
     shown = [section for section in sections if section is not None]
@@ -31,7 +31,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         "body",
         _head(report, zone, [(key, title) for key, title, _part in shown]),
         tag("main", *(part for _key, _title, part in shown)),
-        tag("footer", tag("p", _("Made by mpsbar {version}").format(version=report.version))),
+        tag("footer", tag("p", _("Created by mpsbar {version}").format(version=report.version))),
         tag("script", Markup(script)),
     )
     title = _("mpsbar report")
@@ -72,10 +72,10 @@ def _section(key: str, title: str, content: Markup | None) -> _Part | None:
 
 def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) -> Markup:
     snapshot = report.snapshot
-    health, told = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
+    health, time = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time}").format(time=told.strftime("%A, %d %B %Y, %H:%M"))
+    when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
     return tag(
         "header",
         tag("h1", _("mpsbar report")),
@@ -102,7 +102,7 @@ def _advice(report: Report) -> Markup | None:
 def _diagnostics(report: Report) -> Markup | None:
     if not report.diagnostics:
         return None
-    hint = _("Ready to be pasted into a bug report: neither arguments nor private paths are in it.")
+    hint = _("Ready to paste into a bug report: it contains no arguments and no private paths.")
     return tag(
         "div",
         tag("p", hint),

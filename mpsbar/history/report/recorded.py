@@ -1,4 +1,4 @@
-"""What was recorded: the courses of machine and runs, what happened, and every run. Pure."""
+"""The recorded part of the report: memory over time, events, and every run. Pure."""
 
 from collections.abc import Iterable
 from datetime import tzinfo
@@ -11,7 +11,7 @@ from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.content import Report
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.alerts import say_alert
+from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.wording import _
 
 _MOST_CHARTS = 20
@@ -26,8 +26,8 @@ def build_past(report: Report, zone: tzinfo | None) -> Markup:
         return tag(
             "p",
             _(
-                "Nothing was recorded yet. The menu bar app records while it runs, and so does"
-                " mpsbar status --watch."
+                "Nothing has been recorded yet. The menu bar app, mpsbar top and mpsbar status "
+                "--watch record while they run."
             ),
         )
     if len(spans) == 1:
@@ -43,7 +43,7 @@ def build_runs(report: Report, zone: tzinfo | None) -> Markup | None:
         return None
     heads = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
-        _("Last held"), _("Peak footprint"), _("End"),
+        _("Last held"), _("Peak footprint"), _("Terminate"),
     )  # fmt: skip
     runs = sorted(report.spans[-1].runs, key=lambda run: -run.last)
     return build_table(_("All runs"), heads, [_run(run, zone) for run in runs])
@@ -59,11 +59,11 @@ def _choice(number: int, span: Period) -> Markup:
 def _say_length(span: Period) -> str:
     seconds = span.until - span.since
     if seconds < 4000:
-        return _("the last hour")
+        return _("Last hour")
     hours = round(seconds / 3600)
     if hours < 48:
-        return _("the last {n} hours").format(n=hours)
-    return _("the last {n} days").format(n=round(seconds / 86400))
+        return _("Last {n} hours").format(n=hours)
+    return _("Last {n} days").format(n=round(seconds / 86400))
 
 
 def _span(span: Period, number: int, zone: tzinfo | None) -> Markup:
@@ -73,14 +73,14 @@ def _span(span: Period, number: int, zone: tzinfo | None) -> Markup:
     )]  # fmt: skip
     drawn = [draw_chart(chart, zone) for chart in charts if chart.course.times]
     parts: list[Markup] = [
-        tag("h3", _("Memory, {length}").format(length=_say_length(span))),
+        tag("h3", _say_length(span)),
         tag("div", *drawn, class_="charts"),
     ]
     if len(runs) > _MOST_CHARTS:
         parts.append(
             tag(
                 "p",
-                _("The {n} largest are drawn; the table of all runs has the others.").format(
+                _("Only the {n} largest are shown here; All runs lists the others.").format(
                     n=_MOST_CHARTS
                 ),
             )
@@ -120,18 +120,18 @@ def _run_chart(span: Period, run: Run, key: str) -> Chart:
 
 
 def _marks(happenings: Iterable[Event]) -> tuple[Mark, ...]:
-    """A Free that freed nothing is told in the table only."""
+    """Alerts and successful frees; a failed free is only in the table of events."""
     shown = [one for one in happenings if one.kind == "alert" or one.code == "done"]
     return tuple(Mark(one.time, one.kind, _say(one)) for one in shown[:_MOST_MARKS])
 
 
 def _happenings(span: Period, zone: tzinfo | None) -> Markup:
     is_long = span.until - span.since > _DAY
-    heads = (_("When"), _("What"))
+    heads = (_("Time"), _("Event"))
     rows = [
         (say_time(one.time, zone, is_long), _say(one)) for one in span.happenings[:_MOST_HAPPENINGS]
     ]
-    title = _("What happened")
+    title = _("Events")
     return join([tag("h3", title), build_table(title, heads, rows)])
 
 
@@ -143,11 +143,11 @@ def _say(one: Event) -> str:
     reason = Reason(one.code, one.level, one.values, one.pid)
     phase = one.phase if one.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(one.code, one.level, one.pid, None, reason, phase, "", one.name)  # type: ignore[arg-type]
-    return ": ".join(say_alert(alert))
+    return say_alert_in_a_line(alert)
 
 
 def _run(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
-    end = _("running") if run.ended is None else _say_end(run)
+    end = _("Running") if run.ended is None else _say_end(run)
     return (
         run.name, run.pid, run.device or "–", say_time(run.first, zone, True),
         say_time(run.last, zone, True), wording.size(run.peak), wording.size(run.known.get("held")),
@@ -156,5 +156,6 @@ def _run(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
 
 
 def _say_end(run: Run) -> str:
-    words = wording.way(run.how)
-    return words if run.how == "unseen" else _("ended, {way}").format(way=words)
+    if run.how == "unseen":
+        return _("Ended while mpsbar was not running")
+    return _("Ended: {how}").format(how=wording.how_it_ended(run.how))

@@ -27,6 +27,6 @@ def build_unconnected(report: Report) -> Markup | None:
     heads = [titles.get(column.key, _(column.title)) for column in columns]
     rows = []
     for process in processes[:_MOST]:
-        way = wording.shorten_home(wording.way_to_connect(process), report.home)
-        rows.append([way if one.key == "NOTE" else one.cell(process) for one in columns])
+        how = wording.shorten_home(wording.how_to_connect_process(process), report.home)
+        rows.append([how if one.key == "NOTE" else one.cell(process) for one in columns])
     return build_table(_("Processes that are not connected"), heads, rows)

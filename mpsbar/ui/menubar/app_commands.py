@@ -13,9 +13,15 @@ from mpsbar.desktop import command_line_link
 from mpsbar.desktop.opener import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menubar import dialogs
-from mpsbar.ui.text import command_line_tool
-from mpsbar.ui.text.dialogs import about, ask_profiling, no_application
-from mpsbar.ui.text.profiling import SNIPPET
+from mpsbar.ui.text.dialogs import (
+    SNIPPET,
+    about,
+    ask_link_folder,
+    ask_profiling,
+    describe_folder_panel,
+    no_application,
+    tell_link,
+)
 
 _log = logging.getLogger("mpsbar")
 
@@ -34,10 +40,10 @@ def install_command(controller: Controller) -> None:
     """Link the app's own command into a folder of the person's choice."""
     tool, home = command_line_link.find_tool(), str(Path.home())
     folders = command_line_link.suggest_folders(home)
-    button = dialogs.ask(command_line_tool.ask_folder(folders, home))
+    button = dialogs.ask(ask_link_folder(folders, home))
     folder = folders[button] if button < len(folders) else None
     if button == len(folders):
-        folder = dialogs.choose_folder(home, *command_line_tool.choose_folder())
+        folder = dialogs.choose_folder(home, *describe_folder_panel())
     if tool is None or folder is None:
         return
 
@@ -51,9 +57,7 @@ def install_command(controller: Controller) -> None:
 
 def _show_link(controller: Controller, link: command_line_link.Link) -> None:
     _log.info("command line tool: %s %s", link.state, link.path)
-    dialog = command_line_tool.tell_link(
-        link.state, link.path, link.on_path, link.by_hand, link.detail
-    )
+    dialog = tell_link(link.state, link.path, link.on_path, link.by_hand, link.detail)
     if dialogs.ask(dialog) == 0 and len(dialog.buttons) > 1:
         controller.front_end.copy(link.by_hand)
 

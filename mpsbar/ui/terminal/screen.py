@@ -112,7 +112,7 @@ def _table(scene: Scene, width: int, height: int) -> Frame:
 
 def _nothing(scene: Scene) -> Line:
     if scene.everyone:
-        words = _("Nothing contains “{text}” (Esc shows all)").format(text=scene.view.filter)
+        words = _("No rows contain “{text}” (Esc shows all)").format(text=scene.view.filter)
         return line_of(words, "dim")
     return ()
 
@@ -142,7 +142,7 @@ def _log(scene: Scene) -> list[tuple[str, str, Style]]:
 def _last_line(scene: Scene, width: int) -> Frame:
     view = scene.view
     if view.is_typing:
-        hint = line_of(_("Enter keeps it, Esc shows all"), "dim")
+        hint = line_of(_("Enter to keep, Esc to show all"), "dim")
         typed = (
             StyledSpan("/", "key"),
             StyledSpan(cells.cut(view.filter[-60:], width - 2)),

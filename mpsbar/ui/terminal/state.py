@@ -19,7 +19,7 @@ from mpsbar.ui.terminal.screen import Note, Scene, View, table_rows
 from mpsbar.ui.terminal.sort_order import arrange
 from mpsbar.ui.terminal.table_rows import Entry, build_entries
 from mpsbar.ui.text import outcomes
-from mpsbar.ui.text.alerts import say_alert, say_ended
+from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 from mpsbar.ui.ui_state import UiState
 
 _EVERY_ROW = 10_000  # a terminal scrolls
@@ -176,7 +176,7 @@ class TerminalState:
             self.bells += 1  # its line is that of the end itself
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
-            self.note(": ".join(say_alert(what)), styles.get(what.level, ""))
+            self.note(say_alert_in_a_line(what), styles.get(what.level, ""))
 
 
 def complain(state: TerminalState, complaints: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from mpsbar.core.settings import Loaded, Settings
 from mpsbar.doctor.checkup import Checkup
 from mpsbar.system.settings_file import read_settings
 
-HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
+HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43% · 9.8 of 27.0 GB)"]
 TAIL = [
     "─",
     "(dtypes: not probed yet)",
@@ -54,7 +54,7 @@ def test_start_with_no_worker(mac):
         assert mac.bar() == ""
         assert scene.lines() == [
             *HEAD,
-            "(No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py)",
+            "(You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py)",
             *TAIL,
         ]
         button = mac.item().button()
@@ -62,7 +62,7 @@ def test_start_with_no_worker(mac):
         sizes = [picture.pixelsWide() for picture in button.image().representations()]
         assert sizes == [18, 36, 54]
         assert button.accessibilityLabel() == (
-            "mpsbar, No PyTorch process is connected, GPU 43 %, All is well"
+            "mpsbar, No processes connected, GPU 43%, No problems"
         )
 
     play(mac, make_snapshot(), person)
@@ -103,7 +103,7 @@ def test_three_workers_of_which_one_is_busy(mac):
             *TAIL,
         ]
         assert scene.lines("train.py") == [
-            "Free Cache", "Biggest Tensors  ▸", "Notify When It Ends", "Copy PID", "Stop…",
+            "Free Cache", "Largest Tensors  ▸", "Notify When Finished", "Copy PID", "Stop…",
         ]  # fmt: skip
         assert scene.lines("serve.py 4720") == ["Connect This Environment…", "Copy PID", "Stop…"]
 
@@ -126,7 +126,7 @@ def test_free_and_the_menu_is_closed_when_it_ends(mac):
         scene.click("train.py", "Free Cache")
         assert scene.feed.asked[0][0] == Free(4711)
         scene.end(0, freed)
-        assert scene.notices.told == [("train.py", "freed 3.1 GB in 40 ms", "freed-4711")]
+        assert scene.notices.told == [("train.py", "Freed 3.1 GB in 40 ms", "freed-4711")]
         scene.show(make_snapshot(make_training(held=3 * GB, cached=0), freed={4711: freed}))
         assert "train.py\tmps\t3.0 GB\tcached 0 B, freed 3.1 GB in 40 ms  ▸" in scene.lines()
 
@@ -145,7 +145,7 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
             scene.show(make_snapshot(make_training(), freed={4711: freed}))
             assert menu.lines()[4] == (
                 "train.py\tmps\t6.0 GB\tcached 3.0 GB, busy: another thread is computing"
-                " (a.py:3 in f); not freed, try again  ▸"
+                " (a.py:3 in f); nothing was freed, try again  ▸"
             )
         assert scene.notices.told == []  # the row told it
 
@@ -160,7 +160,7 @@ def test_who_does_not_answer_is_named_all_the_same(mac):
         scene.show(make_snapshot())
         scene.end(0, silent)
         assert scene.notices.told[0][:2] == (
-            "train.py", "no answer within 30 s; it may still free later",
+            "train.py", "No answer within 30 s; the cache may still be freed later",
         )  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)
@@ -177,7 +177,7 @@ def test_free_all_is_one_notice(mac):
         assert scene.notices.told == [
             (
                 "Freed 3.0 GB in 2 of 3 processes",
-                "c.py: busy: the main thread is computing; not freed, try again",
+                "c.py: busy: the main thread is computing; nothing was freed, try again",
                 "freed-all",
             )
         ]
@@ -216,7 +216,7 @@ def test_a_worker_dies_while_its_submenu_is_open_and_another_comes(mac):
         with scene.open("train.py") as menu:
             scene.show(make_snapshot(make_training(4712, "b.py"), make_training(4713, "new.py")))
             assert menu.lines() == [
-                "(Free Cache)", "Biggest Tensors  ▸", "(Notify When It Ends)", "(Copy PID)",
+                "(Free Cache)", "Largest Tensors  ▸", "(Notify When Finished)", "(Copy PID)",
                 "(Stop…)",
             ]  # fmt: skip
             menu.leave()
@@ -235,7 +235,7 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
             scene.show(make_snapshot())
             assert menu.lines()[2:5] == ["()", "─", "train.py\t\t\tended  ▸"]
         with scene.open() as menu:
-            assert menu.lines()[2].startswith("(No PyTorch or MLX process")
+            assert menu.lines()[2].startswith("(You have no PyTorch or MLX processes")
             scene.show(make_snapshot(make_training()))
             assert menu.lines()[2] == "()"  # it would not be true any more
 
@@ -279,13 +279,13 @@ def test_a_row_can_be_clicked_in_the_place_of_one_with_a_submenu(mac):
     from AppKit import NSPasteboard, NSPasteboardTypeString
 
     def person(scene):
-        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
+        assert scene.lines("train.py")[1] == "Largest Tensors  ▸"
         scene.show(make_snapshot(processes=[SERVE]))
         scene.click("serve.py", "Copy PID")
         text = NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString)
         assert text == "4720"
         scene.show(make_snapshot(make_training()))
-        assert scene.lines("train.py")[1] == "Biggest Tensors  ▸"
+        assert scene.lines("train.py")[1] == "Largest Tensors  ▸"
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -295,7 +295,7 @@ def test_more_workers_than_rows(mac):
 
     def person(scene):
         lines = scene.lines()
-        assert lines[4 + 19] == "and 11 more…"
+        assert lines[4 + 19] == "11 More…"
         assert lines[4 + 20] == "─"
 
     play(mac, make_snapshot(*many), person)
@@ -307,13 +307,13 @@ def test_the_biggest_tensors_are_counted_when_they_come_into_view(mac):
     def person(scene):
         with scene.open("train.py") as menu:
             assert scene.feed.asked == []  # not before: it costs the worker a moment
-            menu.enter("Biggest Tensors")
+            menu.enter("Largest Tensors")
             assert scene.feed.asked[0][0] == FindTensors(4711)
             scene.show(make_snapshot(make_training(), pending=frozenset([FindTensors(4711)])))
-            assert menu.lines()[:2] == ["(counting…)", "()"]
+            assert menu.lines()[:2] == ["(Counting…)", "()"]
             scene.show(make_snapshot(make_training(), tensors={4711: found}))
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
-        with scene.open("train.py", "Biggest Tensors") as menu:
+        with scene.open("train.py", "Largest Tensors") as menu:
             assert scene.feed.asked[1][0] == FindTensors(4711)  # anew
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
             more = TensorGroup("cpu", "int64", "8", 1, 64)
@@ -329,7 +329,7 @@ def test_tensors_are_not_counted_twice_at_once(mac):
 
     def person(scene):
         for _ in range(5):
-            scene.lines("train.py", "Biggest Tensors")
+            scene.lines("train.py", "Largest Tensors")
             scene.show(make_snapshot(make_training(), pending=frozenset([FindTensors(4711)])))
         assert len(scene.feed.asked) == 1
 
@@ -347,17 +347,17 @@ def test_stop_asks_and_is_firmer_the_second_time(mac):
         stopped = Stopped(4711, "train.py", "asked")
         scene.end(0, stopped)
         scene.show(make_snapshot(make_training(), stopped={4711: stopped}))
-        mac.answer("End")
+        mac.answer("Terminate")
         scene.click("train.py", "Stop…")
         assert scene.feed.asked[1][0] == Stop(4711, 100.0, "train.py", firmly=True)
         scene.end(1, Stopped(4711, "train.py", "another", firmly=True))
         assert scene.notices.told == [
-            ("train.py", "its pid is another process now: nothing was sent", "stopped-4711")
+            ("train.py", "its PID now belongs to another process; nothing was sent", "stopped-4711")
         ]
         assert [alert.split("?")[0] for alert in mac.state.alerts] == [
-            "Stop train.py (process 4711)",
-            "Stop train.py (process 4711)",
-            "End train.py (process 4711)",
+            "Stop train.py (PID 4711)",
+            "Stop train.py (PID 4711)",
+            "Terminate train.py (PID 4711)",
         ]
 
     play(mac, make_snapshot(make_training()), person)
@@ -374,8 +374,8 @@ def test_connect_asks_and_says_that_it_takes_effect_later(mac):
         asked, told = mac.state.alerts
         assert asked.startswith("Connect this environment?: /v/bin/python")
         assert told == (
-            "Connected: /v/bin/python\n\nIts agent answered."
-            " It takes effect when the process is started again."
+            "Connected: /v/bin/python\n\nThe agent answered."
+            " Restart the process for this to take effect."
         )
 
     play(mac, make_snapshot(processes=[SERVE]), person)
@@ -430,7 +430,7 @@ def test_open_report(mac, private):
     def person(scene):
         scene.click("Open Report")
         assert scene.feed.asked[0][0] == CheckUp()
-        assert "(Making the Report…)" in scene.lines()
+        assert "(Creating Report…)" in scene.lines()
         scene.end(0, Checkup(MAC))
         file = private / "data" / "report.html"
         mac.wait_for(lambda: mac.state.opened)
@@ -461,7 +461,7 @@ def test_more_workers_than_rows_are_in_the_report(mac):
     many = [make_training(100 + n, f"w{n}.py") for n in range(30)]
 
     def person(scene):
-        scene.click("and 11 more…")
+        scene.click("11 More…")
         scene.end(0, Checkup(MAC))
         mac.wait_for(lambda: mac.state.opened)
 
@@ -476,7 +476,7 @@ def test_who_has_gone_while_the_menu_is_open_and_after(mac):
             scene.show(make_snapshot(ended=(gone,), time=1001.0))
             assert menu.lines()[4] == "train.py\t\t\tended  ▸"
         assert scene.lines()[3:5] == [
-            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code not known)",
+            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code unknown)",
         ]  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)
@@ -498,8 +498,8 @@ def test_how_to_profile(mac):
         mac.answer("OK")
         scene.click("How to Profile…")
         assert mac.state.alerts[-1] == (
-            "Instruments could not be opened: Instruments was not found on this Mac."
-            " It comes with Xcode, from the App Store."
+            "Couldn't open Instruments: Instruments isn't installed on this Mac."
+            " It is part of Xcode, which is in the App Store."
         )
 
     play(mac, make_snapshot(), person)
@@ -507,13 +507,13 @@ def test_how_to_profile(mac):
 
 def test_settings_are_changed_and_kept_over_a_restart(mac, private):
     def person(scene):
-        scene.click("Settings", "Menu Bar Shows", "GPU %")
+        scene.click("Settings", "Menu Bar Shows", "GPU Usage")
         mac.wait(0)
-        assert mac.bar() == " \u200743 %"
-        scene.click("Settings", "Refresh", "Every 5 s")
+        assert mac.bar() == " \u200743%"
+        scene.click("Settings", "Update Frequency", "Every 5 Seconds")
         assert scene.feed.interval == 5.0
-        scene.click("Settings", "Alerts", "Perhaps a Leak")
-        assert "✓ GPU %" in scene.lines("Settings", "Menu Bar Shows")
+        scene.click("Settings", "Alerts", "Possible Memory Leak")
+        assert "✓ GPU Usage" in scene.lines("Settings", "Menu Bar Shows")
 
     play(mac, make_snapshot(make_training()), person)
     kept = read_settings().settings
@@ -525,7 +525,7 @@ def test_a_setting_that_cannot_be_kept_is_told_and_still_used(mac, private):
     (private / "config/settings.toml").mkdir()
 
     def person(scene):
-        scene.click("Settings", "Menu Bar Shows", "Only a Dot")
+        scene.click("Settings", "Menu Bar Shows", "Dot Only")
         mac.wait_for(lambda: scene.notices.told)
         (title, text, _), *_ = scene.notices.told
         assert title == "Saving the settings failed"
@@ -545,9 +545,9 @@ def test_the_dot_and_the_icon_have_the_shape_of_the_health(mac):
         assert mac.bar() == " \u20076.0 GB ‼"
         assert mac.item().button().image() is not healthy
         assert scene.lines()[0] == "(Memory pressure is critical)"
-        scene.click("Settings", "Menu Bar Shows", "Only a Dot")
+        scene.click("Settings", "Menu Bar Shows", "Dot Only")
         assert (mac.bar(), mac.item().button().image()) == ("■", None)
-        scene.click("Settings", "Menu Bar Shows", "Only the Icon")
+        scene.click("Settings", "Menu Bar Shows", "Icon Only")
         assert mac.bar() == " ‼"
 
     play(mac, make_snapshot(make_training()), person)
@@ -564,20 +564,20 @@ def test_alert_cool_down_and_recovery(mac):
     def person(scene):
         first = tell(scene, 2, sick)
         assert len(first) == 1
-        assert "pressure" in first[0]
+        assert "Pressure" in first[0]
         assert tell(scene, 4, sick) == first  # once
         for at in range(6, 36, 2):
             told = tell(scene, at, well)
         assert told == first  # not over at once
         for at in range(36, 50, 2):
             told = tell(scene, at, well)
-        assert told == [*first, "Better again"]
+        assert told == [*first, "Resolved: Memory Pressure"]
         for at in range(50, 110, 2):
             told = tell(scene, at, sick)
-        assert told == [*first, "Better again"]  # still cooling down
+        assert told == [*first, "Resolved: Memory Pressure"]  # still cooling down
         for at in range(110, 700, 30):
             told = tell(scene, at, sick)
-        assert told == [*first, "Better again", *first]
+        assert told == [*first, "Resolved: Memory Pressure", *first]
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -586,7 +586,7 @@ def test_alerts_can_be_switched_off(mac):
     sick = Health("warning", (Reason("pressure", "warning"),))
 
     def person(scene):
-        scene.click("Settings", "Alerts", "Notify Me")
+        scene.click("Settings", "Alerts", "Show Notifications")
         scene.show(make_snapshot(make_training(), health=sick))
         assert scene.notices.told == []
 
@@ -595,8 +595,8 @@ def test_alerts_can_be_switched_off(mac):
 
 def test_notify_when_it_ends(mac):
     def person(scene):
-        scene.click("train.py", "Notify When It Ends")
-        assert "✓ Notify When It Ends" in scene.lines("train.py")
+        scene.click("train.py", "Notify When Finished")
+        assert "✓ Notify When Finished" in scene.lines("train.py")
         for at in (2, 4, 6):
             scene.show(make_snapshot(time=1000.0 + at))
         assert [title for title, _, _ in scene.notices.told] == ["train.py ended"]
@@ -607,11 +607,11 @@ def test_notify_when_it_ends(mac):
 
 def test_who_is_to_be_told_of_stays_so_when_its_start_becomes_known(mac):
     def person(scene):
-        scene.click("train.py", "Notify When It Ends")
+        scene.click("train.py", "Notify When Finished")
         scene.show(make_snapshot(make_training(), time=1002.0))
-        assert "✓ Notify When It Ends" in scene.lines("train.py")
-        scene.click("train.py", "Notify When It Ends")
-        assert "Notify When It Ends" in scene.lines("train.py")
+        assert "✓ Notify When Finished" in scene.lines("train.py")
+        scene.click("train.py", "Notify When Finished")
+        assert "Notify When Finished" in scene.lines("train.py")
         for at in (4, 6, 8):
             scene.show(make_snapshot(time=1000.0 + at))
         assert scene.notices.told == []
@@ -701,14 +701,14 @@ def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
                 menu.enter("Settings")
                 return menu.lines()[-1]
 
-        mac.wait_for(lambda: settings() == "Start at Login")
-        scene.click("Settings", "Start at Login")
-        mac.wait_for(lambda: settings() == "✓ Start at Login")
+        mac.wait_for(lambda: settings() == "Open at Login")
+        scene.click("Settings", "Open at Login")
+        mac.wait_for(lambda: settings() == "✓ Open at Login")
         assert mac.state.login_status == 1
         mac.state.login_status = 0  # by the person, in System Settings
-        mac.wait_for(lambda: settings() == "Start at Login")
+        mac.wait_for(lambda: settings() == "Open at Login")
         mac.state.login_after_register = 2
-        scene.click("Settings", "Start at Login")
+        scene.click("Settings", "Open at Login")
         mac.wait_for(lambda: mac.state.opened == ["System Settings: Login Items"])
         assert scene.notices.told == []
 
@@ -723,12 +723,12 @@ def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
     monkeypatch.setattr(login, "turn_on", lambda: image)
 
     def person(scene):
-        mac.wait_for(lambda: scene.lines("Settings")[-1] == "Start at Login")
-        scene.click("Settings", "Start at Login")
+        mac.wait_for(lambda: scene.lines("Settings")[-1] == "Open at Login")
+        scene.click("Settings", "Open at Login")
         mac.wait_for(lambda: scene.notices.told)
         assert scene.notices.told[0][1] == (
-            "mpsbar cannot change its start at login: it runs from its disk image;"
-            " move it to Applications first"
+            "mpsbar can't change whether it opens at login: it is running from its disk image;"
+            " move it to the Applications folder first"
         )
 
     play(mac, make_snapshot(), person)
@@ -741,7 +741,7 @@ def test_a_second_start_brings_a_notice(mac):
         assert claim() is None
         assert nudge()
         mac.wait(6)
-        assert scene.notices.told[0][0] == "mpsbar is running already"
+        assert scene.notices.told[0][0] == "mpsbar is already running"
         mac.wait(20)
         assert len(scene.notices.told) == 1
 
@@ -809,7 +809,7 @@ def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
         copied, failed = scene.notices.told
         assert copied[0] == "Diagnostics copied"
         assert failed[0] == "Copy Diagnostics failed"
-        assert failed[1].startswith("OSError: no Python was found. More is in ")
+        assert failed[1].startswith("OSError: no Python was found. For details, see ")
 
     play(mac, make_snapshot(), person)
 
@@ -832,7 +832,7 @@ def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac)
     loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
 
     def person(scene):
-        assert scene.notices.told == [("Not all settings can be used", complaint, "settings")]
+        assert scene.notices.told == [("Some settings can't be used", complaint, "settings")]
         assert scene.feed.alerts.cool_down == 1.0
 
     play(mac, make_snapshot(), person, loaded=loaded)
@@ -841,7 +841,7 @@ def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac)
 def test_tooltips_and_the_place_in_the_bar(mac):
     def person(scene):
         assert mac.item().autosaveName() == "mpsbar"
-        assert mac.item().button().toolTip() == "All is well"
+        assert mac.item().button().toolTip() == "No problems"
         with scene.open("train.py") as menu:
             assert menu.find("Free Cache").toolTip().startswith("Pauses the process briefly")
 
@@ -868,7 +868,7 @@ def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
             row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
         assert row[NSFontAttributeName].fontName().endswith("digits")
         assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
-        scene.click("Settings", "Menu Bar Shows", "Only a Dot")
+        scene.click("Settings", "Menu Bar Shows", "Dot Only")
         dot = attributes(button.attributedTitle())
         assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
 
