@@ -19,7 +19,7 @@ from mpsbar.core.actions import Free, Freed
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
-from mpsbar.system.replay import Computer, read_recording
+from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Menu
 from mpsbar.ui.text import outcomes
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if not plan:
         raise UserError(
             f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
-            "or look at a recorded Mac: mpsbar demo --recorded"
+            "or try a recorded Mac: mpsbar demo --recorded"
         )
     print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
     monitor = Monitor()
@@ -53,11 +53,11 @@ def _show_recorded(name: str) -> int:
     recording = read_recording(name)
     invented = "; ".join(recording.get("invented", []))
     print(f"{recording.get('title')}. Made up for this recording: {invented}.")
-    monitor = Monitor(Computer(recording))
+    monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
     try:
-        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
             _stay(monitor)
     finally:

@@ -1,4 +1,4 @@
-"""Reasons not to run a probe now: it must not disturb a run or the computer. Pure."""
+"""Judges whether a probe may run now: it must not disturb a training run or the machine. Pure."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
 
 
 def judge_preconditions(snapshot: Snapshot) -> tuple[Reason, ...]:
-    """Reasons against a probe, the worst first: "critical" refuses it, "warning" asks first."""
+    """Reasons against a probe now, the worst first: "critical" refuses it, "warning" asks."""
     reasons = []
     if snapshot.machine.pressure == "critical":
         reasons.append(Reason("probe_pressure", "critical"))
@@ -48,7 +48,7 @@ def judge_preconditions(snapshot: Snapshot) -> tuple[Reason, ...]:
 
 
 def say_objection(reason: Reason, name: str | None) -> str:
-    """One reason in words; `name` is the name of the process it is about."""
+    """One reason against a probe in words; `name` is that of the process it is about."""
     if reason.code == "probe_pressure":
         return _("memory pressure is critical, and a probe could make the system end a process")
     share = reason.values.get("percent")

@@ -1,4 +1,4 @@
-"""The table of the dtype probe: with signs on a terminal, in words in a pipe. Pure."""
+"""Renders the dtype probe as a table: with signs on a terminal, in words elsewhere. Pure."""
 
 import textwrap
 from collections import Counter
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.changes import Change
 from mpsbar.dtypes.summary import DASH, say_speed
 from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, say_why, standings, states
-from mpsbar.dtypes.verdicts import Verdict, find_surprises, judge_dtypes
+from mpsbar.dtypes.verdicts import Change, Verdict, find_surprises, judge_dtypes
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
 from mpsbar.ui.text.wording import _
@@ -28,7 +27,7 @@ _WHY_IN_WORDS, _WHY_LINES = 100, 3
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
-    """How the table is drawn: with signs for a terminal, or in words for a pipe."""
+    """How the table is shown: with signs on a terminal, or in words."""
 
     with_signs: bool = False
     is_coloured: bool = False
@@ -42,16 +41,17 @@ class TableStyle:
 def render_probe(
     probe: Probe,
     style: TableStyle,
-    file: str | None = None,
+    path: str | None = None,
     changes: Sequence[Change] | None = None,
 ) -> str:
+    """The whole probe; `path` is the file of the result, `changes` are those since another one."""
     verdicts = judge_dtypes(probe)
     parts = [
         "\n".join([_subject(probe, style), *_headlines(probe, style)]),
         "\n".join(_table(probe, verdicts, style)),
         "\n".join(_legend(probe, verdicts, style)),
         "" if style.with_signs else "\n".join(_cells_in_words(probe)),
-        "\n".join(_footer(probe, style, file)),
+        "\n".join(_footer(probe, style, path)),
     ]
     if changes is not None:
         parts.append(render_changes(changes))
@@ -84,7 +84,7 @@ def _subject(probe: Probe, style: TableStyle) -> str:
 
 
 def _headlines(probe: Probe, style: TableStyle) -> list[str]:
-    """One line for each surprise, the worst first."""
+    """The surprises, the worst first, each on a line of its own."""
     surprises = find_surprises(probe)
     lines = [style.paint(_headline(reason, style), reason.level) for reason in surprises]
     if not surprises:
@@ -156,7 +156,7 @@ def _count(cells: Sequence[Cell]) -> str:
 
 
 def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str:
-    """Colour the verdict by its worst surprise, and the strip sign by sign."""
+    """Colour the verdict by its surprise and the strip sign by sign."""
     standing = f"{_STANDING_SIGNS[verdict.standing]} {standings()[verdict.standing]}"
     usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
@@ -167,7 +167,7 @@ def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str
 
 
 def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]:
-    """Beside the row where there is room, else under it."""
+    """The reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
     if not style.with_signs:  # the full text follows below the table
@@ -204,7 +204,7 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
 
 
 def _cells_in_words(probe: Probe) -> list[str]:
-    """Everything that does not work; operations with the same text share a line."""
+    """Cells that do not work, each text once."""
     groups: dict[tuple[str, str, str | None], list[str]] = {}
     for cell in probe.cells:
         if cell.state not in ("works", "meaningless"):
@@ -228,7 +228,7 @@ def _say_checks(probe: Probe) -> str:
     return "; ".join([words.format(here=here, n=number), *others])
 
 
-def _footer(probe: Probe, style: TableStyle, file: str | None) -> list[str]:
+def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
     lines = [_say_checks(probe)]
     used = _(
         "took {seconds}; used up to {used} of memory beyond torch's own (limit {ceiling})"
@@ -237,6 +237,6 @@ def _footer(probe: Probe, style: TableStyle, file: str | None) -> list[str]:
         ceiling=wording.size(probe.ceiling),
     )  # fmt: skip
     lines.append(used)
-    if file is not None:
-        lines.append(_("saved in {path}").format(path=file))
+    if path is not None:
+        lines.append(_("saved in {path}").format(path=path))
     return [style.paint(line, "dim") for line in lines]
