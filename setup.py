@@ -27,7 +27,7 @@ PLIST = {
     "NSAppleEventsUsageDescription": "Alerts are shown by way of Script Editor where macOS does "
     "not let mpsbar notify.",
     "NSHighResolutionCapable": True,
-    "NSHumanReadableCopyright": "MIT licence",
+    "NSHumanReadableCopyright": "MIT License",
     "NSAppSleepDisabled": True,  # the bar and the alerts must follow while nobody looks
     "NSSupportsAutomaticTermination": False,
     "NSSupportsSuddenTermination": False,

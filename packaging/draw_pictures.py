@@ -17,9 +17,7 @@ from mpsbar.ui.ui_state import UiState
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
-CAPTION = (
-    "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max, its workers invented"
-)
+CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-up workers"
 LOOKS = ("light", "dark")
 SCALE = 2
 
@@ -28,7 +26,7 @@ def read_menu() -> Menu:
     """What the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.look_once(), UiState(is_app=True, login="on"))
+        return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
     finally:
         monitor.close()
 
