@@ -1,9 +1,7 @@
 """The sentences of `mpsbar doctor`, one for each code of rules.py. Pure."""
 
 from mpsbar.core.findings import Reason
-from mpsbar.ui.text.wording import _
-
-UNKNOWN = "?"
+from mpsbar.ui.text.wording import UNKNOWN, _
 
 
 def sentence(reason: Reason) -> str:

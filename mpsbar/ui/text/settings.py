@@ -3,7 +3,7 @@
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import KEYS, Loaded
 from mpsbar.core.toml import render_value
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.wording import UNKNOWN, _
 
 
 def render_settings(loaded: Loaded) -> str:
@@ -73,4 +73,4 @@ def login_reason(why: str | None, where: str | None, detail: str | None) -> str:
 
 
 def _path(text: str | None) -> str:
-    return printable(text) if text else "?"
+    return printable(text) if text else UNKNOWN

@@ -4,7 +4,7 @@ import shlex
 
 from mpsbar.core.findings import Reason
 from mpsbar.core.naming import printable
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.wording import UNKNOWN, _
 
 
 def is_running(pid: int | None) -> str:
@@ -44,7 +44,7 @@ def say_history(reason: Reason) -> str:
         ),
     }.get(reason.code, reason.code)
     values = {key: printable(str(value), 1000) for key, value in reason.values.items()}
-    return words.format_map({"file": "?", "error": "?"} | values)
+    return words.format_map({"file": UNKNOWN, "error": UNKNOWN} | values)
 
 
 def say_no_icon(reason: str) -> str:
