@@ -53,7 +53,7 @@ def say_objection(reason: Reason, name: str | None) -> str:
         return _("memory pressure is critical, and a probe could make the system end a process")
     share = reason.values.get("percent")
     return _(
-        "{name} is using {percent} of the GPU; it and the probe would slow each other down"
+        "{name} is using {percent} of the GPU: it and the probe would slow each other down"
     ).format(
         name=name or _("a process"),
         percent=wording.percent(share if isinstance(share, float) else BUSY_PERCENT),

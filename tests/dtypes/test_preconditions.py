@@ -41,7 +41,7 @@ def test_critical_memory_is_to_be_refused():
 def test_in_words_the_worst_first_and_only_critical_memory_is_refused():
     busy = Process(1, 0.0, "train.py", ("torch",), gpu_percent=43.0)
     both = find_objections(Snapshot(0.0, machine=Machine(pressure="critical"), processes=(busy,)))
-    assert [(re.split("[,;]", objection.text)[0], objection.is_refusal) for objection in both] == [
+    assert [(re.split("[,:]", objection.text)[0], objection.is_refusal) for objection in both] == [
         ("memory pressure is critical", True),
         ("train.py is using 43% of the GPU", False),
     ]

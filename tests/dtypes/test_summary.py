@@ -143,7 +143,7 @@ def test_progress():
 def test_the_moment():
     busy = Reason("probe_gpu_busy", "warning", {"percent": 43.4}, 7)
     assert say_objection(busy, "train.py") == (
-        "train.py is using 43% of the GPU; it and the probe would slow each other down"
+        "train.py is using 43% of the GPU: it and the probe would slow each other down"
     )
     assert "memory pressure is critical" in say_objection(
         Reason("probe_pressure", "critical"), None

@@ -89,7 +89,7 @@ def test_it_asks_before_it_disturbs_a_run(mac):
         user.click("Run dtype Probe")
         assert [action for action, _ in user.monitor.asked] == [ProbeDtypes()]
         assert mac.state.alerts[0] == (
-            "Run the dtype probe now?: train.py is using 41% of the GPU; it and the probe would slow each other down."
+            "Run the dtype probe now?: train.py is using 41% of the GPU: it and the probe would slow each other down."
         )
 
     seen = make_snapshot(make_training(process=process))

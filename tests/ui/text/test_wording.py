@@ -119,7 +119,7 @@ def test_long_names_are_cut_in_the_middle():
         ),
         (
             Freed(1, "a", "silent", seconds=30.0),
-            "No answer within 30 s; the cache may still be freed later",
+            "no answer within 30 s; the cache may still be freed later",
         ),
         (Freed(1, "a", "refused", error="no way"), "couldn't connect: no way"),
         (Freed(1, "a", "failed", error="it broke"), "failed: it broke"),
