@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
+from . import agent_thread
 from .gc_pause import paused
 
 # (module, attribute path) of functions that wait in C and call nobody's code while they are on top.
@@ -213,7 +214,7 @@ def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
 
 def drop_frames(frames: Frames) -> None:
     """Let go of frames, as `drop_references` does."""
-    frames.pop(threading.get_ident(), None)  # a frame of ours, with nothing of the host's
+    frames.pop(agent_thread.get_ident(), None)  # a frame of ours, with nothing of the host's
     stack: list[Any] = list(frames.values())
     frames.clear()
     drop_references(stack)
@@ -343,6 +344,8 @@ def _frames_without(skip: "set[int]") -> Frames:
 
 
 def _thread_name(ident: int) -> str:
+    if ident == agent_thread.ident:
+        return agent_thread.NAME  # seen by %mpsbar free
     # Not enumerate(): it takes a lock that main may hold when this runs in its midst.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     # Not thread.name: a subclass may have made it its own code.

@@ -15,12 +15,16 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from functools import partial
+from itertools import starmap
 from types import FrameType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
+from .agent_thread import get_ident
 from .gc_pause import CollectorPause, JobPause
-from .host_exceptions import raised_by_us
+from .host_exceptions import raised_by_us, without_our_frames
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -79,7 +83,7 @@ class MainThreadJob:
         self._loop_woken = False  # since the last pending call
         self._leaving: Any = None  # schedules a pending call when main leaves torch
         self._pid = os.getpid()
-        self._agent = threading.get_ident()
+        self._agent = get_ident()
         self._main = main_ident()
         self._waits = idle_check.known_waits()
         self._folder = idle_check.torch_folder()
@@ -284,20 +288,28 @@ class MainThreadJob:
 
 
 class PendingCall:
-    """`Py_AddPendingCall` calls `PyObject_IsTrue` on this object; `__bool__` runs the job."""
+    """The job that main runs when `Py_AddPendingCall` calls `PyObject_IsTrue` on a `Trigger`.
+
+    All between the two is C code: `any` asks for this object's iterator, and `__iter__` runs the
+    job. An exception that belongs to the host is raised by that iterator's first step, from C
+    again, so that no frame of ours is on its traceback.
+    """
 
     def __init__(self) -> None:
         self._job: Optional[MainThreadJob] = None
         self._add: Any = None
+        self.trigger: Any = None
         # Our globals may be gone when a late call comes.
         self._is_finalizing = sys.is_finalizing
         self._left_over = idle_check.left_over
+        self._no_steps: Iterator[Any] = iter(())
         self._pause = JobPause()
+        self._raise = _finished_generator().throw  # raises what it is given, and has no frame
 
     def schedule(self, job: Optional[MainThreadJob]) -> bool:
         """Have main call soon. False when the queue of pending calls is full."""
         if self._add is None:
-            self._add = _pending_call_adder(self)
+            self._add = _pending_call_adder(self.trigger)
         self._job = job
         idle_check.allow_extra_frames()
         return bool(self._add(None) == 0)
@@ -309,7 +321,7 @@ class PendingCall:
         """Schedule when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
         return weakref.ref(thing, self._add)
 
-    def __bool__(self) -> bool:
+    def __iter__(self) -> Iterator[Any]:
         self._pause.begin()  # first of all: nothing of ours may start a collection here
         try:
             job = self._job
@@ -317,9 +329,19 @@ class PendingCall:
                 self._left_over.clear()
             if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
                 job.run_on_main(sys._getframe().f_back)
+        except BaseException as error:  # noqa: BLE001 - raised again by the iterator
+            folder = idle_check.torch_folder()
+            return starmap(self._raise, ((without_our_frames(error, folder),),))
         finally:
             self._pause.end()
-        return False
+        return self._no_steps
+
+
+def _finished_generator() -> Any:
+    nothing = (each for each in ())
+    for _ in nothing:
+        pass
+    return nothing
 
 
 def drop_left_over() -> None:
@@ -345,10 +367,14 @@ def restore_recursion_limit() -> None:
         idle_check.restore_recursion_limit()
 
 
+class _Main:
+    """The main thread's number, read before gevent can replace threads: then it is a greenlet's."""
+
+    ident = threading.main_thread().ident or 0
+
+
 def main_ident() -> int:
-    """The main thread's number; gevent's main_thread() would be a greenlet."""
-    main = getattr(threading, "_main_thread", None) or threading.main_thread()
-    return main.ident or 0
+    return _Main.ident
 
 
 def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:
@@ -372,15 +398,15 @@ def _call_when_left(frame: FrameType) -> Any:
     return reference
 
 
-def _pending_call_adder(pending_call: PendingCall) -> Callable[[Any], int]:
+def _pending_call_adder(trigger: Any) -> Callable[[Any], int]:
     """Called with anything, adds a pending call; no Python code of ours runs in it."""
     api = ctypes.pythonapi
-    api.Py_IncRef(ctypes.py_object(pending_call))  # a call may be pending at the very end
+    api.Py_IncRef(ctypes.py_object(trigger))  # a call may be pending at the very end
     # The third argument, what a weak reference calls back with, goes unread.
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
     add = kind(("Py_AddPendingCall", api))
     is_true = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
-    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(pending_call)))
+    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(trigger)))
 
 
 def _ignore(_: bool) -> None:
@@ -393,10 +419,20 @@ def _nothing() -> None:
 
 def _after_fork() -> None:
     """In the child no job goes on: its pending calls and settings came from the parent."""
+    _Main.ident = get_ident()  # whichever thread forked is the child's main thread
     _pending_call.cancel()
     idle_check.restore_settings()
 
 
 _pending_call = PendingCall()
-bool(_pending_call)  # up to 3.10 the first call of a function makes an object that is kept for it
+
+
+class Trigger:
+    """Its truth is that of `any(_pending_call)`: always False, once the job has run."""
+
+    __bool__ = staticmethod(partial(any, _pending_call))
+
+
+_pending_call.trigger = Trigger()
+bool(_pending_call.trigger)  # up to 3.10 the first call of a function makes an object that is kept for it
 os.register_at_fork(after_in_child=_after_fork)

@@ -163,12 +163,12 @@ except BaseException as error: report(error)
 def test_an_exception_before_our_first_line_loses_the_bell_and_it_is_hung_again(workers):
     worker = workers.start_mps(START + """
 from mpsbar.agent import main_thread
-ring = main_thread.PendingCall.__bool__
+ring = main_thread.PendingCall.__iter__
 def interrupted(self):
-    main_thread.PendingCall.__bool__ = ring
+    main_thread.PendingCall.__iter__ = ring
     signal.raise_signal(signal.SIGTERM)
     return False
-main_thread.PendingCall.__bool__ = interrupted
+main_thread.PendingCall.__iter__ = interrupted
 signal.signal(signal.SIGTERM, terminate)
 try: spin()
 except BaseException as error: print("got", repr(error))
