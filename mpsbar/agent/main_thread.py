@@ -35,7 +35,9 @@ _CALL_SECONDS = 0.5
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
 _MAIN_AWAY_SECONDS = 0.25
-_ABOUT_MAIN = ("main_computing", "main_waiting")
+_ABOUT_MAIN = ("main_computing", "main_unproven", "main_waiting")
+# Reasons that stay true whatever main does meanwhile.
+_LASTING = ("forked", "free_threaded", "switch_interval", "slow")
 INTERRUPTED = "the process was interrupted meanwhile"
 
 Prepare = Callable[[bool], None]  # gets whether it is on main
@@ -188,11 +190,27 @@ class MainThreadJob:
 
     def _give_up(self) -> None:
         if self._claim.acquire(blocking=False):
-            if self.refused is None or self.refused.code in _ABOUT_MAIN or self._main_is_away():
-                main = self._look_at_main()
-                code = "main_waiting" if main.is_waiting else "main_computing"
-                self.refused = idle_check.Computing(code, main.place)
+            self.refused = self._find_reason()
             self.given_up = True
+
+    def _find_reason(self) -> idle_check.Computing:
+        """Why it was not done: what makes it impossible, an attempt's refusal, or where main is."""
+        if self._alone:
+            try:
+                idle_check.check_interpreter()
+            except idle_check.Computing as reason:
+                return reason.with_traceback(None)
+        found = self.refused
+        if found is not None and found.code in _LASTING:
+            return found
+        if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
+            return found
+        main = self._look_at_main()
+        if main.in_torch:
+            return idle_check.Computing("main_computing", main.place)
+        return idle_check.Computing(
+            "main_waiting" if main.is_waiting else "main_unproven", main.place
+        )
 
     def _main_is_away(self) -> bool:
         """Whether main has not come by for long: what an earlier attempt found is out of date."""
@@ -338,7 +356,7 @@ class PendingCall:
 
 
 def _finished_generator() -> Any:
-    nothing = (each for each in ())
+    nothing = (None for _ in range(0))
     for _ in nothing:
         pass
     return nothing
@@ -434,5 +452,7 @@ class Trigger:
 
 
 _pending_call.trigger = Trigger()
-bool(_pending_call.trigger)  # up to 3.10 the first call of a function makes an object that is kept for it
+bool(
+    _pending_call.trigger
+)  # up to 3.10 the first call of a function makes an object that is kept for it
 os.register_at_fork(after_in_child=_after_fork)

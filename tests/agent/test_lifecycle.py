@@ -223,3 +223,60 @@ def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
         worker.process.stdin.flush()
         out, err = worker.process.communicate(timeout=60)
     assert (out, err, worker.process.returncode) == (b"", b"", 0)
+
+
+HOOKED = """
+import os, subprocess, sys, warnings, torch
+from mpsbar.agent import lifecycle
+assert lifecycle.attach_by_hook(quiet=False)  # as `mpsbar run` and `mpsbar enable` do
+def in_child(work):
+    pid = os.fork()
+    if not pid:
+        try: work()
+        finally: os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def run_hooked(workers, code):
+    env = workers.env(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
+    command = [sys.executable, "-c", HOOKED + textwrap.dedent(code)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, cwd="/")
+
+
+def test_a_forked_child_of_a_hooked_process_attaches_and_compiles_without_a_hook_of_ours(workers):
+    """A global forward hook would make torch.compile warn, and fail with fullgraph=True."""
+    done = run_hooked(workers, """
+        def work():
+            warnings.simplefilter("error")
+            print(lifecycle.is_attached(), len(torch.nn.modules.module._global_forward_pre_hooks))
+            compiled = torch.compile(torch.nn.Linear(2, 3), fullgraph=True, backend="eager")
+            print(tuple(compiled(torch.ones(1, 2)).shape), flush=True)
+        in_child(work)
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True 0\n(1, 3)\n", "")
+
+
+def test_children_that_only_load_data_or_become_another_program_get_no_agent(workers):
+    done = run_hooked(workers, """
+        class Data(torch.utils.data.Dataset):
+            def __len__(self): return 2
+            def __getitem__(self, index): return lifecycle.is_attached()
+        print(list(torch.utils.data.DataLoader(Data(), num_workers=2, batch_size=None)), flush=True)
+        tell = lambda: print("before exec", lifecycle.is_attached(), flush=True)
+        subprocess.run(["true"], preexec_fn=tell)
+        print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{os.getpid()}.sock"])
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[False, False]\nbefore exec False\nTrue\n", "")
+
+
+def test_a_grandchild_has_an_agent_of_its_own(workers):
+    done = run_hooked(workers, """
+        names = lambda: len(os.listdir(os.environ["MPSBAR_RUN_DIR"]))
+        def work():
+            print(lifecycle.is_attached(), names(), flush=True)
+            in_child(lambda: print(lifecycle.is_attached(), names(), flush=True))
+        in_child(work)
+        print(lifecycle.is_attached())
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True 2\nTrue 3\nTrue\n", "")

@@ -45,8 +45,7 @@ def test_arguments_exit_code_stdin_and_output_are_the_commands_own(workers, stan
     )
     assert done.returncode == 7
     assert done.stdout == (
-        "['--json', 'a b', '--', '-h'] in __main__ "
-        f"{stand_in / 'train.py'}\n2\n"
+        f"['--json', 'a b', '--', '-h'] in __main__ {stand_in / 'train.py'}\n2\n"
     )
     assert done.stderr == "err\n"
 
