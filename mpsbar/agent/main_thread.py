@@ -340,12 +340,14 @@ class PendingCall:
         return weakref.ref(thing, self._add)
 
     def __iter__(self) -> Iterator[Any]:
-        self._pause.begin()  # first of all: nothing of ours may start a collection here
+        if self._is_finalizing():
+            return self._no_steps
+        self._pause.begin()  # before anything else: nothing of ours may start a collection here
         try:
             job = self._job
             if self._left_over:
                 self._left_over.clear()
-            if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
+            if job is not None and not (job.finished or job.given_up):
                 job.run_on_main(sys._getframe().f_back)
         except BaseException as error:  # noqa: BLE001 - raised again by the iterator
             folder = idle_check.torch_folder()
@@ -452,7 +454,6 @@ class Trigger:
 
 
 _pending_call.trigger = Trigger()
-bool(
-    _pending_call.trigger
-)  # up to 3.10 the first call of a function makes an object that is kept for it
+# Up to 3.10 the first call of a function makes an object that is kept for it.
+bool(_pending_call.trigger)
 os.register_at_fork(after_in_child=_after_fork)

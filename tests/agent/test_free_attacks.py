@@ -154,7 +154,7 @@ def test_a_call_still_pending_when_modules_are_torn_down_does_nothing(workers):
 class Late:
     def __init__(self, *kept): self.bell, self.job, self.write, self.gone = kept
     def __del__(self):
-        self.bell._turn = self.job
+        self.bell._job = self.job
         self.bell._add(None)
         for _ in range(9): pass
         self.write(1, b"late, globals gone: %d\\n" % (self.gone.get("sys") is None))
