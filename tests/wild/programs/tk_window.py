@@ -1,15 +1,15 @@
 """Tk: variables end in cycles while its loop trains (needs a display)."""
 
-import tkinter
+import tkinter as tk
 
 from small_model import show, steps
 
-root = tkinter.Tk()
+root = tk.Tk()
 losses, training = [], steps()
 
 
 def step():
-    variable = tkinter.StringVar(root, "step")
+    variable = tk.StringVar(root, "step")
     variable.me = variable
     try:
         losses.append(next(training))
