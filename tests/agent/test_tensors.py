@@ -244,3 +244,28 @@ def test_it_leaves_nothing_behind(torch):
     before = sys.getrefcount(kept)
     tensors.count({})
     assert sys.getrefcount(kept) == before
+
+
+@pytest.mark.parametrize("main", ["while True: time.time()", "queue.Queue().get()"])
+def test_a_tuple_that_another_thread_fills_meanwhile_can_still_grow(workers, main):
+    """Python refuses to resize a tuple that has a second reference, as in a list of all objects."""
+    worker = workers.start(f"""
+import queue, threading, time, torch, mpsbar
+many = [[number] for number in range(200_000)]
+found = []
+def fill():
+    while True:
+        try: tuple([number] for number in range(40))
+        except SystemError as error: found.append(repr(error))
+def tell():
+    while True:
+        time.sleep(0.1)
+        print("errors", found, flush=True)
+for target in (fill, fill, tell): threading.Thread(target=target, daemon=True).start()
+assert mpsbar.attach()
+{main}
+""")
+    for _ in range(8):
+        assert worker.ask("tensors")["state"] == "done"
+    for _ in range(3):
+        assert worker.wait_line("errors") == "errors []"
