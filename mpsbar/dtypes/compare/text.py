@@ -1,0 +1,241 @@
+"""The words of a comparison, made of its plain data. Pure; needs no torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Data = dict[str, Any]
+_MOST_CULPRITS = 5
+_MOST_MODULES = 8
+# How far the usual round may lie above the best: then a speed is approximate, then not told.
+_UNSURE, _UNSTEADY = 0.15, 1.0
+
+
+def build_headline(data: Data) -> str:
+    """float32 works: … float16: NaN from layers.7.norm."""
+    return " ".join(f"{say_dtype(name, found)}." for name, found in data["dtypes"].items())
+
+
+def say_dtype(name: str, found: Data) -> str:
+    """One dtype in one sentence, without its full stop."""
+    if found["state"] == "works":
+        return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
+    return f"{name}: {_say_problem(found)}"
+
+
+def _praise(found: Data, name: str) -> list[str]:
+    words = []
+    output = found.get("output")
+    if output is not None:
+        words.append(_say_output(output))
+    if found.get("fallbacks"):
+        times = sum(fallback["times"] for fallback in found["fallbacks"])
+        words.append(f"{plural(times, 'operation')} fell back to the CPU")
+    if (found.get("spread") or 0.0) > _UNSTEADY:
+        words.append("its speed was not steady enough to tell")
+    elif name != "float32" and found.get("speed_to_float32"):
+        words.append(f"{_say_speed(found['speed_to_float32'], found)} float32's speed")
+    elif found.get("speed_to_cpu"):
+        words.append(f"{_say_speed(found['speed_to_cpu'], found)} the CPU's speed")
+    if name != "float32" and found.get("peak_to_float32"):
+        words.append(f"{found['peak_to_float32']:.2f}× its memory")
+    return words
+
+
+def _say_output(output: Data) -> str:
+    same = output.get("same_top1")
+    if same is None:
+        return f"largest error {say_share(output['largest'])}"
+    return "same top-1" if same == 1 else f"top-1 the same in {100 * same:.0f} %"
+
+
+def _say_speed(speed: float, found: Data) -> str:
+    about = "about " if (found.get("spread") or 0.0) > _UNSURE else ""
+    return f"{about}{speed:.1f}×" if speed > 0.95 else f"{about}{speed:.2f}×"
+
+
+def _say_problem(found: Data) -> str:
+    """The first in the order of the model; what raised in the whole run counts before."""
+    raised, nonfinite = found.get("raised"), found.get("nonfinite")
+    if raised:
+        return f"raises in {_module(raised['module'])}: {raised['text']}"
+    first = found["culprits"][0] if found["culprits"] else None
+    if first is not None and first["kind"] not in ("NaN", "Inf"):
+        return say_culprit(first, found)
+    if nonfinite:
+        return f"{nonfinite['what']} from {_module(nonfinite['module'])}"
+    if first is not None:
+        return say_culprit(first, found)
+    if found.get("unexplained"):
+        error = say_share(found["unexplained"]["largest"])
+        return f"the output differs by {error}, though no module alone does"
+    return "no gradient of " + ", ".join((found.get("gradients") or {}).get("missing", []))
+
+
+def say_culprit(culprit: Data, found: Data) -> str:
+    where = f"{_module(culprit['module'])} ({culprit['type']})"
+    if culprit["kind"] == "raised":
+        return f"raises in {where}: {culprit['text']}"
+    if culprit["kind"] == "parameter":
+        return f"{where} holds {culprit['largest_right']:.3g}: too large for this dtype"
+    if culprit["kind"] in ("NaN", "Inf"):
+        return f"{culprit['kind']} from {where}{_say_range(culprit, found)}"
+    difference = culprit["difference"]
+    what = "" if difference["label"] == "output" else f", {difference['label']}"
+    largest = say_share(difference["largest"])
+    return f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {say_share(difference['tolerance'])}"
+
+
+def _say_range(culprit: Data, found: Data) -> str:
+    most, holds = culprit.get("largest_right"), found["largest_number"]
+    if most is None:
+        return ""
+    if most > holds:
+        return f": it should return {most:.3g}, this dtype ends at {holds:.3g}"
+    return f": its numbers (up to {most:.3g}) would fit, those inside it do not"
+
+
+def say_share(share: float | None) -> str:
+    """Of a result's usual size."""
+    if share is None:
+        return "any amount"
+    percent = 100 * share
+    return f"{percent:.3g} %" if percent >= 1e-3 or percent == 0 else f"{share:.1e}"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _module(name: str) -> str:
+    return name or "the model itself"
+
+
+def render_text(data: Data) -> str:
+    """The whole, for a terminal or print()."""
+    lines = [say_subject(data), ""]
+    for name, found in data["dtypes"].items():
+        lines += [f"{say_dtype(name, found)}.", *(f"    {line}" for line in say_details(found, data))]
+    lines += ["", *_table(data), *_slowest(data)]
+    lines += [f"Note: {note}." for note in data["notes"]]
+    lines += [f"Not restored: {text}." for text in data["not_restored"]]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def say_subject(data: Data) -> str:
+    reference = data["reference"]
+    return (
+        f"{data['model']} ({data['modules']} modules, {_count(data['parameters'])} parameters) on "
+        f"{data['device']} against {reference['device']} {reference['dtype']}, torch {data['torch']}"
+    )
+
+
+def _count(number: int) -> str:
+    for size, word in ((1e9, "billion"), (1e6, "million")):
+        if number >= size:
+            return f"{number / size:.1f} {word}"
+    return str(number)
+
+
+def say_details(found: Data, data: Data) -> list[str]:
+    lines = [say_culprit(culprit, found) for culprit in found["culprits"][:_MOST_CULPRITS]]
+    more = len(found["culprits"]) - _MOST_CULPRITS
+    lines += [f"and {plural(more, 'more module')}"] if more > 0 else []
+    lines += _say_tolerance(found, data)
+    if found["followers"]:
+        names = ", ".join(map(_module, found["followers"][:3]))
+        lines.append(
+            f"{plural(len(found['followers']), 'other module')} off only because of the input: {names}"
+            + (" …" if len(found["followers"]) > 3 else "")
+        )
+    lines += [
+        f"{f['operation']} fell back to the CPU {plural(f['times'], 'time')} in {_module(f['module'])}"
+        for f in found["fallbacks"]
+    ]
+    lines += _say_training(found, data)
+    if found["unchecked"]:
+        first = found["unchecked"][0]
+        lines.append(
+            f"{plural(len(found['unchecked']), 'call')} could not be checked alone, first "
+            f"{_module(first['module'])}: {first['text']}"
+        )
+    return lines + found["notes"]
+
+
+def _say_tolerance(found: Data, data: Data) -> list[str]:
+    first = next((c["difference"] for c in found["culprits"] if c["kind"] == "differs"), None)
+    if first is None:
+        return []
+    return [
+        f"typical error {say_share(first['typical'])}, {say_share(first['share'])} of the numbers are "
+        f"beyond rounding: {data['steps']:.0f} roundings of {found['eps']:.2g} in each operation, sums "
+        f"of up to {first['longest_sum']} numbers"
+    ]
+
+
+def _say_training(found: Data, data: Data) -> list[str]:
+    if found.get("loss") is None:
+        return []
+    lines = [f"loss {found['loss']:.6g}, {data['reference']['loss']:.6g} on the CPU"]
+    gradients = found["gradients"]
+    if gradients["worst"] is not None:
+        lines.append(
+            f"{gradients['compared']} gradients, the largest error is "
+            f"{say_share(gradients['largest'])} in {gradients['worst']}"
+        )
+    return lines
+
+
+def _table(data: Data) -> list[str]:
+    """Time and memory in a line each."""
+    rows = [["", "TIME", "TO CPU", "TO FLOAT32", "PEAK", "ERROR"]]
+    cpu = data["reference"]["seconds"]
+    if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):
+        return []
+    rows.append([f"cpu {data['reference']['dtype']}", say_seconds(cpu), "", "", "", ""])
+    for name, found in data["dtypes"].items():
+        speeds = [found["speed_to_cpu"], found["speed_to_float32"]]
+        rows.append([
+            name, say_seconds(found["seconds"]),
+            *("–" if speed is None else _say_speed(speed, found) for speed in speeds),
+            _size(found["peak"]),
+            say_share(found["output"]["largest"]) if found["output"] else "–",
+        ])  # fmt: skip
+    return align(rows)
+
+
+def _slowest(data: Data) -> list[str]:
+    if not data["slowest"]:
+        return []
+    names = ["cpu", *data["dtypes"]]
+    rows = [["SLOWEST MODULES", *names]]
+    for row in data["slowest"][:_MOST_MODULES]:
+        rows.append([
+            f"{_module(row['module'])} ({row['type']})",
+            *(say_seconds(row["seconds"].get(name)) for name in names),
+        ])  # fmt: skip
+    return ["", *align(rows)]
+
+
+def align(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
+
+
+def say_seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} GB"
