@@ -41,16 +41,19 @@ def run_alone(call: Call, state: ModelState, place: Place, *, with_grads: bool =
 
 def _run(call: Call, place: Place, with_grads: bool) -> Result:
     leaves: list[tuple[str, torch.Tensor]] = []
-    args, kwargs = _bring(call.inputs, call.input_dtypes, place, leaves if with_grads else None)
+    passed: list[tuple[str, torch.Tensor]] = []  # what the module hands to its submodules
+    noted = leaves if with_grads else None
+    args, kwargs = _bring(call.inputs, call.input_dtypes, place, noted)
     torch.set_rng_state(call.random_before)
-    with _stubs(call, place, leaves if with_grads else None), SameRandom(), place.computing():
+    with _stubs(call, place, noted, passed), SameRandom(), place.computing():
         with torch.set_grad_enabled(with_grads):
             output = call.module(*args, **kwargs)
     tensors = list_tensors(output)
-    result = [(_label("output", n, tensors), tensor.detach()) for n, tensor in enumerate(tensors)]
+    result = [(_label("output", n, tensors), tensor) for n, tensor in enumerate(tensors)]
+    found = [(label, tensor.detach()) for label, tensor in passed + result]
     if with_grads:
-        result += _find_gradients(call, tensors, leaves, place)
-    return result
+        found += _find_gradients(call, result + passed, leaves, place)
+    return found
 
 
 def _label(word: str, number: int, many: list[Any]) -> str:
@@ -75,15 +78,16 @@ def _bring(value: Any, dtypes: Dtypes | None, place: Place, leaves: Any, word: s
 
 
 @contextlib.contextmanager
-def _stubs(call: Call, place: Place, leaves: Any) -> Iterator[None]:
-    """Submodules return what they returned in the reference run, and draw as many numbers."""
+def _stubs(call: Call, place: Place, leaves: Any, passed: Result) -> Iterator[None]:
+    """Submodules return what they returned in the reference run, and draw as many numbers; what
+    they are given is noted in `passed`."""
     waiting: dict[torch.nn.Module, deque[Call]] = {}
     for child in call.children:
         waiting.setdefault(child.module, deque()).append(child)
     if call.module in waiting:
         raise Diverged("it calls itself")
     for module, calls in waiting.items():
-        vars(module)["forward"] = _answer_from(calls, place, leaves)
+        vars(module)["forward"] = _answer_from(calls, place, leaves, passed)
     try:
         yield
     finally:
@@ -91,11 +95,15 @@ def _stubs(call: Call, place: Place, leaves: Any) -> Iterator[None]:
             vars(module).pop("forward", None)
 
 
-def _answer_from(calls: deque[Call], place: Place, leaves: Any) -> Any:
-    def forward(*_: Any, **__: Any) -> Any:
+def _answer_from(calls: deque[Call], place: Place, leaves: Any, passed: Result) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:
         if not calls or not calls[0].is_kept:
             raise Diverged("a submodule was called more often than before")
         child = calls.popleft()
+        for number, tensor in enumerate(list_tensors((args, kwargs))):
+            label = f"input {number} of {child.name}, call {child.number + 1}"
+            # Connected to autograd, but safe from writes: the stub's own answer is another tensor.
+            passed.append((label, tensor.clone()))
         assert child.random_after is not None
         torch.set_rng_state(child.random_after)
         word = f"the output of {child.name}"
@@ -104,22 +112,23 @@ def _answer_from(calls: deque[Call], place: Place, leaves: Any) -> Any:
     return forward
 
 
-def _find_gradients(
-    call: Call, outputs: list[torch.Tensor], leaves: list[Any], place: Place
-) -> Result:
-    """Gradients of inputs, submodules' outputs and own parameters for the reference's gradient."""
-    pairs = [
-        (outputs[number], place.convert_saturated(grad, outputs[number].dtype).to(outputs[number].dtype))
-        for number, grad in call.grads.items()
-        if number < len(outputs) and outputs[number].requires_grad
-    ]
-    if not pairs:
-        return []
+def _find_gradients(call: Call, results: Result, leaves: Result, place: Place) -> Result:
+    """Gradients of inputs, submodules' outputs and own parameters, for the reference's gradient of
+    the outputs; for what was passed to submodules any gradient will do that is the same each time."""
+    pairs = []
+    for number, (_, tensor) in enumerate(results):
+        if tensor.requires_grad and tensor.is_floating_point():
+            grad = call.grads.get(number)
+            if grad is None or grad.shape != tensor.shape:
+                grad = torch.randn(tensor.shape, generator=torch.Generator().manual_seed(number))
+            pairs.append((tensor, place.convert_saturated(grad, tensor.dtype).to(tensor.dtype)))
     own = [(f"gradient of {name}", p) for name, p in call.module._parameters.items()
            if p is not None and p.requires_grad]  # fmt: skip
     asked = [*leaves, *own]
+    if not pairs or not asked:
+        return []
     found = torch.autograd.grad(
-        [output for output, _ in pairs], [tensor for _, tensor in asked],
+        [tensor for tensor, _ in pairs], [tensor for _, tensor in asked],
         [grad for _, grad in pairs], allow_unused=True,
     )  # fmt: skip
     return [(label, grad) for (label, _), grad in zip(asked, found) if grad is not None]

@@ -173,7 +173,7 @@ def _build_verdict(verdict: Verdict) -> dict[str, Any]:
 
 def _find_followers(result: DtypeResult, whole: WholeRun, place: Any) -> list[str]:
     """Modules that differ in the whole run and agree alone: only their input was wrong."""
-    if not result.culprits:
+    if not any(verdict.kind in ("differs", "NaN", "Inf") for verdict in result.culprits):
         return []
     least = max((v.difference.tolerance or 0.0 for v in result.culprits if v.difference), default=0.0)
     least = max(least, STEPS * torch.finfo(place.precision).eps)

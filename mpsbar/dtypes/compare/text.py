@@ -13,7 +13,7 @@ _UNSURE, _UNSTEADY = 0.15, 1.0
 
 def build_headline(data: Data) -> str:
     """float32 works: … float16: NaN from layers.7.norm."""
-    return " ".join(f"{say_dtype(name, found)}." for name, found in data["dtypes"].items())
+    return " ".join(_stop(say_dtype(name, found)) for name, found in data["dtypes"].items())
 
 
 def say_dtype(name: str, found: Data) -> str:
@@ -21,6 +21,10 @@ def say_dtype(name: str, found: Data) -> str:
     if found["state"] == "works":
         return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
     return f"{name}: {_say_problem(found)}"
+
+
+def _stop(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
 def _praise(found: Data, name: str) -> list[str]:
@@ -58,7 +62,7 @@ def _say_problem(found: Data) -> str:
     """The first in the order of the model; what raised in the whole run counts before."""
     raised, nonfinite = found.get("raised"), found.get("nonfinite")
     if raised:
-        return f"raises in {_module(raised['module'])}: {raised['text']}"
+        return f"raises in {_module(raised['module'])}: {_first_sentence(raised['text'])}"
     first = found["culprits"][0] if found["culprits"] else None
     if first is not None and first["kind"] not in ("NaN", "Inf"):
         return say_culprit(first, found)
@@ -75,7 +79,7 @@ def _say_problem(found: Data) -> str:
 def say_culprit(culprit: Data, found: Data) -> str:
     where = f"{_module(culprit['module'])} ({culprit['type']})"
     if culprit["kind"] == "raised":
-        return f"raises in {where}: {culprit['text']}"
+        return f"raises in {where}: {_first_sentence(culprit['text'])}"
     if culprit["kind"] == "parameter":
         return f"{where} holds {culprit['largest_right']:.3g}: too large for this dtype"
     if culprit["kind"] in ("NaN", "Inf"):
@@ -84,6 +88,10 @@ def say_culprit(culprit: Data, found: Data) -> str:
     what = "" if difference["label"] == "output" else f", {difference['label']}"
     largest = say_share(difference["largest"])
     return f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {say_share(difference['tolerance'])}"
+
+
+def _first_sentence(text: str) -> str:
+    return text.split("\n")[0].partition(". ")[0]
 
 
 def _say_range(culprit: Data, found: Data) -> str:
@@ -100,7 +108,9 @@ def say_share(share: float | None) -> str:
     if share is None:
         return "any amount"
     percent = 100 * share
-    return f"{percent:.3g} %" if percent >= 1e-3 or percent == 0 else f"{share:.1e}"
+    if percent >= 1000:
+        return f"{share:.3g} times its size"
+    return f"{percent:.3g} %" if percent >= 1e-3 else "0 %" if share < 1e-12 else f"{share:.1e}"
 
 
 def plural(number: int, word: str) -> str:
@@ -115,7 +125,7 @@ def render_text(data: Data) -> str:
     """The whole, for a terminal or print()."""
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
-        lines += [f"{say_dtype(name, found)}.", *(f"    {line}" for line in say_details(found, data))]
+        lines += [_stop(say_dtype(name, found)), *(f"    {line}" for line in say_details(found, data))]
     lines += ["", *_table(data), *_slowest(data)]
     lines += [f"Note: {note}." for note in data["notes"]]
     lines += [f"Not restored: {text}." for text in data["not_restored"]]
@@ -138,20 +148,17 @@ def _count(number: int) -> str:
 
 
 def say_details(found: Data, data: Data) -> list[str]:
-    lines = [say_culprit(culprit, found) for culprit in found["culprits"][:_MOST_CULPRITS]]
-    more = len(found["culprits"]) - _MOST_CULPRITS
+    """What stands behind the sentence of a dtype."""
+    raised = found.get("raised") or {}
+    lines = [raised["text"]] if raised and raised["text"] != _first_sentence(raised["text"]) else []
+    others = [c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")]
+    told = say_dtype("", found)
+    sentences = [say_culprit(culprit, found) for culprit in others]
+    shown = [sentence for sentence in sentences if sentence not in told]
+    lines += shown[:_MOST_CULPRITS]
+    more = len(shown) - _MOST_CULPRITS
     lines += [f"and {plural(more, 'more module')}"] if more > 0 else []
-    lines += _say_tolerance(found, data)
-    if found["followers"]:
-        names = ", ".join(map(_module, found["followers"][:3]))
-        lines.append(
-            f"{plural(len(found['followers']), 'other module')} off only because of the input: {names}"
-            + (" …" if len(found["followers"]) > 3 else "")
-        )
-    lines += [
-        f"{f['operation']} fell back to the CPU {plural(f['times'], 'time')} in {_module(f['module'])}"
-        for f in found["fallbacks"]
-    ]
+    lines += _say_tolerance(found, data) + _say_followers(found) + _say_fallbacks(found)
     lines += _say_training(found, data)
     if found["unchecked"]:
         first = found["unchecked"][0]
@@ -159,7 +166,30 @@ def say_details(found: Data, data: Data) -> list[str]:
             f"{plural(len(found['unchecked']), 'call')} could not be checked alone, first "
             f"{_module(first['module'])}: {first['text']}"
         )
-    return lines + found["notes"]
+    return [line.replace("\n", " ") for line in lines + found["notes"]]
+
+
+def _say_followers(found: Data) -> list[str]:
+    names = found["followers"]
+    if not names:
+        return []
+    word = plural(len(names), "other module")
+    return [f"{word} off only because of the input: {_list(names)}"]
+
+
+def _say_fallbacks(found: Data) -> list[str]:
+    """An operation a line, with the modules it was called in."""
+    operations: dict[str, dict[str, int]] = {}
+    for fallback in found["fallbacks"]:
+        operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
+    return [
+        f"{name} fell back to the CPU {plural(sum(modules.values()), 'time')}: in {_list(list(modules))}"
+        for name, modules in operations.items()
+    ]
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(map(_module, names[:3])) + (" …" if len(names) > 3 else "")
 
 
 def _say_tolerance(found: Data, data: Data) -> list[str]:
