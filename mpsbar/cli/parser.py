@@ -80,6 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(verbs)
     _add_enable(verbs)
     _add_probe(verbs)
+    _add_compare(verbs)
     _add_doctor(verbs)
     _add_report(verbs)
     _add_demo(verbs)
@@ -226,6 +227,35 @@ def _add_probe(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         "--force", action="store_true", help="also while memory pressure is critical"
     )
     probe.set_defaults(refuse=probe.error)
+
+
+def _add_compare(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    compare = verbs.add_parser(
+        "compare",
+        help="whether your own model works here, module by module",
+        description="Runs a model of yours on the CPU and on the device in several dtypes, in a "
+        "short-lived process of your own Python, and names the module that is at fault: wrong "
+        "numbers, NaN, what torch refuses, what falls back to the CPU; with time and memory. "
+        "FUNCTION takes no arguments and returns (model, inputs), or (step, model, batch) for a "
+        "training step that returns its loss. Exit code 0: every dtype works, 1: one does not, or "
+        "it could not be compared, 2: wrong arguments, 130: cancelled by Ctrl-C.",
+        epilog="examples:\n  mpsbar compare model.py:make\n"
+        "  mpsbar compare model.py:make --dtypes float16,bfloat16 --device mps",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("subject", metavar="FILE.py:FUNCTION")
+    compare.add_argument(
+        "--dtypes", metavar="NAME", nargs="+",
+        help="default: float32 float16 bfloat16 autocast; also autocast:bfloat16",
+    )  # fmt: skip
+    compare.add_argument("--device", choices=("mps", "cuda", "cpu"), help="default: the first there is")
+    compare.add_argument(
+        "--reference", choices=("float32", "float64"), help="on the CPU (default: float32)"
+    )
+    compare.add_argument("--python", metavar="PATH", help="default: the first found with torch")
+    compare.add_argument("--no-timing", action="store_true", help="measure no times")
+    compare.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    compare.set_defaults(refuse=compare.error)
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[_Parser]") -> None:

@@ -69,7 +69,8 @@ def _bring(value: Any, dtypes: Dtypes | None, place: Place, leaves: Any, word: s
         floating = dtype is not None and dtype.is_floating_point
         made = place.convert_saturated(tensor, dtype if floating else None)
         if leaves is not None and made.is_floating_point():
-            leaves.append((f"gradient of {word} {len(leaves)}", made.requires_grad_()))
+            number = f" {len(leaves)}" if word == "input" else f", tensor {len(leaves)}"
+            leaves.append((f"gradient of {word}{number}", made.requires_grad_()))
             # A module may write into its input, which no leaf of autograd allows.
             return made.view_as(made)
         return made

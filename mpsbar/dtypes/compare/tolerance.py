@@ -29,7 +29,7 @@ _EXACT = (
     "masked", "max_pool", "relu", "threshold", "clamp", "max", "min", "amax", "amin", "topk",
     "sort", "empty", "zeros", "ones", "full", "arange", "scalar_tensor", "fill", "zero", "neg",
     "abs", "sign", "roll", "flip", "pad", "repeat", "constant", "eye", "tril", "triu", "lift",
-    "detach", "alias", "new_", "scatter", "pixel_", "upsample_nearest", "rand", "bernoulli",
+    "detach", "alias", "new_", "_to_copy", "scatter", "pixel_", "upsample_nearest", "rand", "bernoulli",
 )  # fmt: skip
 _JUMPS = (
     "argmax", "argmin", "topk", "sort", "round", "floor", "ceil", "trunc", "sign", "gt", "lt",
