@@ -2,21 +2,55 @@
 
 import argparse
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
-from mpsbar.cli.doctor import find_named
+from mpsbar.cli.arguments import find_python
+from mpsbar.cli.output import INTERRUPTED, show_progress
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 from mpsbar.doctor.pythons import find_pythons
 from mpsbar.dtypes.compare.text import plural, render_text
 from mpsbar.dtypes.compare_runner import CompareRunner, FileComparison
-from mpsbar.monitor import Monitor
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
-_INTERRUPTED = 130
+DESCRIPTION = (
+    "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
+    "process of your own Python, and names the module that is at fault: wrong numbers, NaN, what "
+    "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments and "
+    "returns (model, inputs), or (step, model, batch) for a training step that returns its loss. "
+    "Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
+    "arguments, 130: cancelled by Ctrl-C."
+)
+EXAMPLES = (
+    "mpsbar compare model.py:make",
+    "mpsbar compare model.py:make --dtypes float16,bfloat16 --device mps",
+)
 _DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("subject", metavar="FILE.py:FUNCTION")
+    parser.add_argument(
+        "--dtypes",
+        metavar="NAMES",
+        help="default: float32,float16,bfloat16,autocast; also autocast:bfloat16",
+    )
+    parser.add_argument(
+        "--device", choices=("mps", "cuda", "cpu"), help="default: cuda, else mps, else cpu"
+    )
+    parser.add_argument(
+        "--reference", choices=("float32", "float64"), help="dtype on the CPU (default: float32)"
+    )
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="default: that of a running torch process, else the first found with torch",
+    )
+    parser.add_argument("--no-timing", action="store_true", help="don't measure times")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     runner = CompareRunner(_find_pythons(options.python), str(file), function, chosen)
     result = _run(runner)
     if result.ended == "cancelled":
-        return _INTERRUPTED
+        return INTERRUPTED
     if result.data is None:
         _complain(result, function)
     print(json.dumps(result.data) if options.json else render_text(result.data), end="")
@@ -41,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
 def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
     name, colon, function = options.subject.rpartition(":")
     if not colon or not name or not function.isidentifier():
-        options.refuse(f"name a file and a function in it, as model.py:make, not {options.subject!r}")
+        options.refuse(
+            f"name a file and a function in it, as model.py:make, not {options.subject!r}"
+        )
     file = Path(name).expanduser().absolute()
     if not file.is_file():
         options.refuse(f"no such file: {name}")
@@ -51,7 +87,7 @@ def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
 def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
     if options.dtypes is None:
         return None
-    names = [name for text in options.dtypes for name in text.split(",") if name]
+    names = [name for name in options.dtypes.split(",") if name]
     for name in names:
         if name.partition(":")[0] not in _DTYPES:
             options.refuse(f"not one of {', '.join(_DTYPES)}: {name!r}")
@@ -60,18 +96,14 @@ def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
 
 def _find_pythons(named: str | None) -> list[str]:
     if named is not None:
-        return [find_named(named)]
-    monitor = Monitor()
-    try:
-        return list(find_pythons(monitor.look_once(), read_enabled()))
-    finally:
-        monitor.close()
+        return [find_python(named)]
+    return list(find_pythons(read_snapshot(), read_enabled()))
 
 
 def _run(runner: CompareRunner) -> FileComparison:
     """Ctrl-C ends the throwaway: the user's model was loaded there, and nowhere else."""
     with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-compare") as pool:
-        running = pool.submit(runner.run, _show_progress)
+        running = pool.submit(runner.run, _tell)
         try:
             return running.result()
         except KeyboardInterrupt:
@@ -79,19 +111,12 @@ def _run(runner: CompareRunner) -> FileComparison:
             return running.result()
         finally:
             runner.cancel()
-            _write("")
+            show_progress("")
 
 
-def _show_progress(name: str, done: int, total: int) -> None:
+def _tell(name: str, done: int, total: int) -> None:
     what = f"{done} of {plural(total, 'call')}" if total > 1 else "running"
-    _write(f"Comparing… {name}: {what}")
-
-
-def _write(text: str) -> None:
-    """On a terminal, in one line that is gone at the end."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+    show_progress(f"Comparing… {name}: {what}")
 
 
 def _complain(result: FileComparison, function: str) -> NoReturn:

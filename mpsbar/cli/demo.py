@@ -1,4 +1,4 @@
-"""mpsbar demo: the front end with small real workers to look at."""
+"""mpsbar demo: the front end with small real workers, or with a recorded Mac."""
 
 import argparse
 import importlib
@@ -19,7 +19,7 @@ from mpsbar.core.actions import Free, Freed
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
-from mpsbar.system.replay import Computer, read_recording
+from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Menu
 from mpsbar.ui.text import outcomes
@@ -29,6 +29,26 @@ START_SECONDS = 120.0
 _SCRIPTS = Path(__file__).parent / "demo_workers"
 
 
+DESCRIPTION = (
+    "Starts small real workers. On a terminal they are shown live, as by mpsbar top; otherwise the "
+    "menu is printed as text, a cache freed, and the menu printed again."
+)
+EXAMPLES = (
+    "mpsbar demo",
+    "mpsbar demo --recorded m1-8gb",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recorded",
+        metavar="NAME",
+        nargs="?",
+        const="m1max-64gb",
+        help="show a recorded Mac with invented workers (default: m1max-64gb)",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     if options.recorded is not None:
         return _show_recorded(options.recorded)
@@ -36,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if not plan:
         raise UserError(
             f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
-            "or look at a recorded Mac: mpsbar demo --recorded"
+            "or try a recorded Mac: mpsbar demo --recorded"
         )
     print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
     monitor = Monitor()
@@ -51,12 +71,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _show_recorded(name: str) -> int:
     recording = read_recording(name)
-    print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
-    monitor = Monitor(Computer(recording))
+    invented = "; ".join(recording.get("invented", []))
+    print(f"{recording.get('title')}. Made up for this recording: {invented}.")
+    monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
     try:
-        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
             _stay(monitor)
     finally:
@@ -115,9 +136,9 @@ def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
 def _end_with_the_terminal(
     processes: list[subprocess.Popen[bytes]], is_started: threading.Event
 ) -> list[int]:
-    """At once: who still tries to draw on a terminal that is gone may wait for ever.
+    """End at once on SIGTERM and SIGHUP: drawing on a terminal that has gone may block for ever.
 
-    What comes while they are being started, one perhaps not yet in the list, is returned.
+    Returned are the signals that come while workers are being started: one may not be in the list.
     """
     early: list[int] = []
 
@@ -140,7 +161,7 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
     if not mine:
-        print("mpsbar: none of the workers could be reached", file=sys.stderr)
+        print("mpsbar: couldn't reach any of the workers", file=sys.stderr)
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")
@@ -153,19 +174,19 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> Snapshot:
-    """Until all that still run have attached, and their allocators have been read once."""
+    """Waits until all that still run have attached and their allocators were read once."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         snapshot = monitor.tick()
-        there = {worker.pid for worker in snapshot.workers if worker.backends}
-        missing = [p.pid for p in processes if p.poll() is None and p.pid not in there]
+        connected = {worker.pid for worker in snapshot.workers if worker.backends}
+        missing = [p.pid for p in processes if p.poll() is None and p.pid not in connected]
         if not missing or time.monotonic() > deadline:
             return snapshot
         time.sleep(0.2)
 
 
 def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
-    """What a click does: the row's own action, carried out by the monitor."""
+    """Does what a click does: the row's own action, performed by the monitor."""
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
     print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
@@ -177,7 +198,7 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
 
 
 def _stay(monitor: Monitor) -> None:
-    print("Live until Ctrl-C.", flush=True)
+    print("Press Ctrl-C to stop.", flush=True)
     with monitor.watched():
         monitor.start(_draw)
         try:

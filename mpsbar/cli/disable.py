@@ -7,8 +7,22 @@ from pathlib import Path
 from mpsbar.cli.enable import choose_python
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
-from mpsbar.workers.enabled_pythons import forget, read_enabled
-from mpsbar.workers.environment import EnvironmentProblem, read_environment
+from mpsbar.workers.environments import (
+    EnvironmentProblem,
+    forget_enabled,
+    read_enabled,
+    read_environment,
+)
+
+DESCRIPTION = "Removes from an environment what mpsbar enable put there."
+EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--python", metavar="PATH", help="default: the active environment's")
+    choice.add_argument("--jupyter", action="store_true", help="disable the IPython profile")
+    choice.add_argument("--all", action="store_true", help="disable all that were enabled")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _disable_all() -> int:
-    """Every one is tried, whatever becomes of those before it."""
+    """Tries all, even after one has failed."""
     codes = [_disable_known(python) for python in read_enabled()]
     return max([*codes, _disable_jupyter()])
 
@@ -26,8 +40,8 @@ def _disable_all() -> int:
 def _disable_known(python: str) -> int:
     if Path(python).exists():
         return _disable(python)
-    forget(python)
-    print(f"{python}: gone, with all that was in it")
+    forget_enabled(python)
+    print(f"{python}: no longer exists")
     return 0
 
 
@@ -43,7 +57,7 @@ def _disable_jupyter() -> int:
 def _disable(given: str | None) -> int:
     try:
         python = choose_python(given)
-        forget(python)
+        forget_enabled(python)
         environment = read_environment(python)
         changed = setup.disable(environment)
     except EnvironmentProblem as problem:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 class Counter:
     name: str  # of the field or property of Backend; on the wire, in JSON and in the history
     meaning: str  # for people
-    is_sent: bool = False  # by the agent; else it follows from those that are
-    label: str = ""  # where it is not the name
-    rank: int | None = None  # how soon a table has room for it (ui/columns.py); None: never
-    recorded: int | None = None  # the version of the history's file that brought its column
+    is_sent: bool = False  # by the agent; else computed from those that are
+    label: str = ""  # for people, where it differs from the name
+    rank: int | None = None  # its priority where a table is narrow (ui/columns.py); None: no column
+    recorded: int | None = None  # the version of the history's file that added its column
 
     def read(self, backend: "Backend") -> int | None:
         number: int | None = getattr(backend, self.name)
@@ -22,22 +22,24 @@ class Counter:
 
 COUNTERS = (
     Counter("allocated", "in live tensors", is_sent=True, rank=7, recorded=1),
-    Counter("cached", "kept for reuse, what Free returns at most", rank=3, recorded=1),
-    Counter("other", "graphs and other memory, of which Free may return a part"),
-    Counter("reserved", "what the allocator has from the driver", is_sent=True),
-    Counter("driver", "all that Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was allocated", is_sent=True, rank=8),
-    Counter("held", "all the driver gave the process", label="held (driver)", rank=1, recorded=1),
-    Counter("budget", "what Metal recommends to stay below", is_sent=True),
+    Counter("cached", "kept for reuse, the most that Free can return", rank=3, recorded=1),
+    Counter("other", "graphs and other memory, some of which Free may return"),
+    Counter("reserved", "what the allocator got from the driver", is_sent=True),
+    Counter("driver", "everything Metal gave the process", is_sent=True),
+    Counter("peak", "the most that was ever allocated", is_sent=True, rank=8),
+    Counter(
+        "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
+    ),
+    Counter("budget", "the limit that Metal recommends", is_sent=True),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
-# What is recorded of a process at one time: counters, and what the system charges it.
+# The values that are recorded of a process at one time: counters, and its footprint.
 RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint")
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One allocator of one worker, in its own words. Bytes."""
+    """One allocator of one worker. All counters are in bytes."""
 
     name: str
     framework: str
@@ -54,7 +56,7 @@ class Backend:
 
     @property
     def cached(self) -> int | None:
-        """Before torch 2.13 only a bound is known."""
+        """What the allocator keeps for reuse; before torch 2.13 only an upper bound is known."""
         return _difference(_first(self.reserved, self.driver), self.allocated)
 
     @property

@@ -62,7 +62,7 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
 
 
 def load_package(texts: list[list[str]]) -> Any:
-    """The files of mpsbar/dtypes/compare as a package, in the order in which they import another."""
+    """The files of mpsbar/dtypes/compare as a package, each after those that it imports."""
     package = types.ModuleType(PACKAGE)
     package.__path__ = []
     sys.modules[PACKAGE] = package
@@ -108,7 +108,9 @@ def _shorten_trace(file: str) -> list[str]:
     """Only the lines of the user's own file."""
     frames = traceback.extract_tb(sys.exc_info()[2])
     own = os.path.realpath(file)
-    return [f"line {f.lineno}: {f.line}" for f in frames if os.path.realpath(f.filename) == own][-3:]
+    return [f"line {f.lineno}: {f.line}" for f in frames if os.path.realpath(f.filename) == own][
+        -3:
+    ]
 
 
 def _say(wire: int, stage: str, answer: dict[str, Any]) -> None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mpsbar.dtypes.compare_child import MARK
-from mpsbar.system.child_process import Answer, start_child
+from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
     "text", "html", "structures", "place", "recording", "model_state", "same_random", "alone",
-    "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts", "comparison",
+    "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
+    "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20
@@ -67,12 +68,12 @@ class CompareRunner:
 
     def _listen(self, python: str, on_progress: OnProgress) -> FileComparison:
         plan = {"file": self.file, "function": self.function, "options": self.options}
-        heard: list[Answer] = []
+        heard: list[ChildAnswer] = []
         with (
             importlib.resources.as_file(_SOURCES / "compare_child.py") as script,
             start_child(python, [str(script)], MARK, _build_input(plan)) as child,
         ):
-            for answers in child.listen():
+            for answers in child.read_answers():
                 for answer in answers:
                     _tell(answer, on_progress)
                 heard += [answer for answer in answers if answer.get("stage") != "progress"]
@@ -90,13 +91,13 @@ def _build_input(plan: dict[str, Any]) -> bytes:
     return json.dumps({**plan, "texts": texts}).encode() + b"\n"
 
 
-def _tell(answer: Answer, on_progress: OnProgress) -> None:
+def _tell(answer: ChildAnswer, on_progress: OnProgress) -> None:
     name, done, total = (answer.get(key) for key in ("name", "done", "total"))
     if answer.get("stage") == "progress" and isinstance(done, int) and isinstance(total, int):
         on_progress(str(name)[:40], done, total)
 
 
-def _parse(python: str, heard: Sequence[Answer], tail: bytes, code: int) -> FileComparison:
+def _parse(python: str, heard: Sequence[ChildAnswer], tail: bytes, code: int) -> FileComparison:
     stages = {str(answer.get("stage")): answer for answer in heard}
     if "no_torch" in stages:
         return FileComparison(python, "no_torch")

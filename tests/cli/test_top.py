@@ -35,7 +35,7 @@ def on_a_terminal(code, env):
 def test_without_a_terminal_it_is_one_look(workers):
     done = mpsbar("top", env=workers.env(MPSBAR_REPLAY="m1-8gb"))
     assert done.returncode == 0
-    assert done.stderr == "mpsbar: top needs a terminal, which this is not. One look instead:\n"
+    assert done.stderr == "mpsbar: top needs a terminal. Showing status instead:\n"
     assert "finetune.py" in done.stdout
 
 
@@ -43,18 +43,18 @@ def test_without_a_terminal_it_is_one_look(workers):
 def test_without_textual_it_names_the_one_command_and_is_one_look(workers, private, verb):
     code = (
         "import sys; sys.modules['textual'] = None\n"
-        f"from mpsbar.cli.parser import run; sys.exit(run({verb}))"
+        f"from mpsbar.cli.main import run; sys.exit(run({verb}))"
     )
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="xterm"))
     assert status == 0
     first = shown.splitlines()[0]
-    assert first.startswith("mpsbar: live in the terminal needs textual: ")
-    assert first.endswith(" -m pip install 'mpsbar[terminal]'. One look instead:")
+    assert first.startswith("mpsbar: the live view needs textual: ")
+    assert first.endswith(" -m pip install 'mpsbar[terminal]'. Showing status instead:")
     assert "finetune.py" in shown
 
 
 def test_a_terminal_that_can_draw_nothing_gets_one_look(workers, private):
-    code = "import sys; from mpsbar.cli.parser import run; sys.exit(run([]))"
+    code = "import sys; from mpsbar.cli.main import run; sys.exit(run([]))"
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="dumb"))
     assert status == 0
     assert "finetune.py" in shown
@@ -88,7 +88,7 @@ def test_the_interval_is_checked_and_help_has_examples(workers):
 
 def test_looking_once_never_imports_textual(workers):
     code = (
-        "import sys\nfrom mpsbar.cli.parser import run\nrun(['status']); run([]); run(['top'])\n"
+        "import sys\nfrom mpsbar.cli.main import run\nrun(['status']); run([]); run(['top'])\n"
         "print([m for m in ('textual', 'rich') if m in sys.modules])"
     )
     command = [sys.executable, "-c", code]

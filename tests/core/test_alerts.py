@@ -1,4 +1,4 @@
-"""Alerts: each thing once, worse at once, over only when it is; neither storms nor false recoveries."""
+"""Alerts: each problem once, at once if it is worse, resolved only when it is; no floods."""
 
 from dataclasses import replace
 
@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpsbar.core.alerts import ALL_CAUSES, CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.actions import WatchEnd
+from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.core.settings import CAUSES as SETTING_CAUSES
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
-from mpsbar.core.trends import History
+from mpsbar.core.trends import Trends
 
 MB, GB = 1 << 20, 1 << 30
 KNOWN = Machine(
@@ -51,8 +52,8 @@ class Engine(Alerts):
         super().__init__(*given, **more)
         self.tracker = ProcessTracker()
 
-    def look(self, snapshot):
-        self.tracker.look(snapshot)
+    def update(self, snapshot):
+        self.tracker.update(snapshot)
         return self.consider(snapshot, self.tracker)
 
 
@@ -61,22 +62,22 @@ LEAK = because("leak", pid=7)
 
 
 def play(alerts, times, *reasons, **more):
-    """What was said while the same reasons stood, as (time, kind, key)."""
-    said = []
+    """The alerts while the same reasons hold, as (time, kind, key)."""
+    alerted = []
     for time in times:
-        found = alerts.look(snap(time, *reasons, **more))
-        said += [(time, alert.kind, alert.key) for alert in found]
-    return said
+        found = alerts.update(snap(time, *reasons, **more))
+        alerted += [(time, alert.kind, alert.key) for alert in found]
+    return alerted
 
 
-def test_a_concern_is_raised_once_and_its_end_is_told_once_it_stays_away():
+def test_an_alert_is_raised_once_and_resolved_once_the_reason_stays_absent():
     alerts = Engine()
     assert play(alerts, range(0, 3600, 2), PRESSURE) == [(0, "raised", "pressure")]
     assert play(alerts, range(3600, 5000, 2)) == [(3630, "recovered", "pressure")]
 
 
 def test_the_alert_carries_whom_it_is_about():
-    (alert,) = Engine().look(snap(0, LEAK))
+    (alert,) = Engine().update(snap(0, LEAK))
     assert (alert.code, alert.level, alert.pid, alert.started) == ("leak", "warning", 7, 100.0)
     assert (alert.kind, alert.key, alert.name) == ("raised", "leak-7-100", "train7.py")
     assert alert.reason is LEAK
@@ -85,12 +86,12 @@ def test_the_alert_carries_whom_it_is_about():
 @pytest.mark.parametrize("code", sorted(CAUSES))
 def test_every_code_has_a_cause_that_can_be_switched_off(code):
     assert play(Engine(), [0], because(code))
-    others = [cause for cause in ALL_CAUSES if cause != CAUSES[code]]
+    others = [cause for cause in ALERT_CAUSES if cause != CAUSES[code]]
     assert play(Engine(others), range(0, 60, 2), because(code)) == []
 
 
-def test_the_settings_know_the_same_causes():
-    assert set(ALL_CAUSES) == set(SETTING_CAUSES)
+def test_every_cause_that_can_be_switched_off_has_a_code():
+    assert set(CAUSES.values()) == set(ALERT_CAUSES)
 
 
 def test_health_has_no_code_that_was_forgotten_here():
@@ -112,7 +113,7 @@ def test_rising_to_critical_alerts_at_once():
     assert play(alerts, [0, 2], PRESSURE) == [(0, "raised", "pressure")]
     assert play(alerts, [4, 6], CRITICAL) == [(4, "worse", "pressure")]
     assert play(alerts, range(8, 300, 2), PRESSURE) == []
-    assert play(alerts, [300], CRITICAL) == []  # it was said less than ten minutes ago
+    assert play(alerts, [300], CRITICAL) == []  # it was alerted less than ten minutes ago
     assert play(alerts, range(302, 700, 2), PRESSURE) == []
     assert play(alerts, [700], CRITICAL) == [(700, "worse", "pressure")]
 
@@ -124,7 +125,7 @@ def test_a_cool_down_before_the_same_is_raised_again():
     assert play(alerts, range(40, 120, 2), PRESSURE) == [(100, "raised", "pressure")]
 
 
-def test_worse_than_what_was_said_does_not_wait_for_the_cool_down():
+def test_a_worse_level_does_not_wait_for_the_cool_down():
     alerts = Engine()
     play(alerts, [0], PRESSURE)
     assert play(alerts, range(2, 40, 2)) == [(32, "recovered", "pressure")]
@@ -132,11 +133,11 @@ def test_worse_than_what_was_said_does_not_wait_for_the_cool_down():
 
 
 def test_flapping_gives_neither_a_storm_nor_a_false_recovery():
-    alerts, said = Engine(), []
+    alerts, alerted = Engine(), []
     for time in range(0, 3000, 2):
         reasons = [PRESSURE] if time // 20 % 2 == 0 else []
-        said += play(alerts, [time], *reasons)
-    assert said == [(0, "raised", "pressure")]
+        alerted += play(alerts, [time], *reasons)
+    assert alerted == [(0, "raised", "pressure")]
 
 
 def test_two_workers_and_two_causes_are_four_things():
@@ -144,14 +145,19 @@ def test_two_workers_and_two_causes_are_four_things():
     pair = (worker(7), worker(8))
     both = (process(7), process(8))
     reasons = [because(code, pid=pid) for code in ("leak", "cache") for pid in (7, 8)]
-    said = play(alerts, [0, 2], *reasons, workers=pair, processes=both)
-    assert [key for _, _, key in said] == ["leak-7-100", "leak-8-100", "cache-7-100", "cache-8-100"]
+    alerted = play(alerts, [0, 2], *reasons, workers=pair, processes=both)
+    assert [key for _, _, key in alerted] == [
+        "leak-7-100",
+        "leak-8-100",
+        "cache-7-100",
+        "cache-8-100",
+    ]
 
 
-def test_several_codes_of_one_cause_are_one_thing():
+def test_several_codes_of_one_cause_share_an_alert():
     alerts = Engine()
-    said = play(alerts, [0], because("memory_filling"), because("gpu_memory"))
-    assert said == [(0, "raised", "memory")]
+    alerted = play(alerts, [0], because("memory_filling"), because("gpu_memory"))
+    assert alerted == [(0, "raised", "memory")]
     assert play(alerts, range(2, 300, 2), because("gpu_memory")) == []
 
 
@@ -159,7 +165,7 @@ def test_a_worker_that_ends_did_not_recover():
     alerts = Engine()
     play(alerts, [0], LEAK)
     assert play(alerts, range(2, 1000, 2), workers=(), processes=()) == []
-    assert alerts._told == {}
+    assert alerts._states == {}
 
 
 def test_the_same_pid_of_another_process_is_another_thing():
@@ -194,8 +200,8 @@ def test_what_cannot_be_read_has_not_recovered(reason, blind):
     alerts = Engine()
     play(alerts, range(0, 400, 2), reason)
     assert play(alerts, range(400, 800, 2), **blind) == []
-    said = play(alerts, range(800, 900, 2))
-    assert [(time, kind) for time, kind, _ in said] == [(830, "recovered")]
+    alerted = play(alerts, range(800, 900, 2))
+    assert [(time, kind) for time, kind, _ in alerted] == [(830, "recovered")]
 
 
 def test_a_verdict_that_failed_is_no_recovery():
@@ -210,8 +216,8 @@ def test_sleep_gives_neither_a_burst_nor_a_false_recovery():
     wake = 30_000
     # The trend of a leak begins anew after a gap: for five minutes nobody can tell.
     assert play(alerts, range(wake, wake + 300, 2), PRESSURE) == []
-    said = play(alerts, range(wake + 300, wake + 400, 2), PRESSURE)
-    assert said == [(wake + 330, "recovered", "leak-7-100")]
+    alerted = play(alerts, range(wake + 300, wake + 400, 2), PRESSURE)
+    assert alerted == [(wake + 330, "recovered", "leak-7-100")]
 
 
 def test_what_begins_around_a_wake_up_waits_ten_seconds():
@@ -236,19 +242,19 @@ def test_a_clock_set_back_neither_repeats_nor_silences_for_ever():
     assert play(alerts, range(1080, 1800, 2), PRESSURE) == [(1600, "raised", "pressure")]
 
 
-def test_many_at_once_are_told_by_and_by_the_worst_first():
+def test_many_at_once_are_alerted_over_time_the_worst_first():
     alerts = Engine()
     many = [worker(pid) for pid in range(1, 41)]
     reasons = [
         because("leak", "critical" if pid > 38 else "warning", pid) for pid in range(40, 0, -1)
     ]
     at = {"workers": tuple(many), "processes": tuple(one.process for one in many)}
-    said = play(alerts, range(0, 58, 2), *reasons, **at)
-    assert [key for _, _, key in said] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
+    alerted = play(alerts, range(0, 58, 2), *reasons, **at)
+    assert [key for _, _, key in alerted] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
     assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MOST_PER_MINUTE
 
 
-def test_a_cause_switched_off_meanwhile_is_not_told_over():
+def test_a_cause_switched_off_meanwhile_is_not_resolved():
     alerts = Engine()
     play(alerts, [0], PRESSURE)
     alerts.causes = frozenset({"leak"})
@@ -259,29 +265,29 @@ def test_memory_is_bounded():
     alerts = Engine(cool_down=1e9)
     for step in range(3000):
         one = worker(step + 1)
-        alerts.look(
+        alerts.update(
             snap(step * 50, because("leak", pid=one.pid), workers=(one,), processes=(one.process,))
         )
-        alerts.watch_end(step, 1.0, "x")
-    assert len(alerts._told) <= 500
+        alerts.watch_end(WatchEnd(step, 1.0, "x", on=True))
+    assert len(alerts._states) <= 500
     assert len(alerts._watched) <= 200
 
 
-def test_ends_are_told_once_with_the_last_that_was_known():
+def test_an_end_is_alerted_once_with_the_last_known_values():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     assert play(alerts, range(0, 10, 2)) == []
     assert play(alerts, [10], workers=(), processes=()) == []
-    (alert,) = alerts.look(snap(12, workers=(), processes=()))
+    (alert,) = alerts.update(snap(12, workers=(), processes=()))
     assert (alert.kind, alert.pid, alert.name) == ("ended", 7, "train7.py")
     assert alert.reason.values == {"held": GB, "peak": 3 * GB}
     assert alerts._watched == {}
     assert play(alerts, [14, 16], workers=(), processes=()) == []
 
 
-def test_failed_looks_are_no_end():
+def test_failed_scans_are_no_end():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     blind, empty = {"workers": (), "processes": None}, {"workers": (), "processes": ()}
     assert play(alerts, range(0, 100, 2), **blind) == []
     assert play(alerts, [100], **empty) == []
@@ -294,7 +300,7 @@ def test_failed_looks_are_no_end():
 @pytest.mark.parametrize("state", ["live", "busy"])
 def test_a_worker_without_torch_is_there_as_long_as_its_agent_is(state):
     alerts = Engine(())
-    alerts.watch_end(7, None, "prepare.py")
+    alerts.watch_end(WatchEnd(7, None, "prepare.py", on=True))
     there = replace(worker(state=state), process=None)
     assert play(alerts, range(0, 20, 2), workers=(there,), processes=()) == []
     gone = replace(there, state="gone")
@@ -303,50 +309,54 @@ def test_a_worker_without_torch_is_there_as_long_as_its_agent_is(state):
 
 def test_an_agent_that_left_a_process_that_runs_is_no_end():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     assert play(alerts, range(0, 20, 2), workers=(worker(state="gone"),)) == []
 
 
 def test_a_pid_of_another_process_is_an_end_at_once():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
-    said = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
-    assert said == [(0, "ended", "ended-7-100")]
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
+    alerted = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
+    assert alerted == [(0, "ended", "ended-7-100")]
 
 
 def test_ends_wait_for_the_quiet_after_a_wake_up_and_can_be_called_off():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
-    alerts.watch_end(8, 100.0, "other.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
+    alerts.watch_end(WatchEnd(8, 100.0, "other.py", on=True))
     play(alerts, [0], processes=(process(7), process(8)))
-    alerts.unwatch(8, 100.0)
-    alerts.unwatch(9, 1.0)
-    said = play(alerts, range(9000, 9030, 2), workers=(), processes=())
-    assert said == [(9010, "ended", "ended-7-100")]
+    alerts.watch_end(WatchEnd(8, 100.0, "train.py", on=False))
+    alerts.watch_end(WatchEnd(9, 1.0, "train.py", on=False))
+    alerted = play(alerts, range(9000, 9030, 2), workers=(), processes=())
+    assert alerted == [(9010, "ended", "ended-7-100")]
 
 
 # Looks that are 1 to 40 s apart, now and then a sleep or a clock set back, of any reasons.
 _STEPS = st.one_of(st.integers(1, 40), st.sampled_from([61, 5000, -3, -10_000]))
 _SIGHT = st.sampled_from(["warning", "critical", "ok", None])
-_LOOKS = st.lists(st.tuples(_STEPS, _SIGHT, _SIGHT, st.booleans()), max_size=150)
+_SCANS = st.lists(st.tuples(_STEPS, _SIGHT, _SIGHT, st.booleans()), max_size=150)
 
 
 @settings(max_examples=300, deadline=None)
-@given(_LOOKS, st.sampled_from([60.0, 600.0]))
-def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
+@given(_SCANS, st.sampled_from([60.0, 600.0]))
+def test_no_sequence_of_snapshots_alerts_too_often(scans, cool_down):
     alerts, now, calm = Engine(cool_down=cool_down), 1e6, 1e6
     last: dict[str, tuple[float, int]] = {}
     is_open: dict[str, bool] = {}
-    alerts.look(snap(now))
-    for step, pressure, leak, sees in looks:
+    alerts.update(snap(now))
+    for step, pressure, leak, sees in scans:
         if not 0 <= step <= 60:
             calm = now + step + 10
-            cooling = {key: told for key, told in last.items() if now - told[0] < cool_down}
+            cooling = {
+                key: last_alert
+                for key, last_alert in last.items()
+                if now - last_alert[0] < cool_down
+            }
             last = {key: (min(at, now + step), level) for key, (at, level) in cooling.items()}
         now += step
         reasons = [because("pressure", pressure)] if pressure else []
         reasons += [because("leak", leak, 7)] if leak else []
-        found = alerts.look(snap(now, *reasons, processes=(process(),) if sees else None))
+        found = alerts.update(snap(now, *reasons, processes=(process(),) if sees else None))
         assert len({alert.key for alert in found}) == len(found) <= 2
         assert not found or now >= calm
         for alert in found:
@@ -362,25 +372,25 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["there", "blind", "missing"]), max_size=40))
-def test_an_end_is_told_once_and_never_after_a_single_look(looks):
-    alerts, missed, told = Engine(()), 0, 0
-    alerts.watch_end(7, 100.0, "train7.py")
-    for number, look in enumerate(looks):
-        processes = {"there": (process(),), "blind": None, "missing": ()}[look]
-        found = alerts.look(snap(number * 2, workers=(), processes=processes))
-        missed = {"there": 0, "blind": missed, "missing": missed + 1}[look]
-        assert len(found) == (missed >= 2 and not told)
-        told += len(found)
+def test_an_end_is_alerted_once_and_never_after_a_single_scan(scans):
+    alerts, missed, alerted = Engine(()), 0, 0
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
+    for number, scan in enumerate(scans):
+        processes = {"there": (process(),), "blind": None, "missing": ()}[scan]
+        found = alerts.update(snap(number * 2, workers=(), processes=processes))
+        missed = {"there": 0, "blind": missed, "missing": missed + 1}[scan]
+        assert len(found) == (missed >= 2 and not alerted)
+        alerted += len(found)
 
 
 def test_the_real_verdicts_of_a_leaking_run_lead_to_one_alert():
     """health.judge and its history in front, as in the monitor."""
-    history, health, alerts, said = History(), Health(), Engine(), []
+    history, health, alerts, alerted = Trends(), Health(), Engine(), []
     for time in range(0, 2400, 2):
         grown = 2 * GB + min(time, 1200) * MB
         one = replace(worker(), process=process(footprint=grown))
         seen = Snapshot(float(time), (one,), KNOWN, (one.process,))
         history.add(seen)
         health = judge(seen, history, health)
-        said += [a.kind for a in alerts.look(replace(seen, health=health))]
-    assert said == ["raised", "recovered"]
+        alerted += [a.kind for a in alerts.update(replace(seen, health=health))]
+    assert alerted == ["raised", "recovered"]

@@ -42,16 +42,15 @@ def test_the_list_fits_the_model():
 
 
 def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
-    told = with_graphs.run(f"""{WORKER}
-from mpsbar.history.report.content import Report
-from mpsbar.history.report.running import build_workers
+    output = with_graphs.run(f"""{WORKER}
+from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
 from mpsbar.ui.terminal.table_rows import build_entries
 from mpsbar.ui.text.status import render_table as render_status
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import UiState
 
 shown = build_status(snapshot)["workers"][0]
 print(shown["graphs"], shown["backends"][0]["graphs"])
@@ -59,29 +58,28 @@ for line in render_status(snapshot).splitlines():
     print(" ".join(line.split()))
 entries = build_entries(build_processes(snapshot, UiState()), snapshot)
 for width in (80, 200):
-    frame = render_table(entries, choose_columns(width, entries, snapshot), Shown(), width, 5)
+    frame = render_table(entries, choose_columns(width, entries, snapshot), TableView(), width, 5)
     print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
-page = build_workers(Report("1", snapshot, None))
+page = build_workers(snapshot)
 print(">Graphs<" in page, ">77.0 MB<" in page)
 print(*explain_counters(), sep="; ")
 """)
     head = "PID NAME DEVICE HELD ALLOCATED CACHED PEAK GRAPHS FOOTPRINT NOTE"
     row = "7 train.py mps 1.0 GB 1.0 GB ? ? 77.0 MB ?"
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
-        "held: all the driver gave the process; allocated: in live tensors; "
-        "cached: kept for reuse, what Free returns at most; peak: the most that was allocated; "
+        "held: everything the driver gave the process; allocated: in live tensors; "
+        "cached: kept for reuse, the most that Free can return; peak: the most that was ever allocated; "
         "graphs: in compiled graphs",
     ]  # fmt: skip
 
 
 def test_one_more_counter_is_recorded_also_in_an_older_file(with_graphs):
-    told = with_graphs.run(f"""{WORKER}
+    output = with_graphs.run(f"""{WORKER}
 import sqlite3
 from pathlib import Path
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.history import batch, database, reader, retention, runs
-from mpsbar.history.report.content import Report
+from mpsbar.history import database, reader, retention, writer
 from mpsbar.history.report.recorded import build_past
 
 file = Path("history.sqlite")
@@ -92,23 +90,23 @@ old.execute("INSERT INTO runs (id, pid, name, connected, first, last) VALUES (1,
 old.execute("INSERT INTO samples VALUES (990000, 1, 10, 20, 30, 40)")
 old.commit()
 old.close()
-(run,) = reader.read_span(0, 2000, 10, file).runs
-print(run.course.columns["held"], run.course.columns["graphs"])
+(run,) = reader.read_period(0, 2000, 10, file).runs
+print(run.series.columns["held"], run.series.columns["graphs"])
 
-tracker, waiting = ProcessTracker(), batch.Batch()
-waiting.add(snapshot, tracker.present.values(), tracker.look(snapshot))
+tracker, waiting = ProcessTracker(), writer.PendingRows()
+waiting.add(snapshot, tracker.present.values(), tracker.update(snapshot))
 waiting.add(snapshot, tracker.present.values(), [])
 connection = database.open_database(file, 50_000_000)
 print(database.read_version(connection), len(database.STEPS))
-runs.Runs().write(connection, waiting)
+writer.RunWriter().write(connection, waiting)
 retention.thin(connection, 10_000_000)
 connection.close()
-period = reader.read_span(0, 2000, 10, file)
-print([(run.name, run.known["graphs"], run.course.columns["graphs"]) for run in period.runs])
-print("graphs</" in build_past(Report("1", snapshot, None, (period,)), None))
+period = reader.read_period(0, 2000, 10, file)
+print([(run.name, run.known["graphs"], run.series.columns["graphs"]) for run in period.runs])
+print("graphs</" in build_past((period,), None))
 """)
     graphs = 77 << 20
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "(30,) (None,)",
         "2 1",
         str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),
@@ -123,7 +121,7 @@ from mpsbar.history.database import open_database
 open_database(Path("history.sqlite"), 50_000_000).close()
 """)
     file = tmp_path / "history.sqlite"
-    with pytest.raises(database.Newer):
+    with pytest.raises(database.NewerFormat):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
         assert database.read_version(connection) == 2

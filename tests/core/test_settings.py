@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 
 from mpsbar.core.errors import UserError
+from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.settings import (
-    CAUSES,
     INTERVALS,
     KEYS,
     Settings,
@@ -22,12 +22,12 @@ def parse_settings(table):
     return Settings(**values), complaints
 
 
-def test_nothing_said_is_the_defaults():
+def test_no_settings_are_the_defaults():
     assert parse_settings({}) == (Settings(), ())
     assert Settings().alert_causes == ("pressure", "memory", "swap", "leak")
 
 
-def test_everything_said():
+def test_all_settings():
     table = {"bar": "gpu", "interval": 5, "alerts": False, "alert_causes": ["cache", "leak", "leak"], "cool_down": 0}  # fmt: skip
     settings, complaints = parse_settings(table)
     assert complaints == ()
@@ -52,8 +52,8 @@ def test_everything_said():
         ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, cache'),
         ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, cache"),
         ({"intervall": 3}, "intervall is not a setting; did you mean interval?"),
-        ({"zoo": {}}, "zoo is not a setting; there are bar, interval, alerts, alert_causes, cool_down"),
-        ({"": 1}, '"" is not a setting; there are bar, interval, alerts, alert_causes, cool_down'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, dot, icon'),
     ],
 )  # fmt: skip
@@ -89,7 +89,7 @@ def test_change():
 
 def test_what_the_menu_offers_is_allowed():
     assert [change(Settings(), "interval", n).interval for n in INTERVALS] == [1, 2, 5, 10, 30]
-    assert change(Settings(), "alert_causes", CAUSES).alert_causes == CAUSES
+    assert change(Settings(), "alert_causes", ALERT_CAUSES).alert_causes == ALERT_CAUSES
     assert KEYS == ("bar", "interval", "alerts", "alert_causes", "cool_down")
 
 

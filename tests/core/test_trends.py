@@ -16,9 +16,9 @@ from mpsbar.core.trends import (
     MOST,
     SPACING,
     WINDOW,
-    History,
     Point,
     Spread,
+    Trends,
     gpu_memory,
     measure,
     recent,
@@ -38,7 +38,7 @@ def snapshot(time, *, available=None, swap=None, gpu=None, workers=(), processes
 
 
 def filled(*snapshots):
-    history = History()
+    history = Trends()
     for one in snapshots:
         history.add(one)
     return history
@@ -84,7 +84,7 @@ def test_a_busy_workers_repeated_counters_are_no_new_ones():
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 2.0, 5.0, 30.0])
 def test_at_every_pace_it_is_bounded_and_long_enough_for_a_leak(seconds):
-    history = History()
+    history = Trends()
     for n in range(int(1200 / seconds)):
         history.add(snapshot(n * seconds, available=n))
     series = history.machine.memory_available
@@ -123,7 +123,7 @@ def test_who_is_gone_is_forgotten():
     assert history.of(3) is None
 
 
-def test_one_failed_look_forgets_nobody_a_minute_of_them_does():
+def test_a_failed_scan_forgets_no_process_a_minute_of_them_does():
     history = filled(snapshot(10.0, processes=[process()]), snapshot(12.0, processes=None))
     assert history.of(1) is not None
     history.add(snapshot(10.0 + GAP, processes=None))
@@ -155,7 +155,7 @@ def test_a_start_that_becomes_known_is_the_same_process():
 
 
 def test_ten_thousand_snapshots_do_not_grow():
-    history = History()
+    history = Trends()
 
     def add(first, last):
         for n in range(first, last):
@@ -175,14 +175,14 @@ def test_ten_thousand_snapshots_do_not_grow():
         tracemalloc.stop()
     # 10,000 points would be a megabyte; a table that was resized is a few kilobytes.
     assert grown < 50_000
-    assert len(history._tracks) <= 3
+    assert len(history._processes) <= 3
 
 
 def test_workers_that_come_and_go_while_nothing_can_be_listed_do_not_pile_up():
-    history = History()
+    history = Trends()
     for n in range(2000):
         history.add(snapshot(n * 2.0, workers=[worker(n)], processes=None))
-    assert len(history._tracks) <= GAP / 2.0 + 1
+    assert len(history._processes) <= GAP / 2.0 + 1
 
 
 def test_gpu_memory_is_the_machines_else_the_workers_on_metal():
@@ -239,7 +239,7 @@ STEADY = {
 
 
 @pytest.mark.parametrize(("numbers", "steady"), STEADY.values(), ids=STEADY)
-def test_steady_is_one_way_all_along_and_still(numbers, steady):
+def test_steady_is_one_direction_until_the_end(numbers, steady):
     assert measure(line(*numbers), 60.0).is_steady is steady
 
 
@@ -249,7 +249,7 @@ TIMES = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 1000)
 
 @given(st.lists(st.tuples(TIMES, NUMBERS, NUMBERS, st.sampled_from([None, 1.0, 2.0])), max_size=30))
 def test_no_clock_and_no_number_breaks_it(entries):
-    history = History()
+    history = Trends()
     for time, number, other, started in entries:
         people = [worker(1, held=number, allocated=other, started=started)]
         history.add(snapshot(time, available=number, swap=other, gpu=other, workers=people))

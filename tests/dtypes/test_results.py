@@ -14,7 +14,8 @@ from mpsbar.agent import places
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.dtypes.results import find_result, read_result, write_result
+from mpsbar.dtypes import results
+from mpsbar.dtypes.results import LatestResult, find_result, read_result, write_result
 
 NOBODY = Snapshot(0.0)
 
@@ -79,8 +80,8 @@ def test_without_a_name_it_is_not_kept():
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("{\"schema\": 1, \"kind\"", "is cut short or not JSON"), ("", "is cut short"), ("\0\0", "is cut short"),
-        ("[" * 100_000, "is cut short"), ('{"kind": "mpsbar probe", "schema": 9}', "another version of mpsbar (schema 9)"),
+        ("{\"schema\": 1, \"kind\"", "is incomplete or not JSON"), ("", "is incomplete"), ("\0\0", "is incomplete"),
+        ("[" * 100_000, "is incomplete"), ('{"kind": "mpsbar probe", "schema": 9}', "another version of mpsbar (schema 9)"),
         ("{}", "not a result of mpsbar probe"), ("[]", "not a result"),
     ],
 )  # fmt: skip
@@ -93,9 +94,9 @@ def test_a_file_that_is_no_result(tmp_path, content, text):
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(UserError, match="could not be read: No such file"):
+    with pytest.raises(UserError, match=r"couldn't read .*: No such file"):
         read_result(tmp_path / "none")
-    with pytest.raises(UserError, match="could not be read: it is not a file"):
+    with pytest.raises(UserError, match=r"couldn't read .*: it is not a file"):
         read_result(tmp_path)
 
 
@@ -194,3 +195,38 @@ def test_a_folder_of_somebody_else_is_not_looked_at(folder):
     assert find_result(NOBODY) is None
     with pytest.raises(PermissionError):
         write_result(here())
+
+
+@pytest.fixture
+def finding(monkeypatch):
+    """The result that is found next, and how often it was searched for."""
+    found = [None, 0]
+
+    def find(snapshot):
+        found[1] += 1
+        return found[0]
+
+    monkeypatch.setattr(results, "find_result", find)
+    return found
+
+
+def test_the_latest_result_is_read_again_only_when_something_may_have_changed(folder, finding):
+    now = [0.0]
+    last = LatestResult(lambda: now[0])
+    empty = Snapshot(0.0)
+    assert (last.read(empty), finding[1]) == (None, 0)  # never probed: nothing is read
+    folder.mkdir(parents=True)
+    finding[0] = "first"
+    assert (last.read(empty), last.read(empty), finding[1]) == ("first", "first", 1)
+    busy = Snapshot(0.0, processes=(Process(1, 1.0, "x", ("torch",), python="/v/bin/python"),))
+    assert (last.read(busy), finding[1]) == ("first", 2)
+    finding[0] = "second"
+    (folder / "x.json").touch()
+    assert (last.read(busy), finding[1]) == ("second", 3)
+    now[0] += 31.0
+    assert (last.read(busy), finding[1]) == ("second", 4)
+
+
+def test_without_a_folder_there_is_no_latest_result(monkeypatch):
+    monkeypatch.setattr("mpsbar.system.paths.probe_folder", lambda: None)
+    assert LatestResult().read(Snapshot(0.0)) is None

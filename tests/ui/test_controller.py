@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
-from ui.feed import Feed
-from ui.scene import Scene
+from ui.fake_monitor import FakeMonitor
+from ui.menubar_kit import MenuBarUser
 
-from mpsbar.cli import parser, probe
+from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
     CheckUp,
     Connect,
@@ -28,10 +28,9 @@ from mpsbar.core.dtype_results import Progress
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.rows import Row
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import Row, UiState
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 SEEN = make_snapshot(
@@ -49,60 +48,60 @@ WAYS = {
     "stop": (("train.py", "Stop…"), ("home", "s")),
     "connect": (("serve.py", "Connect This Environment…"), ("end", "c")),
     "probe": (("Run dtype Probe",), ("p",)),
-    "cancel": (("Probing… 1 %",), ("p",)),
+    "cancel": (("Probing… 1%",), ("p",)),
     "report": (("Open Report",), ("r",)),
     "copy": (("train.py", "Copy PID"), ("home", "y")),
-    "watch": (("train.py", "Notify When It Ends"), ("home", "n")),
+    "watch": (("train.py", "Notify When Finished"), ("home", "n")),
 }
 
 
 class InMenuBar:
     """A person at the AppKit double. Nothing is awaited: the double has a clock of its own."""
 
-    def __init__(self, mac, feed):
-        self.mac, self.feed, self.scene = mac, feed, Scene(mac, feed)
-        self.controller = self.scene.app._controller
+    def __init__(self, mac, monitor):
+        self.mac, self.monitor, self.user = mac, monitor, MenuBarUser(mac, monitor)
+        self.controller = self.user.app._controller
 
     async def do(self, what, answer=None):
         if answer:
             self.mac.answer(answer)
-        self.scene.click(*WAYS[what][0])
+        self.user.click(*WAYS[what][0])
 
     async def look_at_tensors(self):
-        with self.scene.open("train.py"):
+        with self.user.open("train.py"):
             pass
-        with self.scene.open("train.py", "Biggest Tensors"):
+        with self.user.open("train.py", "Largest Tensors"):
             pass
 
     async def end(self, number, outcome):
         if isinstance(outcome, Connected):
             self.mac.answer("OK")
-        self.scene.end(number, outcome)
+        self.user.end(number, outcome)
         self.mac.wait(1)
 
     async def show(self, seen):
-        self.scene.show(seen)
+        self.user.show(seen)
 
     async def wait_for(self, condition):
         self.mac.wait_for(lambda: self.mac.wait(0.1) or condition())
 
     def said(self):
         """Every question, notification and alert so far."""
-        return [*self.mac.state.alerts, *(f"{t}: {x}" for t, x, _ in self.scene.notices.told)]
+        return [*self.mac.state.alerts, *(f"{t}: {x}" for t, x, _ in self.user.notices.told)]
 
     def play(self, story):
         def person():
             with pytest.raises(StopIteration):
                 story(self).send(None)
 
-        self.scene.run(person)
+        self.user.run(person)
 
 
 class InTerminal:
     """A person at textual's pilot."""
 
-    def __init__(self, feed):
-        self.feed = feed
+    def __init__(self, monitor):
+        self.monitor = monitor
         self.boxes = []
 
     async def do(self, what, answer=None):
@@ -140,7 +139,7 @@ class InTerminal:
             self.p, self.controller = p, p.app._controller
             await story(self)
 
-        play(self.feed, person, (200, 50))
+        play(self.monitor, person, (200, 50))
 
 
 @pytest.fixture(params=["menubar", "terminal"])
@@ -148,13 +147,13 @@ def play(request):
     """Play a story at a machine that looks like this."""
 
     def play(seen, story):
-        feed = Feed(seen)
+        monitor = FakeMonitor(seen)
         if request.param == "menubar":
-            person = InMenuBar(request.getfixturevalue("mac"), feed)
+            person = InMenuBar(request.getfixturevalue("mac"), monitor)
         else:
             pytest.importorskip("textual")
             request.getfixturevalue("private")
-            person = InTerminal(feed)
+            person = InTerminal(monitor)
         played = []
 
         async def whole(p):
@@ -169,7 +168,7 @@ def play(request):
 
 
 def asked(p):
-    return [action for action, _ in p.feed.asked]
+    return [action for action, _ in p.monitor.asked]
 
 
 def test_free(play):
@@ -179,7 +178,9 @@ def test_free(play):
         await p.end(0, Freed(4711, "4711", "done", freed=3 * GB, seconds=0.04))
         await p.do("free")
         await p.end(1, Freed(4711, "4711", "gone"))
-        assert p.said() == ["train.py: freed 3.0 GB in 40 ms", "train.py: it has ended"]
+        freed, ended = p.said()
+        assert freed.lower() == "train.py: freed 3.0 gb in 40 ms"
+        assert ended.lower() == "train.py: the process has ended"
 
     play(SEEN, story)
 
@@ -196,7 +197,7 @@ def test_free_all_sums_up_once_all_have_answered(play):
         await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
         (text,) = sums(p)
         assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
-        busy = "notebook kernel: busy: another thread is computing; not freed, try again"
+        busy = "notebook kernel: busy: another thread is computing; nothing was freed, try again"
         assert sum(busy in text for text in p.said()) == 1
 
     play(SEEN, story)
@@ -211,8 +212,8 @@ def test_stop_asks_first(play):
         await p.end(0, Stopped(4711, "train.py", "another"))
         first, second, told = p.said()
         assert first == second
-        assert first.startswith("Stop train.py (process 4711)?: It is asked to stop as by Ctrl-C")
-        assert told == "train.py: its pid is another process now: nothing was sent"
+        assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
+        assert told.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)
 
@@ -226,17 +227,17 @@ def test_connect_asks_first_and_shows_how_it_ended(play):
         await p.end(0, Connected("/v/bin/python", "enabled"))
         assert p.said()[0].startswith("Connect this environment?: /v/bin/python")
         assert p.said()[-1].startswith("Connected: /v/bin/python")
-        assert "Its agent answered." in p.said()[-1]
+        assert "The agent answered." in p.said()[-1]
 
     play(SEEN, story)
 
 
 def warn(seen, monkeypatch, capsys):
     """What the command says at this moment."""
-    monkeypatch.setattr(probe, "_read_snapshot", lambda: seen)
+    monkeypatch.setattr(probe, "read_snapshot", lambda: seen)
     arguments = ["probe", "--python", "/nobody/python"]
     with pytest.raises((UserError, SystemExit)) as caught:
-        probe.run(parser.build_parser().parse_args(arguments))
+        probe.run(main.build_parser(arguments).parse_args(arguments))
     text = str(caught.value) if caught.type is UserError else capsys.readouterr().err
     return text.splitlines()[0].removeprefix("mpsbar: ").split(";")[0]
 
@@ -249,11 +250,11 @@ def test_a_probe_asks_before_it_disturbs_a_run_in_the_words_of_the_command(
     async def story(p):
         await p.do("probe", "Cancel")
         assert asked(p) == []
-        await p.do("probe", "Probe")
+        await p.do("probe", "Run Probe")
         assert asked(p) == [ProbeDtypes()]
-        assert p.said() == [f"Probe now?: {sentence}."] * 2
+        assert p.said() == [f"Run the dtype probe now?: {sentence}."] * 2
         await p.end(0, make_probe())
-        assert p.said()[2:] == ["dtype probe: as expected"]
+        assert [text.lower() for text in p.said()[2:]] == ["dtype probe: as expected"]
 
     play(BUSY_GPU, story)
 
@@ -265,7 +266,7 @@ def test_a_probe_is_refused_when_memory_is_about_to_run_out(play, monkeypatch, c
         await p.do("probe", "OK")
         assert asked(p) == []
         (text,) = p.said()
-        assert text.lower().startswith(f"not now: {sentence}. try again later")
+        assert text.lower().startswith(f"can't run the probe now: {sentence}. try again later")
 
     play(NO_MEMORY, story)
 
@@ -275,7 +276,7 @@ def test_a_probe_is_cancelled(play):
         await p.do("probe")
         await p.show(replace(SEEN, pending=frozenset([ProbeDtypes()]), probing=Progress(1, 100)))
         await p.do("cancel")
-        assert p.feed.log[-1] == "cancel_probe"
+        assert p.monitor.log[-1] == "cancel_probe"
         assert asked(p) == [ProbeDtypes()]
 
     play(SEEN, story)
@@ -295,7 +296,7 @@ def test_the_report_is_made_once_and_opened(play, is_opened):
         await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
         (file,) = opened
         assert "train.py" in file.read_text(encoding="utf-8")
-        unopened = f"report: {file} (no browser could be opened here)"
+        unopened = f"Report: {file} (couldn't open a browser)"
         await p.wait_for(lambda: (unopened in p.said()) is not is_opened)
 
     play(SEEN, story)
@@ -341,12 +342,12 @@ def test_notify_when_it_ends_and_no_longer(play):
 
 def test_a_failure_is_told_and_the_next_click_works(play):
     async def story(p):
-        perform = p.feed.perform
-        p.feed.perform = lambda action: 1 / 0
+        perform = p.monitor.perform
+        p.monitor.perform = lambda action: 1 / 0
         await p.do("free")
-        p.feed.perform = perform
+        p.monitor.perform = perform
         await p.do("free")
-        p.feed.asked[0][1].set_exception(OSError("no socket"))
+        p.monitor.asked[0][1].set_exception(OSError("no socket"))
         await p.wait_for(lambda: len(p.said()) == 2)
         for text, why in zip(
             p.said(), ("ZeroDivisionError: division", "OSError: no socket"), strict=True
@@ -361,7 +362,7 @@ def test_a_failure_is_told_and_the_next_click_works(play):
 def test_a_front_end_without_an_action_of_the_app_says_so():
     failures = []
     front_end = SimpleNamespace(tell_failure=lambda what, error: failures.append((what, error)))
-    controller = Controller(Feed(SEEN), front_end, UiState(settings=Settings()))
+    controller = Controller(FakeMonitor(SEEN), front_end, UiState(settings=Settings()))
     controller.click(Row("quit", "Quit mpsbar…", actions=(Quit(),)))
     controller.close()
     ((what, error),) = failures

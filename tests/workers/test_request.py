@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from worker_kit import ATTACH
 
 from mpsbar.core.actions import TensorGroup
-from mpsbar.workers.request import find_tensors, parse_tensors
+from mpsbar.workers.parse import parse_tensors
+from mpsbar.workers.request import find_tensors
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 
@@ -32,8 +33,8 @@ def test_the_silent(workers):
 
 
 def test_busy_with_its_reason():
-    told = {"state": "busy", "reason": {"code": "thread_computing", "where": "T-1\x1b[31m"}}
-    found = parse_tensors(1, told)
+    answer = {"state": "busy", "reason": {"code": "thread_computing", "where": "T-1\x1b[31m"}}
+    found = parse_tensors(1, answer)
     assert (found.state, found.reason, found.where) == ("busy", "thread_computing", "T-1�[31m")
 
 

@@ -1,4 +1,4 @@
-"""Runs one module by itself with the reference's inputs, its submodules answering from the record."""
+"""Runs one module alone with the reference's inputs; its submodules answer from the record."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _run(call: Call, place: Place, with_grads: bool) -> Result:
     noted = leaves if with_grads else None
     args, kwargs = _bring(call.inputs, call.input_dtypes, place, noted)
     torch.set_rng_state(call.random_before)
-    with _stubs(call, place, noted, passed), SameRandom(), place.computing():
-        with torch.set_grad_enabled(with_grads):
-            output = call.module(*args, **kwargs)
+    stubs, grads = _stubs(call, place, noted, passed), torch.set_grad_enabled(with_grads)
+    with grads, stubs, SameRandom(), place.computing():
+        output = call.module(*args, **kwargs)
     tensors = list_tensors(output)
     result = [(_label("output", n, tensors), tensor) for n, tensor in enumerate(tensors)]
     found = [(label, tensor.detach()) for label, tensor in passed + result]
@@ -60,7 +60,9 @@ def _label(word: str, number: int, many: list[Any]) -> str:
     return word if len(many) == 1 else f"{word} {number}"
 
 
-def _bring(value: Any, dtypes: Dtypes | None, place: Place, leaves: Any, word: str = "input") -> Any:
+def _bring(
+    value: Any, dtypes: Dtypes | None, place: Place, leaves: Any, word: str = "input"
+) -> Any:
     """Recorded values, converted; those that gradients are asked of are noted in `leaves`."""
     wanted = iter(dtypes or [])
 
@@ -115,7 +117,7 @@ def _answer_from(calls: deque[Call], place: Place, leaves: Any, passed: Result) 
 
 def _find_gradients(call: Call, results: Result, leaves: Result, place: Place) -> Result:
     """Gradients of inputs, submodules' outputs and own parameters, for the reference's gradient of
-    the outputs; for what was passed to submodules any gradient will do that is the same each time."""
+    the outputs; for what was passed to submodules any gradient does that is always the same."""
     pairs = []
     for number, (_, tensor) in enumerate(results):
         if tensor.requires_grad and tensor.is_floating_point():

@@ -84,7 +84,9 @@ class Checker:
             difference = judge(label, tensor, wanted[label], runs, noise)
             if not difference.is_explained:
                 kind = difference.nonfinite or "differs"
-                most = float(wanted[label].abs().max()) if wanted[label].is_floating_point() else None
+                most = (
+                    float(wanted[label].abs().max()) if wanted[label].is_floating_point() else None
+                )
                 return replace(found, kind=kind, difference=difference, largest_right=most)
         return found
 

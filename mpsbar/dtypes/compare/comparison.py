@@ -1,4 +1,4 @@
-"""mpsbar.compare(): runs a model or a training step on the CPU and on the device, and says what differs."""
+"""mpsbar.compare(): a model or a training step on the CPU and on the device, and what differs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy as copying
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable
 
 import torch
 
@@ -35,7 +35,7 @@ _LONG_RUN = 20.0
 OnProgress = Callable[[str, int, int], None]
 
 
-def compare(
+def compare(  # noqa: PLR0913 - options with names
     model: Any,
     *inputs: Any,
     dtypes: Sequence[Any] = DTYPES,
@@ -60,7 +60,7 @@ def compare(
     target = str(device or find_device())
     session = _Session(task, target, parse_dtype(reference), piecewise, timing)
     session.on_progress = on_progress or (lambda *_: None)
-    places = build_places(dtypes, target, session.reference.dtype)
+    places = build_places(dtypes, target)
     run_then_restore(lambda: session.run(places), session.restore)
     return session.build(places)
 
@@ -108,7 +108,11 @@ class _Session:
         if piecewise is not None:
             return piecewise
         place = Place(self.device, torch.float32)
-        pairs = [(self.device, place)] if self.device == "cpu" else [("cpu", self.reference), (self.device, place)]
+        pairs = (
+            [(self.device, place)]
+            if self.device == "cpu"
+            else [("cpu", self.reference), (self.device, place)]
+        )
         for device, where in pairs:
             free = read_free_memory(device)
             if free is not None and self.state.count_bytes(where) * _ROOM > free:
@@ -224,4 +228,3 @@ def _stop_dropout_of_recurrent(state: ModelState) -> None:
     for module in state.modules:
         if isinstance(module, torch.nn.RNNBase):
             state.set_meanwhile(module, "dropout", 0.0)
-

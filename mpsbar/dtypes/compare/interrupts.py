@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable
 
 
 def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable
 
 import torch
 
@@ -54,7 +54,7 @@ def _time_round(run: Callable[[], Any], device: str, inner: int) -> float:
 def time_modules(
     run: Callable[[], Any], names: dict[torch.nn.Module, str], device: str, repeats: int = 3
 ) -> dict[str, float]:
-    """Seconds in each module with all below it: the best of a few runs, synchronised around each."""
+    """Seconds in each module with all below it: the best of a few runs, synchronised each time."""
     totals: list[dict[str, float]] = []
     for _ in range(repeats):
         seconds: dict[str, float] = {}
@@ -99,7 +99,7 @@ def _memory_of(kind: str) -> Any:
     """The module that counts peaks: torch.cuda, or torch.accelerator, on MPS from torch 2.13."""
     if kind == "cuda":
         return torch.cuda
-    memory = getattr(torch, "accelerator", None)
+    memory: Any = getattr(torch, "accelerator", None)
     if kind == "cpu" or not hasattr(memory, "max_memory_allocated"):
         return None
     try:

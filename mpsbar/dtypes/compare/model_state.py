@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from .place import Place
 from .recording import Hooks
@@ -54,7 +55,9 @@ class ModelState:
         )
 
     @contextlib.contextmanager
-    def lend(self, place: Place, modules: Iterable[torch.nn.Module] | None = None) -> Iterator[None]:
+    def lend(
+        self, place: Place, modules: Iterable[torch.nn.Module] | None = None
+    ) -> Iterator[None]:
         """Stand-ins at `place` for the tensors of these modules (all: of every module)."""
         chosen = self.modules if modules is None else list(modules)
         try:
@@ -148,7 +151,7 @@ def _own_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
 
 
 def _stand_in(tensor: torch.Tensor, place: Place) -> torch.Tensor:
-    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+    if isinstance(tensor, UninitializedTensorMixin):
         raise ValueError("a lazy module has no parameters yet: run the model once, then compare")
     made = place.convert(tensor)
     if isinstance(tensor, torch.nn.Parameter):

@@ -69,7 +69,7 @@ def _round(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return tensor if dtype is None else tensor.to(dtype).to(tensor.dtype)
 
 
-def build_places(names: Any, device: str, reference: torch.dtype) -> dict[str, Place]:
+def build_places(names: Any, device: str) -> dict[str, Place]:
     """By name: float32, float16, bfloat16, autocast, or autocast:bfloat16."""
     kind = torch.device(device).type
     places = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable
 
 import torch
 
@@ -37,7 +37,9 @@ class Call:
 class Recorder:
     """Hooks on every module; `calls` are in the order in which they returned."""
 
-    def __init__(self, names: dict[torch.nn.Module, str], most_bytes: int, wants_grads: bool) -> None:
+    def __init__(
+        self, names: dict[torch.nn.Module, str], most_bytes: int, wants_grads: bool
+    ) -> None:
         self.calls: list[Call] = []
         self._names, self._left, self._wants_grads = names, most_bytes, wants_grads
         self._stack: list[Call] = []
@@ -53,7 +55,7 @@ class Recorder:
             self._stack[-1].children.append(call)
         self._stack.append(call)
 
-    def after(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def after(self, _module: Any, _args: Any, _kwargs: Any, output: Any) -> None:
         call = self._stack.pop()
         call.output, call.random_after = self._keep(output), torch.get_rng_state()
         if call.output is None:
@@ -61,7 +63,7 @@ class Recorder:
         if self._wants_grads:
             for number, tensor in enumerate(list_tensors(output)):
                 if tensor.requires_grad and tensor.is_floating_point():
-                    tensor.register_hook(_keep_grad(call, number))
+                    tensor.register_hook(_keep_grad(call, number))  # type: ignore[no-untyped-call]
         self.calls.append(call)
 
     def _keep(self, value: Any) -> Any:
@@ -95,14 +97,13 @@ class Hooks:
         self._modules, self._before, self._after = modules, before, after
         self._handles: list[Any] = []
 
-    def __enter__(self) -> Hooks:
+    def __enter__(self) -> None:
         for module in self._modules:
             if isinstance(module, torch.jit.ScriptModule):
                 continue  # takes no hooks of Python inside
             before = module.register_forward_pre_hook(self._before, with_kwargs=True)
             after = module.register_forward_hook(self._after, with_kwargs=True)
             self._handles += [before, after]
-        return self
 
     def __exit__(self, *_: object) -> None:
         for handle in self._handles:

@@ -23,7 +23,7 @@ _MOST_LISTED = 50
 
 
 class Comparison:
-    """What compare() found. print() shows it all, a notebook draws it, `to_json()` is for programs."""
+    """What compare() found: print() shows it, a notebook draws it, to_json() is for programs."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -175,7 +175,9 @@ def _find_followers(result: DtypeResult, whole: WholeRun, place: Any) -> list[st
     """Modules that differ in the whole run and agree alone: only their input was wrong."""
     if not any(verdict.kind in ("differs", "NaN", "Inf") for verdict in result.culprits):
         return []
-    least = max((v.difference.tolerance or 0.0 for v in result.culprits if v.difference), default=0.0)
+    least = max(
+        (v.difference.tolerance or 0.0 for v in result.culprits if v.difference), default=0.0
+    )
     least = max(least, STEPS * torch.finfo(place.precision).eps)
     guilty = {verdict.name for verdict in result.culprits}
     return [name for name, error in whole.errors.items() if error > least and name not in guilty]

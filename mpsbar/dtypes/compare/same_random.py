@@ -28,9 +28,7 @@ _DROPOUTS = {F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, 
 class SameRandom(TorchFunctionMode):  # type: ignore[misc,unused-ignore]
     """While active, random functions draw float32 numbers on the CPU's generator."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         if func in _DROPOUTS:
             return _drop(func, *args, **kwargs)
@@ -46,7 +44,11 @@ class SameRandom(TorchFunctionMode):  # type: ignore[misc,unused-ignore]
 
 
 def _drop(
-    func: Any, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False  # noqa: A002 - torch's names
+    func: Any,
+    input: torch.Tensor,  # noqa: A002 - torch's own name
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
 ) -> torch.Tensor:
     """Plain dropout of single numbers, whole channels for the others."""
     if not training or p == 0:
@@ -67,7 +69,8 @@ def _without_dropout(args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _draw_like(func: Any, like: torch.Tensor, kwargs: dict[str, Any]) -> torch.Tensor:
     drawn = func(like.shape)
-    target = drawn.to(kwargs.get("device") or like.device, kwargs.get("dtype") or like.dtype)
+    device, dtype = kwargs.get("device") or like.device, kwargs.get("dtype") or like.dtype
+    target: torch.Tensor = drawn.to(device, dtype)
     return target.requires_grad_(kwargs.get("requires_grad", False))
 
 

@@ -1,4 +1,4 @@
-"""Tensors inside anything a model takes or returns: tuples, dicts, dataclasses, ModelOutput, caches."""
+"""Tensors in whatever a model takes or returns: tuples, dicts, dataclasses, ModelOutput, caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import types
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable
 
 import torch
 from torch.nn.utils.rnn import PackedSequence

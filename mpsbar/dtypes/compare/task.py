@@ -34,7 +34,7 @@ class Task:
         if self.is_training:
             loss = find_loss(output)
             if loss is not None and loss.requires_grad and not self._has_gradients():
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
         return output
 
     def gradients(self) -> dict[str, torch.Tensor]:
@@ -76,9 +76,9 @@ def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Modu
     found: dict[str, torch.nn.Module] = {}
     places = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
     for name, value in places.items():
-        value = _unwrap(value)
-        if isinstance(value, torch.nn.Module) and value not in found.values():
-            found[name] = value
+        model = _unwrap(value)
+        if isinstance(model, torch.nn.Module) and model not in found.values():
+            found[name] = model
     return {"": next(iter(found.values()))} if len(found) == 1 else found
 
 
@@ -86,11 +86,17 @@ def _closure(function: Any) -> dict[str, Any]:
     """What a function, a method or a partial brings along."""
     if isinstance(function, functools.partial):
         inner = dict(enumerate(function.args))
-        return {**_closure(function.func), **{str(k): v for k, v in inner.items()}, **function.keywords}
+        return {
+            **_closure(function.func),
+            **{str(k): v for k, v in inner.items()},
+            **function.keywords,
+        }
     if hasattr(function, "__self__"):
         owner = function.__self__
         members = {"": owner} if isinstance(owner, torch.nn.Module) else dict(vars(owner))
-        return {**members, **_closure(function.__func__)} if hasattr(function, "__func__") else members
+        return (
+            {**members, **_closure(function.__func__)} if hasattr(function, "__func__") else members
+        )
     code = getattr(function, "__code__", None)
     if code is None:
         return {}

@@ -87,11 +87,14 @@ def say_culprit(culprit: Data, found: Data) -> str:
     difference = culprit["difference"]
     what = "" if difference["label"] == "output" else f", {difference['label']}"
     largest = say_share(difference["largest"])
-    return f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {say_share(difference['tolerance'])}"
+    explained = say_share(difference["tolerance"])
+    return (
+        f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {explained}"
+    )
 
 
 def _first_sentence(text: str) -> str:
-    return text.split("\n")[0].partition(". ")[0]
+    return text.split("\n", maxsplit=1)[0].partition(". ")[0]
 
 
 def _say_range(culprit: Data, found: Data) -> str:
@@ -125,7 +128,10 @@ def render_text(data: Data) -> str:
     """The whole, for a terminal or print()."""
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
-        lines += [_stop(say_dtype(name, found)), *(f"    {line}" for line in say_details(found, data))]
+        lines += [
+            _stop(say_dtype(name, found)),
+            *(f"    {line}" for line in say_details(found, data)),
+        ]
     lines += ["", *_table(data), *_slowest(data)]
     lines += [f"Note: {note}." for note in data["notes"]]
     lines += [f"Not restored: {text}." for text in data["not_restored"]]
@@ -133,11 +139,9 @@ def render_text(data: Data) -> str:
 
 
 def say_subject(data: Data) -> str:
-    reference = data["reference"]
-    return (
-        f"{data['model']} ({data['modules']} modules, {_count(data['parameters'])} parameters) on "
-        f"{data['device']} against {reference['device']} {reference['dtype']}, torch {data['torch']}"
-    )
+    size = f"{plural(data['modules'], 'module')}, {_count(data['parameters'])} parameters"
+    against = f"{data['reference']['device']} {data['reference']['dtype']}"
+    return f"{data['model']} ({size}) on {data['device']} against {against}, torch {data['torch']}"
 
 
 def _count(number: int) -> str:
@@ -151,7 +155,9 @@ def say_details(found: Data, data: Data) -> list[str]:
     """What stands behind the sentence of a dtype."""
     raised = found.get("raised") or {}
     lines = [raised["text"]] if raised and raised["text"] != _first_sentence(raised["text"]) else []
-    others = [c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")]
+    others = [
+        c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")
+    ]
     told = say_dtype("", found)
     sentences = [say_culprit(culprit, found) for culprit in others]
     shown = [sentence for sentence in sentences if sentence not in told]
@@ -182,10 +188,11 @@ def _say_fallbacks(found: Data) -> list[str]:
     operations: dict[str, dict[str, int]] = {}
     for fallback in found["fallbacks"]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
-    return [
-        f"{name} fell back to the CPU {plural(sum(modules.values()), 'time')}: in {_list(list(modules))}"
-        for name, modules in operations.items()
-    ]
+    lines = []
+    for name, modules in operations.items():
+        times = plural(sum(modules.values()), "time")
+        lines.append(f"{name} fell back to the CPU {times}: in {_list(list(modules))}")
+    return lines
 
 
 def _list(names: list[str]) -> str:
@@ -196,11 +203,11 @@ def _say_tolerance(found: Data, data: Data) -> list[str]:
     first = next((c["difference"] for c in found["culprits"] if c["kind"] == "differs"), None)
     if first is None:
         return []
-    return [
-        f"typical error {say_share(first['typical'])}, {say_share(first['share'])} of the numbers are "
-        f"beyond rounding: {data['steps']:.0f} roundings of {found['eps']:.2g} in each operation, sums "
-        f"of up to {first['longest_sum']} numbers"
-    ]
+    typical, share = say_share(first["typical"]), say_share(first["share"])
+    rule = f"{data['steps']:.0f} roundings of {found['eps']:.2g} in each operation"
+    if first["longest_sum"] > 1:
+        rule += f", more in sums (of up to {first['longest_sum']} numbers)"
+    return [f"typical error {typical}; {share} of the numbers are beyond rounding: {rule}"]
 
 
 def _say_training(found: Data, data: Data) -> list[str]:
@@ -240,10 +247,8 @@ def _slowest(data: Data) -> list[str]:
     names = ["cpu", *data["dtypes"]]
     rows = [["SLOWEST MODULES", *names]]
     for row in data["slowest"][:_MOST_MODULES]:
-        rows.append([
-            f"{_module(row['module'])} ({row['type']})",
-            *(say_seconds(row["seconds"].get(name)) for name in names),
-        ])  # fmt: skip
+        seconds = [say_seconds(row["seconds"].get(name)) for name in names]
+        rows += [[f"{_module(row['module'])} ({row['type']})", *seconds]]
     return ["", *align(rows)]
 
 

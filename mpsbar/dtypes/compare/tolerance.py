@@ -1,8 +1,8 @@
 """What rounding explains: how far results move when every operation errs a little, measured.
 
-An operation in a dtype with unit roundoff eps may err by eps of its inputs and its result, and one
-that sums n numbers by about eps * sqrt(n) of their usual size. A module is run again on the CPU with
-random errors of STEPS times that size in each of its operations; what it differs by then is explained.
+An operation in a dtype with unit roundoff eps may err by eps of its inputs and its result, and
+one that sums n numbers by about eps * sqrt(n) of their usual size. A module is run again on the
+CPU with random errors of STEPS times that size in each operation: what it differs by is explained.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ _EXACT = (
     "masked", "max_pool", "relu", "threshold", "clamp", "max", "min", "amax", "amin", "topk",
     "sort", "empty", "zeros", "ones", "full", "arange", "scalar_tensor", "fill", "zero", "neg",
     "abs", "sign", "roll", "flip", "pad", "repeat", "constant", "eye", "tril", "triu", "lift",
-    "detach", "alias", "new_", "_to_copy", "scatter", "pixel_", "upsample_nearest", "rand", "bernoulli",
+    "detach", "alias", "new_", "_to_copy", "scatter", "pixel_", "upsample_nearest", "rand",
+    "bernoulli",
 )  # fmt: skip
-_JUMPS = (
+_JUMPS = {
     "argmax", "argmin", "topk", "sort", "round", "floor", "ceil", "trunc", "sign", "gt", "lt",
     "ge", "le", "eq", "ne", "max", "min", "bucketize", "searchsorted", "multinomial", "remainder",
-)  # fmt: skip
+    "fmod", "floor_divide", "argsort", "unique", "_unique2", "nonzero", "heaviside",
+}  # fmt: skip
 
 
-class Noise(TorchDispatchMode):  # type: ignore[misc,unused-ignore]
+class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call,unused-ignore]
     """Adds random errors to every operation; notes the largest sum and whether results jump."""
 
     def __init__(self, dtype: torch.dtype, seed: int, steps: float = STEPS) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.eps = torch.finfo(dtype).eps * steps
         self.lowest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps * steps
         self.generator = torch.Generator().manual_seed(seed)
         self.longest_sum, self.jumps = 1, False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name.partition("::")[2]
-        self.jumps = self.jumps or name.startswith(_JUMPS)
+        self.jumps = self.jumps or name.rstrip("_") in _JUMPS
         if name.startswith(_EXACT) or func.is_view:
             return func(*args, **(kwargs or {}))
         if not func._schema.is_mutable:
@@ -90,13 +90,17 @@ def count_summed(name: str, args: Any, result: Any) -> int:
         return 1
     if name in _PRODUCTS:
         return max(1, int(tensors[_PRODUCTS[name]].shape[-1]))
-    if name.startswith(("convolution", "mkldnn_convolution", "thnn_conv", "slow_conv", "_slow_conv")):
+    if name.startswith(
+        ("convolution", "mkldnn_convolution", "thnn_conv", "slow_conv", "_slow_conv")
+    ):
         weight = tensors[1] if len(tensors) > 1 else tensors[0]
-        return max(1, weight[0].numel(), weight.shape[0] * weight[0, 0].numel())
+        return int(max(1, weight[0].numel(), weight.shape[0] * weight[0, 0].numel()))
     if name.startswith(("_softmax", "_log_softmax", "cumsum", "logcumsumexp", "cumprod")):
         return max(1, *tensors[0].shape, 1)
     if any(word in name for word in ("norm", "attention", "backward", "rnn", "lstm", "gru")):
-        return max(1, *(tensor.shape[-1] if tensor.dim() else 1 for tensor in tensors), _batch(tensors))
+        return max(
+            1, *(tensor.shape[-1] if tensor.dim() else 1 for tensor in tensors), _batch(tensors)
+        )
     first = result[0] if isinstance(result, (tuple, list)) and result else result
     if isinstance(first, torch.Tensor) and first.numel():
         return max(1, max(tensor.numel() for tensor in tensors) // first.numel())
@@ -185,7 +189,11 @@ def judge(
 
 
 def _judge_whole(
-    label: str, got: torch.Tensor, right: torch.Tensor, disturbed: Sequence[torch.Tensor], noise: Noise
+    label: str,
+    got: torch.Tensor,
+    right: torch.Tensor,
+    disturbed: Sequence[torch.Tensor],
+    noise: Noise,
 ) -> Difference:
     """Whole numbers and truth values: wrong where no disturbed run chose otherwise."""
     unsure = torch.zeros_like(right, dtype=torch.bool)

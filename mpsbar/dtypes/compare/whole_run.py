@@ -52,7 +52,7 @@ class Watch:
         self._open.append(call)
         self.path.append(self._names[module])
 
-    def after(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def after(self, _module: Any, _args: Any, _kwargs: Any, output: Any) -> None:
         self.path.pop()
         call = self._open.pop()
         if call is None or not call.is_kept:
@@ -104,4 +104,5 @@ def shorten(text: str) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    return re.search(r"out of memory|not enough memory|can't allocate", str(error), re.I) is not None
+    words = r"out of memory|not enough memory|can't allocate"
+    return re.search(words, str(error), re.IGNORECASE) is not None

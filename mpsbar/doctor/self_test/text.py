@@ -1,0 +1,98 @@
+"""Renders mpsbar's check of itself: what passed, failed, or must be seen by a person. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mpsbar.core.naming import printable
+from mpsbar.ui.text.wording import _, shorten_home
+
+# skip: not possible here, and the detail says why; look: only a person can see it.
+SelfCheckState = Literal["pass", "fail", "skip", "look"]
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    key: str
+    state: SelfCheckState
+    detail: str = ""  # a value, or a code for the text
+
+
+_MARKS = {"pass": "pass", "fail": "FAIL", "skip": "-", "look": "todo"}
+_WIDTH = 400
+
+# What only a person can see, in the order of packaging/MAC_CHECKLIST.md.
+FOR_PEOPLE = {
+    "drawn": _(
+        "the hexagon with three bars is in the menu bar, sharp, and coloured like the other icons"
+    ),
+    "open_menu": _("the menu opens at once, and its numbers update while it is open"),
+    "columns": _("sizes are right-aligned in one column, and names are not cut off before it"),
+    "shapes": _("memory_pressure -S -l warn: an exclamation mark; -l critical: a solid hexagon"),
+    "notice": _("an alert appears under mpsbar's name, with its icon"),
+    "login_item": _(
+        "Open at Login: mpsbar is listed in System Settings > General > Login Items, and opens"
+    ),
+    "footprint": _("a worker's footprint matches Activity Monitor's Memory column"),
+    "no_dock": _("mpsbar is not in the Dock"),
+}
+
+
+def render_self_test(version: str, checks: Sequence[SelfCheck], home: str) -> str:
+    lines = [_("mpsbar {version} self-test").format(version=version), ""]
+    lines += [_line(check, home) for check in checks if check.state != "look"]
+    for_people = [check for check in checks if check.state == "look"]
+    if for_people:
+        lines += ["", _("To check yourself, on a Mac (packaging/MAC_CHECKLIST.md):")]
+        lines += [_line(check, home) for check in for_people]
+    return "\n".join([*lines, "", _sum(checks)])
+
+
+def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]:
+    """The checks as JSON values, for programs."""
+    rows = [{"check": c.key, "state": c.state, "detail": c.detail or None} for c in checks]
+    return {"schema": 1, "mpsbar": version, "checks": rows}
+
+
+def _line(check: SelfCheck, home: str) -> str:
+    mark = _MARKS[check.state]
+    if check.state == "look":
+        return f"  {mark}  {FOR_PEOPLE[check.key]}"
+    words = _why_skipped(check.detail) if check.state == "skip" else check.detail
+    detail = shorten_home(printable(words, _WIDTH), home)
+    return f"  {mark:4}  {_title(check.key)}" + (f": {detail}" if detail else "")
+
+
+def _why_skipped(code: str) -> str:
+    return {
+        "not_a_mac": _("not checked: this needs a Mac"),
+        "not_in_app": _("not checked: this is not mpsbar.app"),
+        "not_yet": _("not checked: the menu bar app has not run yet, or there is no screen"),
+    }.get(code, code)
+
+
+def _title(key: str) -> str:
+    return {
+        "resources": _("icons and other resources"),
+        "folders": _("folders for settings, data and log"),
+        "settings": _("settings file"),
+        "agent": _("an agent starts and answers"),
+        "machine": _("this computer can be read"),
+        "process": _("a process can be read"),
+        "frameworks": _("rumps and PyObjC"),
+        "gpu_clients": _("processes that use the GPU"),
+        "screen": _("an icon can be shown"),
+        "icon": _("the icon, when the app last checked it"),
+        "login": _("open at login"),
+        "bundle": _("the app bundle"),
+        "sealed": _("the app is unmodified"),
+        "signature": _("the code signature"),
+    }.get(key, key)
+
+
+def _sum(checks: Sequence[SelfCheck]) -> str:
+    counts = {state: sum(check.state == state for check in checks) for state in _MARKS}
+    text = _("{passed} passed, {failed} failed, {skipped} not checked, {looks} to check yourself")
+    return text.format(
+        passed=counts["pass"], failed=counts["fail"], skipped=counts["skip"], looks=counts["look"]
+    )

@@ -1,0 +1,126 @@
+"""mpsbar doctor --self-test: on Linux what can be, on the double of a Mac the rest."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from worker_kit import ROOT
+
+import mpsbar
+from mpsbar.core.machine import IconCheck
+from mpsbar.doctor.self_test import checks as self_checks
+from mpsbar.doctor.self_test import mac_checks
+from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck, render_self_test
+
+
+def doctor(*arguments, env):
+    command = [sys.executable, "-m", "mpsbar", "doctor", "--self-test", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there more is checked")
+def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
+    done = doctor("--json", env=workers.env())
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)["checks"]
+    states = {row["check"]: row["state"] for row in rows}
+    common = ("resources", "folders", "settings", "agent", "machine", "process")
+    assert {states[key] for key in common} == {"pass"}
+    assert {states[key] for key in mac_checks.CHECKS} == {"skip"}
+    assert {key for key, state in states.items() if state == "look"} == set(FOR_PEOPLE)
+    assert {row["detail"] for row in rows if row["state"] == "skip"} == {"not_a_mac"}
+
+
+def test_a_fault_is_told_and_the_exit_code_says_so(workers, private):
+    done = doctor(env=workers.env(MPSBAR_DISABLE="1"))
+    assert done.returncode == 1
+    assert (
+        "  FAIL  an agent starts and answers: RuntimeError: MPSBAR_DISABLE is set\n" in done.stdout
+    )
+    assert ", 1 failed, " in done.stdout.splitlines()[-1]
+
+
+def test_the_words():
+    checks = [
+        SelfCheck("agent", "pass", "agent 0.1.0"),
+        SelfCheck("settings", "fail", "ValueError: bar is 3, in /Users/ada/x\x1b[31m"),
+        SelfCheck("icon", "skip", "not_yet"),
+        SelfCheck("signature", "skip", "not_in_app"),
+        SelfCheck("no_dock", "look"),
+    ]
+    assert render_self_test("0.1.0", checks, "/Users/ada").splitlines() == [
+        "mpsbar 0.1.0 self-test",
+        "",
+        "  pass  an agent starts and answers: agent 0.1.0",
+        "  FAIL  settings file: ValueError: bar is 3, in ~/x\ufffd[31m",
+        "  -     the icon, when the app last checked it: not checked: the menu bar app has not run yet, or there is no screen",
+        "  -     the code signature: not checked: this is not mpsbar.app",
+        "",
+        "To check yourself, on a Mac (packaging/MAC_CHECKLIST.md):",
+        "  todo  mpsbar is not in the Dock",
+        "",
+        "1 passed, 1 failed, 2 not checked, 1 to check yourself",
+    ]
+
+
+def test_every_check_has_a_title():
+    from mpsbar.doctor.self_test.text import _title
+
+    keys = {check.key for check in self_checks.check_all() if check.state != "look"}
+    assert len(keys) == 14
+    assert not [key for key in keys if _title(key) == key]
+
+
+class TestMac:
+    @pytest.fixture
+    def app(self, mac, private, monkeypatch):
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        mac.state.info = {"CFBundleShortVersionString": mpsbar.__version__, "LSUIElement": True}
+        path = private / "home/Applications/mpsbar.app"
+        path.mkdir(parents=True)
+        return path
+
+    def check(self, key):
+        check = self_checks.try_check(key, mac_checks.CHECKS[key])
+        return check.state, check.detail
+
+    def test_the_app_knows_itself(self, mac, app):
+        assert self.check("bundle") == ("pass", f"io.github.mpsbar in {app}")
+        mac.state.info["LSUIElement"] = False
+        assert self.check("bundle") == ("fail", "ValueError: Info.plist: LSUIElement")
+
+    def test_bytecode_in_it_is_found(self, app, monkeypatch):
+        assert self.check("sealed")[0] == "pass"
+        (app / "Contents/__pycache__").mkdir(parents=True)
+        assert "bytecode is in the app" in self.check("sealed")[1]
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+        assert "would be written" in self.check("sealed")[1]
+
+    @pytest.mark.parametrize(
+        ("code", "state"), [("exit 0", "pass"), ("echo void >&2; exit 3", "fail")]
+    )
+    def test_the_signature_is_codesigns_word(self, app, tmp_path, monkeypatch, code, state):
+        program = tmp_path / "codesign"
+        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n{code}\n')
+        program.chmod(0o755)
+        monkeypatch.setattr(
+            mac_checks.app_bundle.verify_signature, "__defaults__", (bytes(program),)
+        )
+        seen = self.check("signature")
+        assert seen[0] == state
+        assert state == "pass" or "exit 3 void" in seen[1]
+        assert (tmp_path / "asked").read_text() == f"--verify --deep --strict -- {app}\n"
+
+    def test_the_icon_as_the_app_saw_it(self, private):
+        from mpsbar.desktop.icon_visibility import write_icon
+
+        assert self.check("icon") == ("skip", "not_yet")
+        write_icon(IconCheck(time.time(), None, "icon fine: …"))
+        assert self.check("icon") == ("pass", "icon fine: …")
+        write_icon(IconCheck(time.time(), "behind_notch", "left=3"))
+        assert self.check("icon") == ("fail", "RuntimeError: behind_notch: left=3")
+
+    def test_no_screen_is_no_fault(self):
+        assert self.check("screen") == ("skip", "not_yet")  # no CoreGraphics here

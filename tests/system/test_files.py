@@ -1,0 +1,95 @@
+"""One writer for every file that is written whole: at once, with the right mode, or not at all."""
+
+import os
+import stat
+
+import pytest
+
+from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_file
+
+
+@pytest.fixture
+def umask():
+    old = os.umask(0o022)
+    yield os.umask
+    os.umask(old)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_is_for_this_user_alone_and_its_folders_too(tmp_path, umask):
+    umask(0)
+    file = tmp_path / "a" / "b" / "file"
+    replace_file(file, b"one")
+    assert (file.read_bytes(), mode_of(file)) == (b"one", 0o600)
+    assert mode_of(file.parent) == 0o700
+    assert os.listdir(file.parent) == ["file"]
+
+
+def test_an_existing_file_keeps_its_mode_unless_one_is_given(tmp_path, umask):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    replace_file(file, b"new")
+    assert (file.read_bytes(), mode_of(file)) == (b"new", 0o640)
+    umask(0o027)
+    replace_file(file, b"newer", mode=0o666)
+    assert (file.read_bytes(), mode_of(file)) == (b"newer", 0o640)
+    umask(0)
+    replace_file(file, b"newest", mode=0o644)
+    assert (file.read_bytes(), mode_of(file)) == (b"newest", 0o644)
+
+
+def test_a_read_only_file_is_left_as_it_is(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(0o444)
+    with pytest.raises(PermissionError):
+        replace_file(file, b"new")
+    assert file.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_link_is_followed_or_replaced(tmp_path, follow):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    replace_file(link, b"new", follow_links=follow)
+    assert link.read_bytes() == b"new"
+    assert link.is_symlink() == follow
+    assert target.read_bytes() == (b"new" if follow else b"old")
+
+
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_a_folder_in_its_place_stays_and_nothing_is_left_beside_it(tmp_path, mode):
+    folder = tmp_path / "file"
+    folder.mkdir()
+    with pytest.raises(OSError):
+        replace_file(folder, b"new", mode=mode)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+
+    def fail(_descriptor):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        replace_file(file, b"new")
+    assert (os.listdir(tmp_path), file.read_bytes()) == (["file"], b"old")
+
+
+def test_what_is_no_small_file_is_not_read(tmp_path):
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.write_bytes(b"12345")
+    assert read_bytes(file, 5) == b"12345"
+    with pytest.raises(TooLarge):
+        read_bytes(file, 4)
+    with pytest.raises(NotAFile):
+        read_bytes(pipe, 5)
