@@ -18,9 +18,9 @@ from mpsbar.workers.environments import read_enabled
 DESCRIPTION = (
     "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
     "process of your own Python, and names the module that is at fault: wrong numbers, NaN, what "
-    "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments and "
-    "returns (model, inputs), or (step, model, batch) for a training step that returns its loss. "
-    "Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
+    "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
+    "and returns (model, inputs), or (step, model, batch) for a training step that returns its "
+    "loss. Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
     "arguments, 130: cancelled by Ctrl-C."
 )
 EXAMPLES = (

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .model_state import ModelState
-from .place import Place
+from .place import ComputePlace
 from .recording import Call, Dtypes
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
@@ -22,7 +22,9 @@ class Diverged(Exception):
     """The module called its submodules otherwise than in the reference run."""
 
 
-def run_alone(call: Call, state: ModelState, place: Place, *, with_grads: bool = False) -> Result:
+def run_alone(
+    call: Call, state: ModelState, place: ComputePlace, *, with_grads: bool = False
+) -> Result:
     """Its outputs at `place`, and its gradients if asked for.
 
     First with its own parameters only; a module that reaches for those of its submodules gets
@@ -39,7 +41,7 @@ def run_alone(call: Call, state: ModelState, place: Place, *, with_grads: bool =
         return _run(call, place, with_grads)
 
 
-def _run(call: Call, place: Place, with_grads: bool) -> Result:
+def _run(call: Call, place: ComputePlace, with_grads: bool) -> Result:
     leaves: list[tuple[str, torch.Tensor]] = []
     passed: list[tuple[str, torch.Tensor]] = []  # what the module hands to its submodules
     noted = leaves if with_grads else None
@@ -61,7 +63,7 @@ def _label(word: str, number: int, many: list[Any]) -> str:
 
 
 def _bring(
-    value: Any, dtypes: Dtypes | None, place: Place, leaves: Any, word: str = "input"
+    value: Any, dtypes: Dtypes | None, place: ComputePlace, leaves: Any, word: str = "input"
 ) -> Any:
     """Recorded values, converted; those that gradients are asked of are noted in `leaves`."""
     wanted = iter(dtypes or [])
@@ -81,7 +83,7 @@ def _bring(
 
 
 @contextlib.contextmanager
-def _stubs(call: Call, place: Place, leaves: Any, passed: Result) -> Iterator[None]:
+def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iterator[None]:
     """Submodules return what they returned in the reference run, and draw as many numbers; what
     they are given is noted in `passed`."""
     waiting: dict[torch.nn.Module, deque[Call]] = {}
@@ -98,7 +100,7 @@ def _stubs(call: Call, place: Place, leaves: Any, passed: Result) -> Iterator[No
             vars(module).pop("forward", None)
 
 
-def _answer_from(calls: deque[Call], place: Place, leaves: Any, passed: Result) -> Any:
+def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: Result) -> Any:
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not calls or not calls[0].is_kept:
             raise Diverged("a submodule was called more often than before")
@@ -115,7 +117,7 @@ def _answer_from(calls: deque[Call], place: Place, leaves: Any, passed: Result) 
     return forward
 
 
-def _find_gradients(call: Call, results: Result, leaves: Result, place: Place) -> Result:
+def _find_gradients(call: Call, results: Result, leaves: Result, place: ComputePlace) -> Result:
     """Gradients of inputs, submodules' outputs and own parameters, for the reference's gradient of
     the outputs; for what was passed to submodules any gradient does that is always the same."""
     pairs = []

@@ -9,14 +9,14 @@ import torch
 
 from .alone import Diverged, Result, run_alone
 from .model_state import ModelState
-from .place import Place
+from .place import ComputePlace
 from .recording import Call
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import describe
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ModuleVerdict:
     """What a module did alone. `kind`: right, differs, NaN, Inf, raised, parameter, unchecked."""
 
     name: str
@@ -31,13 +31,15 @@ class Verdict:
 class Checker:
     """Runs calls alone at one place."""
 
-    def __init__(self, state: ModelState, place: Place, reference: Place, with_grads: bool) -> None:
+    def __init__(
+        self, state: ModelState, place: ComputePlace, reference: ComputePlace, with_grads: bool
+    ) -> None:
         self._state, self._place, self._with_grads = state, place, with_grads
         # The weights of autocast are float32: only what it computes with them is rounded.
         rounded = None if place.autocast else place.dtype
         self._exact = replace(reference, exact=True, rounded=rounded)
 
-    def check_parameters(self) -> Iterator[Verdict]:
+    def check_parameters(self) -> Iterator[ModuleVerdict]:
         """Numbers that this dtype cannot hold."""
         for module, name in self._state.names.items():
             for own, parameter in module._parameters.items():
@@ -47,10 +49,10 @@ class Checker:
                 if torch.finfo(self._place.dtype).max < most < float("inf"):
                     full = f"{name}.{own}" if name else own
                     kind = type(module).__name__
-                    yield Verdict(full, kind, "parameter", largest_right=most)
+                    yield ModuleVerdict(full, kind, "parameter", largest_right=most)
 
-    def check(self, call: Call) -> Verdict:
-        found = Verdict(call.name, type(call.module).__name__, "right", call.number)
+    def check(self, call: Call) -> ModuleVerdict:
+        found = ModuleVerdict(call.name, type(call.module).__name__, "right", call.number)
         if not call.is_kept:
             return replace(found, kind="unchecked", text="its inputs are too large to keep")
         try:
@@ -67,7 +69,7 @@ class Checker:
             return replace(found, kind=kind, text=describe(error))
         return self._judge(call, found, got, right)
 
-    def _judge(self, call: Call, found: Verdict, got: Result, right: Result) -> Verdict:
+    def _judge(self, call: Call, found: ModuleVerdict, got: Result, right: Result) -> ModuleVerdict:
         """The first result that rounding does not explain."""
         dtype = self._place.precision
         wanted = dict(right)
@@ -99,5 +101,5 @@ class Checker:
                 runs.append(dict(self._run(call, self._exact)))
         return runs, noise
 
-    def _run(self, call: Call, place: Place) -> Result:
+    def _run(self, call: Call, place: ComputePlace) -> Result:
         return run_alone(call, self._state, place, with_grads=self._with_grads)

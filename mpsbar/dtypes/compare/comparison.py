@@ -11,12 +11,12 @@ from typing import Any, Callable
 
 import torch
 
-from .checking import Checker, Verdict
+from .checking import Checker, ModuleVerdict
 from .interrupts import run_then_restore
 from .measuring import Timing, measure_time, measuring_peak, read_free_memory, time_modules
 from .model_state import ModelState, RandomState
-from .place import Place, build_places, find_device, parse_dtype
-from .recording import Call, Hooks, Recorder, choose_calls
+from .place import ComputePlace, build_places, find_device, parse_dtype
+from .recording import Call, Hooks, CallRecorder, choose_calls
 from .results import Comparison, DtypeResult, build_comparison
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
@@ -58,21 +58,21 @@ def compare(  # noqa: PLR0913 - options with names
         model, inputs, keywords = copying.deepcopy((model, inputs, keywords))
     task = Task(model, inputs, keywords)
     target = str(device or find_device())
-    session = _Session(task, target, parse_dtype(reference), piecewise, timing)
+    session = _ComparisonRun(task, target, parse_dtype(reference), piecewise, timing)
     session.on_progress = on_progress or (lambda *_: None)
     places = build_places(dtypes, target)
     run_then_restore(lambda: session.run(places), session.restore)
     return session.build(places)
 
 
-class _Session:
+class _ComparisonRun:
     """One comparison, from the first run to the last."""
 
     def __init__(
         self, task: Task, device: str, dtype: torch.dtype, piecewise: bool | None, timing: bool
     ) -> None:
         self.task, self.device, self.timing = task, device, timing
-        self.reference = Place("cpu", dtype)
+        self.reference = ComputePlace("cpu", dtype)
         self.on_progress: OnProgress = lambda *_: None
         self.results: dict[str, DtypeResult] = {}
         self.calls: list[Call] = []
@@ -93,10 +93,10 @@ class _Session:
         self._random.restore()
         torch.set_default_dtype(self._default)
 
-    def build(self, places: dict[str, Place]) -> Comparison:
+    def build(self, places: dict[str, ComputePlace]) -> Comparison:
         return build_comparison(self, places)
 
-    def run(self, places: dict[str, Place]) -> None:
+    def run(self, places: dict[str, ComputePlace]) -> None:
         _stop_dropout_of_recurrent(self.state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each would come a dozen times; fall-backs are counted
@@ -107,7 +107,7 @@ class _Session:
     def _fits_not(self, piecewise: bool | None) -> bool:
         if piecewise is not None:
             return piecewise
-        place = Place(self.device, torch.float32)
+        place = ComputePlace(self.device, torch.float32)
         pairs = (
             [(self.device, place)]
             if self.device == "cpu"
@@ -121,7 +121,9 @@ class _Session:
         return False
 
     @contextlib.contextmanager
-    def _prepared(self, place: Place, *, same_random: bool = True) -> Iterator[Callable[[], Any]]:
+    def _prepared(
+        self, place: ComputePlace, *, same_random: bool = True
+    ) -> Iterator[Callable[[], Any]]:
         """A function that runs the task at `place`; parameters are there for as long."""
         lend = self.state.lend_in_turn if self.piecewise else self.state.lend
         given = place.convert_all((self.task.args, self.task.kwargs))
@@ -143,7 +145,7 @@ class _Session:
         """The reference run, and its time."""
         self.on_progress("cpu", 0, 1)
         most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
-        recorder = Recorder(self.state.names, most, self.task.is_training)
+        recorder = CallRecorder(self.state.names, most, self.task.is_training)
         with self._prepared(self.reference) as run:
             with Hooks(self.state.modules, recorder.before, recorder.after):
                 self.output = map_tensors(run(), lambda tensor: tensor.detach().clone())
@@ -154,7 +156,7 @@ class _Session:
                 self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
                 self.cpu_modules = time_modules(run, self.state.names, "cpu")
 
-    def _compare(self, name: str, place: Place) -> DtypeResult:
+    def _compare(self, name: str, place: ComputePlace) -> DtypeResult:
         result = DtypeResult(name)
         for call in self.calls:
             call.input_dtypes = call.output_dtypes = None
@@ -167,7 +169,7 @@ class _Session:
             self._measure(place, result)
         return result
 
-    def _run_whole(self, name: str, place: Place, result: DtypeResult) -> WholeRun:
+    def _run_whole(self, name: str, place: ComputePlace, result: DtypeResult) -> WholeRun:
         self.on_progress(name, 0, len(self.calls))
         watch = Watch(self.state.names, self.calls)
         hooks = Hooks(self.state.modules, watch.before, watch.after)
@@ -182,16 +184,16 @@ class _Session:
             watch.seen.is_out_of_memory = is_out_of_memory(error)
         return watch.seen
 
-    def _check_alone(self, name: str, place: Place, result: DtypeResult) -> None:
+    def _check_alone(self, name: str, place: ComputePlace, result: DtypeResult) -> None:
         checker = Checker(self.state, place, self.reference, self.task.is_training)
-        verdicts: list[Verdict] = list(checker.check_parameters())
+        verdicts: list[ModuleVerdict] = list(checker.check_parameters())
         chosen = list(choose_calls(self.calls, _MOST_CALLS))
         for number, call in enumerate(chosen):
             self.on_progress(name, number, len(chosen))
             verdicts.append(checker.check(call))
         result.take_verdicts(verdicts)
 
-    def _check_output(self, place: Place, result: DtypeResult, whole: WholeRun) -> None:
+    def _check_output(self, place: ComputePlace, result: DtypeResult, whole: WholeRun) -> None:
         """Whether the output differs more than rounding in all modules together explains."""
         pairs = list(zip(list_tensors(whole.output), list_tensors(self.output)))
         plain = [measure("output", got, right, place.precision) for got, right in pairs]
@@ -214,7 +216,7 @@ class _Session:
                 result.unexplained = difference
                 return
 
-    def _measure(self, place: Place, result: DtypeResult) -> None:
+    def _measure(self, place: ComputePlace, result: DtypeResult) -> None:
         try:
             with self._prepared(place, same_random=False) as run:
                 result.timing = measure_time(run, self.device, _TIMING_SECONDS)

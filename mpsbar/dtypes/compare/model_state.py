@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from .place import Place
+from .place import ComputePlace
 from .recording import Hooks
 from .structures import clone_tensor
 
@@ -46,7 +46,7 @@ class ModelState:
     def count_parameters(self) -> int:
         return sum(t.numel() for t in self._tensors.values() if isinstance(t, torch.nn.Parameter))
 
-    def count_bytes(self, place: Place) -> int:
+    def count_bytes(self, place: ComputePlace) -> int:
         """How much memory the stand-ins of all parameters and buffers take."""
         size = torch.empty(0, dtype=place.dtype).element_size()
         return sum(
@@ -56,7 +56,7 @@ class ModelState:
 
     @contextlib.contextmanager
     def lend(
-        self, place: Place, modules: Iterable[torch.nn.Module] | None = None
+        self, place: ComputePlace, modules: Iterable[torch.nn.Module] | None = None
     ) -> Iterator[None]:
         """Stand-ins at `place` for the tensors of these modules (all: of every module)."""
         chosen = self.modules if modules is None else list(modules)
@@ -66,7 +66,7 @@ class ModelState:
         finally:
             self.put_back(chosen)
 
-    def _lend(self, place: Place, chosen: list[torch.nn.Module]) -> dict[int, torch.Tensor]:
+    def _lend(self, place: ComputePlace, chosen: list[torch.nn.Module]) -> dict[int, torch.Tensor]:
         tensors = {id(t): t for module in chosen for t in _own_tensors(module)}
         made = {key: _stand_in(tensor, place) for key, tensor in tensors.items()}
         for module in chosen:
@@ -74,7 +74,7 @@ class ModelState:
         return {id(made[key]): tensor for key, tensor in tensors.items()}
 
     @contextlib.contextmanager
-    def lend_in_turn(self, place: Place) -> Iterator[None]:
+    def lend_in_turn(self, place: ComputePlace) -> Iterator[None]:
         """Each module has stand-ins only while it runs: for a model that does not fit twice."""
         lent: list[dict[int, torch.Tensor]] = []
 
@@ -150,7 +150,7 @@ def _own_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
     return [tensor for tensor in both if tensor is not None]
 
 
-def _stand_in(tensor: torch.Tensor, place: Place) -> torch.Tensor:
+def _stand_in(tensor: torch.Tensor, place: ComputePlace) -> torch.Tensor:
     if isinstance(tensor, UninitializedTensorMixin):
         raise ValueError("a lazy module has no parameters yet: run the model once, then compare")
     made = place.convert(tensor)

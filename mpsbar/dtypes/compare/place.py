@@ -14,7 +14,7 @@ _COMPLEX = {torch.float64: torch.complex128}
 
 
 @dataclass(frozen=True)
-class Place:
+class ComputePlace:
     """A device and a dtype; `autocast` names the dtype that torch.autocast computes in.
 
     An `exact` one computes in its own dtype with numbers that were rounded as they would have
@@ -69,7 +69,7 @@ def _round(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return tensor if dtype is None else tensor.to(dtype).to(tensor.dtype)
 
 
-def build_places(names: Any, device: str) -> dict[str, Place]:
+def build_places(names: Any, device: str) -> dict[str, ComputePlace]:
     """By name: float32, float16, bfloat16, autocast, or autocast:bfloat16."""
     kind = torch.device(device).type
     places = {}
@@ -78,9 +78,9 @@ def build_places(names: Any, device: str) -> dict[str, Place]:
         if word == "autocast":
             dtype = parse_dtype(chosen) if chosen else _autocast_dtype(kind)
             label = f"autocast {str(dtype).replace('torch.', '')}"
-            places[label] = Place(device, torch.float32, autocast=dtype)
+            places[label] = ComputePlace(device, torch.float32, autocast=dtype)
         else:
-            places[word] = Place(device, parse_dtype(word))
+            places[word] = ComputePlace(device, parse_dtype(word))
     return places
 
 

@@ -34,7 +34,7 @@ class Call:
         return self.random_after is not None and self.inputs is not None
 
 
-class Recorder:
+class CallRecorder:
     """Hooks on every module; `calls` are in the order in which they returned."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .checking import Verdict
+from .checking import ModuleVerdict
 from .html import render_html
 from .measuring import Timing
 from .structures import list_tensors
@@ -55,8 +55,8 @@ class DtypeResult:
 
     name: str
     whole: WholeRun | None = None
-    culprits: list[Verdict] = field(default_factory=list)
-    unchecked: list[Verdict] = field(default_factory=list)
+    culprits: list[ModuleVerdict] = field(default_factory=list)
+    unchecked: list[ModuleVerdict] = field(default_factory=list)
     checked: int = 0
     unexplained: Difference | None = None
     gradients: dict[str, float] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class DtypeResult:
     def take_whole(self, whole: WholeRun) -> None:
         self.whole = whole
 
-    def take_verdicts(self, verdicts: Sequence[Verdict]) -> None:
+    def take_verdicts(self, verdicts: Sequence[ModuleVerdict]) -> None:
         """The first of each module counts."""
         seen: set[tuple[str, str]] = set()
         for verdict in verdicts:
@@ -163,7 +163,7 @@ def _find_state(result: DtypeResult, whole: WholeRun) -> str:
     return "works"
 
 
-def _build_verdict(verdict: Verdict) -> dict[str, Any]:
+def _build_verdict(verdict: ModuleVerdict) -> dict[str, Any]:
     return {
         "module": verdict.name, "type": verdict.type, "kind": verdict.kind, "call": verdict.call,
         "text": verdict.text, "largest_right": verdict.largest_right,

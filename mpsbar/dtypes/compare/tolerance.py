@@ -96,7 +96,7 @@ def count_summed(name: str, args: Any, result: Any) -> int:
         weight = tensors[1] if len(tensors) > 1 else tensors[0]
         return int(max(1, weight[0].numel(), weight.shape[0] * weight[0, 0].numel()))
     if name.startswith(("_softmax", "_log_softmax", "cumsum", "logcumsumexp", "cumprod")):
-        return max(1, *tensors[0].shape, 1)
+        return int(max(1, *tensors[0].shape, 1))
     if any(word in name for word in ("norm", "attention", "backward", "rnn", "lstm", "gru")):
         return max(
             1, *(tensor.shape[-1] if tensor.dim() else 1 for tensor in tensors), _batch(tensors)
