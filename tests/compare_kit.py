@@ -45,8 +45,9 @@ def step(model, numbers):
 
 net, numbers = Net(), torch.randint(0, 50, (4, 7))
 """
-FORWARD = NET + "print(mpsbar.compare(net, numbers, timing=False).to_json())\n"
-TRAINING = NET + "print(mpsbar.compare(step, net, numbers, timing=False).to_json())\n"
+OPTIONS = "timing=False, dtypes=['float32', 'float16', 'bfloat16']"
+FORWARD = NET + f"print(mpsbar.compare(net, numbers, {OPTIONS}).to_json())\n"
+TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json())\n"
 
 
 def run_script(script, faults="", device="mps", **variables):

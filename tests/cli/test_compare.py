@@ -102,7 +102,7 @@ def test_json_and_exit_code_0_for_a_training_step(file):
     [
         (
             "broken",
-            "mpsbar: broken() could not be loaded: ZeroDivisionError: division by zero\n  line 20: return 1 / 0\n",
+            "mpsbar: broken() could not be loaded: ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
         ),
         (
             "absent",

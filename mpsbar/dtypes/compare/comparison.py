@@ -16,7 +16,7 @@ from .interrupts import run_then_restore
 from .measuring import Timing, measure_time, measuring_peak, read_free_memory, time_modules
 from .model_state import ModelState, RandomState
 from .place import ComputePlace, build_places, find_device, parse_dtype
-from .recording import Call, Hooks, CallRecorder, choose_calls
+from .recording import Call, CallRecorder, Hooks, choose_calls
 from .results import Comparison, DtypeResult, build_comparison
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors

@@ -5,72 +5,61 @@ from compare_kit import FORWARD, NET, TRAINING, needs_mps, run_many, run_script
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
-# script, fault, dtype, kind, module, what differs
+# Faults of several dtypes share one process: each imports torch.
+RUNS = {
+    "modules": (FORWARD, "wrong addmm float16; zero gelu bfloat16; wrong index_select float32"),
+    "own operations": (FORWARD, "wrong scaled_dot_product_attention float16; wrong cumsum bfloat16; wrong native_batch_norm float32"),
+    "refused": (FORWARD, "refuse:unimplemented cumsum float32; refuse:linear addmm bfloat16; fallback addmm float16"),
+    "training": (TRAINING, "wrong gelu_backward float32; wrong native_layer_norm_backward float16; wrong nll_loss_forward bfloat16"),
+}  # fmt: skip
+# run, dtype, kind, module, what differs
 PLANTED = [
-    (FORWARD, "wrong addmm float16", "float16", "differs", "blocks.0.qkv", "output"),
-    (FORWARD, "zero gelu bfloat16", "bfloat16", "differs", "blocks.0.act", "output"),
-    (FORWARD, "wrong index_select float32", "float32", "differs", "embedding", "output"),
-    (FORWARD, "wrong native_batch_norm float16", "float16", "differs", "blocks.0.norm", "output"),
-    # An operation that a module does itself, between its submodules.
-    (FORWARD, "wrong scaled_dot_product_attention float16", "float16", "differs", "blocks.0", "input 0 of blocks.0.out, call 1"),
-    (FORWARD, "wrong cumsum bfloat16", "bfloat16", "differs", "", "input 0 of head, call 1"),
-    (FORWARD, "refuse:unimplemented cumsum *", "float32", "raised", "", None),
-    (FORWARD, "refuse:linear addmm bfloat16", "bfloat16", "raised", "blocks.0.qkv", None),
-    (TRAINING, "wrong gelu_backward float32", "float32", "differs", "blocks.0.act", "gradient of input 0"),
-    (TRAINING, "wrong native_layer_norm_backward float16", "float16", "differs", "blocks.0.norm", "gradient of input 0"),
-    (TRAINING, "wrong nll_loss_forward float16", "float16", None, None, None),
-]  # fmt: skip
+    ("modules", "float16", "differs", "blocks.0.qkv", "output"),
+    ("modules", "bfloat16", "differs", "blocks.0.act", "output"),
+    ("modules", "float32", "differs", "embedding", "output"),
+    ("own operations", "float32", "differs", "blocks.0.norm", "output"),
+    # Operations that a module does itself, between its submodules.
+    ("own operations", "float16", "differs", "blocks.0", "input 0 of blocks.0.out, call 1"),
+    ("own operations", "bfloat16", "differs", "", "input 0 of head, call 1"),
+    ("refused", "float32", "raised", "", None),
+    ("refused", "bfloat16", "raised", "blocks.0.qkv", None),
+    ("training", "float32", "differs", "blocks.0.act", "gradient of input 0"),
+    ("training", "float16", "differs", "blocks.0.norm", "gradient of input 0"),
+]
 
 
 @pytest.fixture(scope="module")
 def planted():
-    found = run_many([(script, fault) for script, fault, *_ in PLANTED])
-    return dict(zip([fault for _, fault, *_ in PLANTED], found, strict=True))
+    return dict(zip(RUNS, run_many(list(RUNS.values())), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("fault", "dtype", "kind", "module", "label"), [row[1:] for row in PLANTED if row[3]]
-)
-def test_the_module_at_fault_is_named(planted, fault, dtype, kind, module, label):
-    found = planted[fault]["dtypes"][dtype]
-    first = found["culprits"][0]
-    assert (first["kind"], first["module"]) == (kind, module)
+@pytest.mark.parametrize(("run", "dtype", "kind", "module", "label"), PLANTED)
+def test_the_module_at_fault_is_named(planted, run, dtype, kind, module, label):
+    culprits = planted[run]["dtypes"][dtype]["culprits"]
+    assert (culprits[0]["kind"], culprits[0]["module"]) == (kind, module)
     if label is not None:
-        assert first["difference"]["label"] == label
-        assert first["difference"]["largest"] > first["difference"]["tolerance"] >= 0
-    wrong_kernel = {(c["type"], c["kind"]) for c in found["culprits"]}
-    assert len(wrong_kernel) == 1, "only modules with the planted kernel are accused"
+        difference = culprits[0]["difference"]
+        assert difference["label"] == label
+        assert difference["largest"] > difference["tolerance"] >= 0
+    assert len({culprit["type"] for culprit in culprits}) == 1, "no module without that kernel"
 
 
 def test_what_only_received_wrong_numbers_is_told_apart(planted):
-    found = planted["zero gelu bfloat16"]["dtypes"]["bfloat16"]
+    found = planted["modules"]["dtypes"]["bfloat16"]
     assert {culprit["module"] for culprit in found["culprits"]} == {"blocks.0.act", "blocks.1.act"}
     assert "head" in found["followers"]
 
 
-def test_another_dtype_is_not_blamed(planted):
-    states = {
-        name: found["state"] for name, found in planted["zero gelu bfloat16"]["dtypes"].items()
-    }
-    assert states == {
-        "float32": "works",
-        "float16": "works",
-        "bfloat16": "differs",
-        "autocast float16": "works",
-    }
-
-
 def test_a_loss_that_is_wrong_outside_of_every_module(planted):
     """The step's own operations are in no module: the output is off, and that is said."""
-    found = planted["wrong nll_loss_forward float16"]["dtypes"]["float16"]
-    assert found["state"] == "differs"
-    assert found["culprits"] == []
+    found = planted["training"]["dtypes"]["bfloat16"]
+    assert (found["state"], found["culprits"]) == ("differs", [])
     assert found["unexplained"]["largest"] > 0.1
 
 
 def test_what_raises_is_told_in_torchs_words(planted):
-    found = planted["refuse:unimplemented cumsum *"]
-    text = found["dtypes"]["float16"]["raised"]["text"]
+    found = planted["refused"]
+    text = found["dtypes"]["float32"]["raised"]["text"]
     assert text.startswith(
         "NotImplementedError: The operator 'aten::cumsum' is not currently implemented for the MPS device."
     )
@@ -80,8 +69,8 @@ def test_what_raises_is_told_in_torchs_words(planted):
     )
 
 
-def test_fall_backs_are_counted_by_module():
-    found = run_script(FORWARD, "fallback addmm *")["dtypes"]["float32"]
+def test_fall_backs_are_counted_by_module(planted):
+    found = planted["refused"]["dtypes"]["float16"]
     assert found["state"] == "works"
     assert {(f["module"], f["operation"], f["times"]) for f in found["fallbacks"]} == {
         (name, "addmm", 1)
