@@ -98,6 +98,10 @@ def test_long_names_are_cut_in_the_middle():
         (Freed(1, "a", "done", int(3.1 * GB), 0.04), "freed 3.1 GB in 40 ms"),
         (Freed(1, "a", "done", 0, 0.001, pinned=0), "freed 0 B in 1 ms"),
         (
+            Freed(1, "a", "done", 0, 0.001, collected=False, gui_toolkit="Tk"),
+            "freed 0 B in 1 ms; without gc.collect(), which can crash a program that uses Tk",
+        ),
+        (
             Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
             "freed 2.0 GB in 40 ms; 1.5 GB can't be returned yet: live tensors share those blocks",
         ),
