@@ -32,6 +32,10 @@ FOLDERS: dict[str, set[str]] = {
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
+    # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
+    "fleet": {
+        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor",
+    },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
@@ -39,7 +43,7 @@ FOLDERS: dict[str, set[str]] = {
     },
     "cli": {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop",
+        "history.report", "monitor", "desktop", "fleet",
     },
     "__init__": {"agent"},
     "__main__": {"cli"},

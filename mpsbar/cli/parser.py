@@ -82,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_probe(verbs)
     _add_doctor(verbs)
     _add_report(verbs)
+    _add_export(verbs)
     _add_demo(verbs)
     _add_login(verbs)
     _add_config(verbs)
@@ -266,6 +267,19 @@ def _add_report(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         "-o", "--output", metavar="FILE", help="default: report.html among mpsbar's own files"
     )
     report.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+def _add_export(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    from mpsbar.cli import export
+
+    parser = verbs.add_parser(
+        "export",
+        help="serve metrics to Prometheus",
+        description=export.DESCRIPTION,
+        epilog="examples:\n  " + "\n  ".join(export.EXAMPLES),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    export.add_arguments(parser)
 
 
 def _add_demo(verbs: "argparse._SubParsersAction[_Parser]") -> None:

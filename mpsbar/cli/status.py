@@ -19,7 +19,7 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 def run(options: argparse.Namespace) -> int:
     # One look leaves nothing behind; who stays also keeps what was seen, where no menu bar does.
-    monitor = Monitor() if options.watch is None else _make_recording()
+    monitor = Monitor() if options.watch is None else make_recording_monitor()
     try:
         if options.watch is None:
             _show(monitor.look_once(), options.json)
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _make_recording() -> Monitor:
+def make_recording_monitor() -> Monitor:
     from mpsbar.history.recorder import Recorder
     from mpsbar.system.settings_file import read_settings
 
