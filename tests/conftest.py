@@ -44,7 +44,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.
 STARTING_FIXTURES = {"workers", "usable", "built", "browser", "display"}
-STARTING_MODULES = {"subprocess", "pty", "host_kit", "probe_kit", "device_child"}
+STARTING_MODULES = {"subprocess", "pty", "fleet_kit", "host_kit", "probe_kit", "device_child"}
 
 
 # What is expensive and lives in one process: the tests that use it run there, one after the other.

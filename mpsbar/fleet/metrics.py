@@ -13,7 +13,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.machine import Machine
-from mpsbar.core.naming import REPLACED, printable
+from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
 from mpsbar.fleet.totals import Totals
 
@@ -62,8 +62,7 @@ def gauge(
 
 def clean_label(text: str) -> str:
     """One short line of valid UTF-8: half a character in a name must not cost the whole page."""
-    line = printable(text, _LONGEST_LABEL)
-    return line.encode("utf-8", "replace").decode() if line.isprintable() else REPLACED
+    return printable(text, _LONGEST_LABEL)
 
 
 def _machine(machine: Machine) -> Iterator[Metric]:
