@@ -1,4 +1,4 @@
-"""Runs what a person asked on a small pool of threads, each action on its own connection."""
+"""Runs actions on a small pool of threads beside the ticks, each on its own connection."""
 
 import threading
 from collections.abc import Callable
@@ -19,11 +19,10 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.free import free_worker
-from mpsbar.workers.request import ASK_SECONDS, find_tensors
+from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
     from mpsbar.dtypes.runner import Runner
 
-# A worker that hangs occupies one for up to ASK_SECONDS; they are only made when needed.
+# A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
 _THREADS = 16
 
 
 class ActionRunner:
-    """May be called from any thread. `latest` returns the newest snapshot; `wake` hands an outcome
-    to the ticking thread and makes it build the next one."""
+    """Methods may be called from any thread. `latest` returns the newest snapshot; `wake` hands an
+    outcome to the ticking thread and makes it build the next one."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class ActionRunner:
         self.progress: Progress | None = None  # of the dtype probe
         self.gpu_clients: dict[int, bool] = {}  # whether a pid holds the GPU, set at each tick
         self._runner: Runner | None = None
-        self._closing = threading.Event()  # a check-up looks at it between two Pythons
+        self._closing = threading.Event()  # ends a check-up between two Pythons
         self._pools: dict[bool, ThreadPoolExecutor] = {}  # True: for Stop alone
         self._lock = threading.Lock()
 
@@ -68,7 +67,7 @@ class ActionRunner:
     def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
 
     def perform(self, action: Asked) -> "Future[Any]":
-        """Start an action and return at once."""
+        """Start an action and return at once; its outcome is on the snapshots that follow."""
         with self._lock:
             if self._closing.is_set():
                 raise RuntimeError("the monitor was closed")
@@ -78,7 +77,7 @@ class ActionRunner:
             return self._pool(isinstance(action, Stop)).submit(self._perform, action)
 
     def cancel_probe(self) -> None:
-        """Make a running probe end within a moment, with what it has measured so far."""
+        """Make a running probe end at once, with what it has measured so far."""
         if self._runner is not None:
             self._runner.cancel()
 
@@ -131,17 +130,17 @@ class ActionRunner:
 
     def _check_up(self) -> Checkup:
         from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import
-        from mpsbar.workers.enabled_pythons import read_enabled
+        from mpsbar.workers.environments import read_enabled
 
         snapshot = self._latest()
         return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
 
     def _probe(self) -> "Probe":
-        """Probe the first Python that has torch, those of workers first, and keep the result."""
+        """Probe the first Python that has torch, those of workers first, and write the result."""
         from mpsbar.doctor.pythons import find_pythons
         from mpsbar.dtypes.results import write_result
         from mpsbar.dtypes.runner import Runner
-        from mpsbar.workers.enabled_pythons import read_enabled
+        from mpsbar.workers.environments import read_enabled
 
         self._runner = Runner(find_pythons(self._latest(), read_enabled()))
         if self._closing.is_set():

@@ -1,4 +1,8 @@
-"""The one junction: tick() builds the next Snapshot, perform() carries a click to a worker."""
+"""The junction: one thread builds Snapshot after Snapshot; `perform` carries a click to a worker.
+
+One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
+tracker -> alerts -> events -> history.
+"""
 
 import queue
 import threading
@@ -10,39 +14,35 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mpsbar.action_runner import ActionRunner
-from mpsbar.core.actions import Free, Freed, Outcome, Stopped, Tensors, WatchEnd
+from mpsbar.core.actions import Free, Freed, Outcome, RecentOutcomes, Stopped, Tensors
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.events import EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
-from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.core.snapshot import LastFree, Snapshot, Worker
-from mpsbar.core.trends import GAP, History
+from mpsbar.core.process_tracker import Ended, ProcessTracker
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.trends import GAP, Trends
 from mpsbar.system import this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
+    from mpsbar.core.dtype_results import Probe
     from mpsbar.core.settings import Settings
     from mpsbar.dtypes.results import LatestResult
     from mpsbar.history.recorder import Recorder
 
+# Seconds between two ticks.
 INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
-LOOKED_AT = 1.0  # at most, while someone watches
-# How long a row tells how its Free ended.
-_TOLD_SECONDS = 60.0
-# One who was asked to end and still runs is asked more firmly within this time.
-_STOP_SECONDS = 600.0
-# Long enough to be read: each look into that submenu counts anew.
-_COUNTED_SECONDS = 600.0
-_COURSE = 8
-# Between the two readings that a share of the GPU takes, when there is only one look.
+WATCHED = 1.0  # at most, while a menu is open or a terminal shows it
+# The GPU's share of a process takes two readings, this many seconds apart.
 _SHARE_SECONDS = 0.2
-# The process may end right after it was closed.
-_LAST_WORDS_SECONDS = 2.0
+# How long `close` waits for the last rows to be written: the program may end right after it.
+_CLOSE_SECONDS = 2.0
+_SPARKLINE = 8  # readings of the GPU's utilization
 
 _NOT_JUDGED = Health("ok", (Reason("not_judged", "ok"),))
 
@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 class Monitor:
-    """`start` it, then `latest`, `perform` and `watched` from any thread; or `tick` it yourself."""
+    """Call `start`, then use `latest`, `perform` and `watched` from any thread; or call `tick`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Monitor:
         interval: float = INTERVAL,
         recorder: "Recorder | None" = None,
     ) -> None:
-        # Before the first look nothing is known, least of all that all is well.
+        # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
         self.ticks = 0
@@ -67,31 +67,31 @@ class Monitor:
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
         self._workers = WorkerPoll() if recorded is None else RecordedWorkers(recorded)
-        self._history = History()
+        self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
+        self._trends = Trends()
+        self._health = Health()  # the last that could be judged
         self._tracker = ProcessTracker()
-        self._recorder = recorder
         self._alerts = Alerts()
         self._events = EventLog()
-        self._began = self.latest.time
-        self._logged: dict[str, str | None] = {}  # the last failure of each attempt
-        self._outcomes: dict[tuple[type, int], tuple[float, Freed | Tensors | Stopped]] = {}
+        self._outcomes = RecentOutcomes()
+        self._recorder = recorder
+        self._dtypes: LatestResult | None = None
+        self._started_at = self.latest.time
+        self._failures: dict[str, str | None] = {}  # the last failure of each step, as logged
         self._has_gpu_times = False
-        self._is_resting = False
-        self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
-        # What ended, and None for any other reason to tick at once.
+        # Outcomes of actions, and None for any other reason to tick at once.
         self._wakes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
         self._watchers: list[None] = []
+        self._is_paused = False
         self._is_closed = False
         self._thread: threading.Thread | None = None
-        self._health = Health()  # the last that could be judged
         self._actions = ActionRunner(computer, lambda: self.latest, self._wakes.put)
-        # How an action ended is also in the snapshots that follow.
         self.perform = self._actions.perform
         self.cancel_probe = self._actions.cancel_probe
-        self._dtypes: LatestResult | None = None
+        self.watch_end = self._alerts.watch_end
 
     def start(self, on_tick: Callable[[Snapshot], None] | None = None) -> None:
-        """Tick on a thread of its own from now on; `on_tick` is called there after each."""
+        """Tick on a thread of its own from now on; `on_tick` is called there after each tick."""
         assert self._thread is None, "it ticks already"
         self._thread = threading.Thread(
             target=self._run, args=(on_tick,), name="mpsbar-tick", daemon=True
@@ -99,7 +99,7 @@ class Monitor:
         self._thread.start()
 
     def tick(self) -> Snapshot:
-        """Only if it was not started: there is never more than one tick at a time."""
+        """Build the next Snapshot. Only for a monitor that was not started: one thread ticks."""
         assert self._thread in (None, threading.current_thread()), "its own thread ticks"
         began = time.perf_counter()
         self.latest = self._build()
@@ -107,8 +107,8 @@ class Monitor:
         self.ticks += 1
         return self.latest
 
-    def look_once(self) -> Snapshot:
-        """A single look as good as one of many: shares of the GPU need two readings."""
+    def read_once(self) -> Snapshot:
+        """A single Snapshot that is complete: shares of the GPU need two readings."""
         snapshot = self.tick()
         if not self._has_gpu_times:
             return snapshot
@@ -116,28 +116,20 @@ class Monitor:
         return self.tick()
 
     def apply(self, settings: "Settings") -> None:
-        """How often to look, and which alerts are wanted."""
         self.interval = settings.interval
         self._alerts.apply(settings)
 
-    def watch_end(self, asked: WatchEnd) -> None:
-        """Alert when this process ends, or no longer."""
-        if asked.on:
-            self._alerts.watch_end(asked.pid, asked.started, asked.name)
-        else:
-            self._alerts.unwatch(asked.pid, asked.started)
-
     def rest(self) -> None:
-        """Before the computer sleeps: no tick until `wake`, so none is cut in two."""
-        self._is_resting = True
+        """Stop ticking until `wake`: before the computer sleeps, so that no tick is cut in two."""
+        self._is_paused = True
 
     def wake(self) -> None:
-        self._is_resting = False
+        self._is_paused = False
         self._wakes.put(None)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Tick faster while someone looks: an open menu, a terminal."""
+        """Tick faster while a person sees the result: an open menu, a terminal."""
         self._watchers.append(None)
         self._wakes.put(None)
         try:
@@ -150,34 +142,34 @@ class Monitor:
         self._actions.close()
         self._wakes.put(None)
         if self._thread is None:
-            self._end()
+            self._close_readers()
         elif self._recorder is not None and self._thread is not threading.current_thread():
-            self._thread.join(_LAST_WORDS_SECONDS)  # what waits to be written is
+            self._thread.join(_CLOSE_SECONDS)  # until the last rows are written
 
     @property
     def pause(self) -> float:
         """Seconds from the end of one tick to the next."""
         if self._watchers:
-            return min(self.interval, LOOKED_AT)
+            return min(self.interval, WATCHED)
         return max(self.interval, ON_BATTERY if self.latest.machine.on_battery else 0.0)
 
     def _run(self, on_tick: Callable[[Snapshot], None] | None) -> None:
         while not self._is_closed:
-            if self._is_resting:
-                self._wait()
+            if not self._is_paused:
+                snapshot = self.tick()
+                if on_tick is not None:
+                    self._attempt("showing a snapshot", partial(on_tick, snapshot))
+            try:
+                self._note(self._wakes.get(timeout=self.pause))
+            except queue.Empty:
                 continue
-            snapshot = self.tick()
-            if on_tick is not None:
-                self._attempt("showing a snapshot", partial(on_tick, snapshot))
-            self._wait()
-        self._end()
+        self._close_readers()
 
-    def _wait(self) -> None:
-        """Until the pause is over, or something happened that should be seen at once."""
-        try:
-            self._note(self._wakes.get(timeout=self.pause))
-        except queue.Empty:
-            return
+    def _close_readers(self) -> None:
+        self._workers.close()
+        self._scanner.close()
+        if self._recorder is not None:
+            self._attempt("closing the history", self._recorder.close)
 
     def _note_all(self) -> None:
         while not self._wakes.empty():
@@ -185,187 +177,148 @@ class Monitor:
 
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed | Tensors | Stopped):
-            self._outcomes[type(wake), wake.pid] = (time.monotonic(), wake)
+            self._outcomes.add(wake, time.monotonic())
         if isinstance(wake, Freed):
             self._events.add(time.time(), wake)
-            tracked = self._tracker.present.get(wake.pid)
-            if tracked is not None and wake.number is not None:
-                tracked.last_free = max(wake.number, tracked.last_free or 0)
+            self._tracker.note_free(wake.pid, wake.number)
 
     def _build(self) -> Snapshot:
         self._note_all()
-        look, failed = _survive(self._scanner.look)
-        if look is None:
-            look = Scan(Machine(), None)
-        workers, silent = _survive(lambda: self._workers.poll(look.gpu_clients))
-        self._has_gpu_times = look.has_gpu_times
-        self._actions.gpu_clients = look.gpu_clients
-        if workers is None:  # as one who does not answer: with the last values
+        snapshot = self._read()
+        if self._thread is not None:  # a single reading leaves the dtypes to those who show them
+            snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
+        snapshot = self._judge(snapshot)
+        ended = self._follow(snapshot)
+        freed = self._outcomes.find(Freed, time.monotonic())
+        seen = replace(snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed)
+        return self._record(seen, ended)
+
+    def _read(self) -> Snapshot:
+        """This computer, its processes and the workers; a reader that fails stops no other."""
+        scan, machine_failure = self._attempt("reading this computer", self._scanner.scan)
+        scan = scan or Scan(Machine(), None)
+        self._has_gpu_times = scan.has_gpu_times
+        self._actions.gpu_clients = scan.gpu_clients
+        workers, worker_failure = self._attempt(
+            "asking the workers", lambda: self._workers.poll(scan.gpu_clients)
+        )
+        if workers is None:  # shown like workers that do not answer: with their last values
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
-        problems = [Problem("machine", failed)] if failed else []
-        problems += [Problem("workers", silent)] if silent else []
-        snapshot = Snapshot(
+        failures = (("machine", machine_failure), ("workers", worker_failure))
+        problems = [Problem(reader, text) for reader, text in failures if text is not None]
+        now = time.monotonic()
+        return Snapshot(
             time=time.time(),
-            workers=self._join(workers, look.processes or ()),
-            machine=look.machine,
-            processes=look.processes,
-            problems=(*problems, *look.problems),
+            workers=self._join_processes(workers, scan.processes or ()),
+            machine=scan.machine,
+            processes=scan.processes,
+            problems=(*problems, *scan.problems),
             pending=self._actions.pending,
             probing=self._actions.progress,
-            tensors=self._recent(Tensors, _COUNTED_SECONDS),
-            stopped=self._recent(Stopped, _STOP_SECONDS),
+            tensors=self._outcomes.find(Tensors, now),
+            stopped=self._outcomes.find(Stopped, now),
         )
-        return self._follow(self._judge(self._add_dtypes(snapshot)))
 
-    def _join(
+    def _join_processes(
         self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
     ) -> tuple[Worker, ...]:
-        """What is known from inside and from outside, made anew only where something changed."""
-        found = {process.pid: process for process in processes}
+        """Each worker with its process; the same object while neither of the two changes."""
+        by_pid = {process.pid: process for process in processes}
         joined = {}
         for worker in workers:
-            process = found.get(worker.pid)
-            before = self._joined.get(worker.pid)
-            if before is None or before[0] is not worker or before[1] is not process:
-                before = (worker, process, _join(worker, process))
-            joined[worker.pid] = before
+            process = by_pid.get(worker.pid)
+            entry = self._joined.get(worker.pid)
+            if entry is None or entry[0] is not worker or entry[1] is not process:
+                entry = (worker, process, worker.join(process))
+            joined[worker.pid] = entry
         self._joined = joined
         return tuple(whole for _, _, whole in joined.values())
 
-    def _add_dtypes(self, snapshot: Snapshot) -> Snapshot:
-        """Only for who stays: one look reads them itself, if it shows them."""
-        if self._thread is None:
-            return snapshot
+    def _read_dtypes(self, snapshot: Snapshot) -> "Probe | None":
         if self._dtypes is None:
             from mpsbar.dtypes.results import LatestResult
 
             self._dtypes = LatestResult()
-        last = self._dtypes
-        probe = self._attempt("reading the dtype results", lambda: last.read(snapshot))
-        return replace(snapshot, dtypes=probe)
+        return self._attempt("reading the dtype results", partial(self._dtypes.read, snapshot))[0]
 
     def _judge(self, snapshot: Snapshot) -> Snapshot:
         def judge_now() -> Health:
-            self._history.add(snapshot)
-            return judge(snapshot, self._history, self._health)
+            self._trends.add(snapshot)
+            return judge(snapshot, self._trends, self._health)
 
-        health, failed = _survive(judge_now)
+        health, failure = self._attempt("judging the health", judge_now)
         if health is None:
-            problems = (*snapshot.problems, Problem("health", failed or ""))
+            problems = (*snapshot.problems, Problem("health", failure or ""))
             return replace(snapshot, problems=problems, health=_NOT_JUDGED)
         self._health = health
-        course = [point.value for point in self._history.machine.utilization]
+        utilization = [point.value for point in self._trends.machine.utilization]
         return replace(
             snapshot,
             health=health,
-            gpu_course=tuple(course[-_COURSE:]),
-            tracks=self._history.copy_tracks(),
+            gpu_utilization=tuple(utilization[-_SPARKLINE:]),
+            process_series=self._trends.copy_processes(),
         )
 
-    def _follow(self, snapshot: Snapshot) -> Snapshot:
-        """Adds who has ended and what happened; and all of it is recorded, if it can be."""
+    def _follow(self, snapshot: Snapshot) -> Ended:
+        """Add the events of this snapshot: ends, frees by other programs, alerts."""
         tracker = self._tracker
-        ended = self._attempt("tracking processes", lambda: tracker.look(snapshot))
-        self._attempt("finding other programs' frees", lambda: self._find_other_frees(snapshot))
-        alerts = self._attempt("alerts", lambda: self._alerts.consider(snapshot, tracker))
+        ended, _ = self._attempt("tracking processes", partial(tracker.update, snapshot))
+        self._attempt("finding other programs' frees", partial(self._find_other_frees, snapshot))
+        alerts, _ = self._attempt("alerts", partial(self._alerts.consider, snapshot, tracker))
         for tracked, end in ended or ():
             if tracked.is_connected:
                 self._events.add(snapshot.time, end)
         for alert in alerts or ():
             self._events.add(snapshot.time, alert)
-        seen = replace(
-            snapshot,
-            ended=tracker.ended,
-            events=self._events.recent,
-            freed=self._recent(Freed),
-        )
-        if self._recorder is None or seen.machine.recording is not None:
-            return seen
-        recorder, present = self._recorder, tracker.present.values()
-        before, failed = _survive(lambda: recorder.record(seen, present, ended or []))
-        tracker.remember(before or (), seen.time)
-        problems = (Problem("history", failed),) if failed else ()
-        return replace(seen, ended=tracker.ended, problems=(*seen.problems, *problems))
+        return ended or []
 
     def _find_other_frees(self, snapshot: Snapshot) -> None:
-        """A Free that another program asked for is told by its worker's next stats."""
-        told = [worker for worker in snapshot.workers if self._may_be_another_free(worker)]
-        if not told:
+        """A Free that another program asked for is in the next stats of its worker."""
+        if not self._tracker.find_new_frees(snapshot.workers):
             return
-        asked = {action.pid for action in self._actions.pending if isinstance(action, Free)}
+        pending = {action.pid for action in self._actions.pending if isinstance(action, Free)}
         # An outcome is queued before its action stops being pending: now all of ours are known.
         if not self._wakes.empty():
             self._note_all()
-            self._wakes.put(None)  # the rest of what woke us is for the next tick
-        for worker in told:
-            free, tracked = worker.last_free, self._tracker.present[worker.pid]
-            if free is None or worker.pid in asked or free.number <= (tracked.last_free or 0):
+            self._wakes.put(None)  # the next tick shows the other outcomes
+        for worker in self._tracker.find_new_frees(snapshot.workers):
+            if worker.pid in pending or worker.last_free is None:
                 continue
-            is_known = tracked.last_free is None and free.time < self._began
-            tracked.last_free = free.number
-            if not is_known:
-                self._note_other_free(worker, free, snapshot.time)
+            outcome = self._tracker.take_free(worker, self._started_at)
+            if outcome is not None:
+                # The worker's clock is not ours, and may be set to anything.
+                age = snapshot.time - worker.last_free.time
+                at = worker.last_free.time if 0 <= age <= GAP else snapshot.time
+                self._events.add(at, outcome)
+                if outcome.state == "done":
+                    self._outcomes.add(outcome, time.monotonic())
 
-    def _may_be_another_free(self, worker: Worker) -> bool:
-        tracked = self._tracker.present.get(worker.pid)
-        if tracked is None or worker.age is None:
-            return False
-        if worker.last_free is None:
-            tracked.last_free = tracked.last_free or 0  # whatever comes now is new
-            return False
-        return worker.last_free.number > (tracked.last_free or 0)
+    def _record(self, snapshot: Snapshot, ended: Ended) -> Snapshot:
+        """Write the history, and add what it knows of processes that ended before we started."""
+        if self._recorder is None or snapshot.machine.recording is not None:
+            return snapshot
+        present = self._tracker.present.values()
+        earlier, failure = self._attempt(
+            "writing the history", partial(self._recorder.record, snapshot, present, ended)
+        )
+        self._tracker.remember(earlier or (), snapshot.time)
+        problems = snapshot.problems
+        if failure is not None:
+            problems = (*problems, Problem("history", failure))
+        return replace(snapshot, ended=self._tracker.ended, problems=problems)
 
-    def _note_other_free(self, worker: Worker, free: LastFree, now: float) -> None:
-        outcome = Freed(
-            worker.pid, worker.name, free.state, free.freed, free.seconds,
-            number=free.number, asked_here=False,
-        )  # fmt: skip
-        # The worker's clock is not ours, and may be set to anything.
-        self._events.add(free.time if 0 <= now - free.time <= GAP else now, outcome)
-        if free.state == "done":
-            self._outcomes[Freed, worker.pid] = (time.monotonic(), outcome)
+    def _attempt(self, step: str, do: Callable[[], _T]) -> tuple[_T | None, str | None]:
+        """The result, or why there is none: a step that fails must not stop the others.
 
-    def _recent(self, kind: type[_T], seconds: float = _TOLD_SECONDS) -> dict[int, _T]:
-        since = time.monotonic() - seconds
-        for key in [k for k, (at, _) in self._outcomes.items() if k[0] is kind and at < since]:
-            del self._outcomes[key]
-        return {
-            pid: outcome
-            for (_, pid), (_, outcome) in self._outcomes.items()
-            if isinstance(outcome, kind)
-        }
+        A failure is logged once, until it changes.
+        """
+        try:
+            result, failure = do(), None
+        except Exception as error:  # noqa: BLE001 - shown as unknown, with the reason in doctor
+            result, failure = None, f"{type(error).__name__}: {error}"
+            if self._failures.get(step) != failure:
+                import logging  # 4 ms that a single reading does not need
 
-    def _end(self) -> None:
-        self._workers.close()
-        self._scanner.close()
-        if self._recorder is not None:
-            self._attempt("closing the history", self._recorder.close)
-
-    def _attempt(self, what: str, do: Callable[[], _T]) -> _T | None:
-        """For what is shown nowhere: a failure is logged, once until it is another one."""
-        result, failed = _survive(do)
-        if failed is not None and self._logged.get(what) != failed:
-            import logging  # one look does not wait for it
-
-            logging.getLogger("mpsbar").warning("%s failed: %s", what, failed)
-        self._logged[what] = failed
-        return result
-
-
-def _survive(read: Callable[[], _T]) -> tuple[_T | None, str | None]:
-    """What a reader gave, or why it did not: one that fails must not stop the others."""
-    try:
-        return read(), None
-    except Exception as error:  # noqa: BLE001 - shown as unknown, with the reason in doctor
-        return None, f"{type(error).__name__}: {error}"
-
-
-def _join(worker: Worker, process: Process | None) -> Worker:
-    """Only the outside knows a rank, and who it is that has not answered yet."""
-    if process is None:
-        return replace(worker, process=None)
-    if not worker.command:
-        name, command, parent = process.name, process.command, process.parent
-        return replace(worker, process=process, name=name, command=command, parent=parent)
-    is_rank = process.name.startswith(f"{worker.name} rank ")
-    return replace(worker, process=process, name=process.name if is_rank else worker.name)
+                logging.getLogger("mpsbar").warning("%s failed: %s", step, failure)
+        self._failures[step] = failure
+        return result, failure

@@ -10,7 +10,7 @@ from chromium import draw_page, require_chromium
 from menu_page import build_page, measure_page
 
 from mpsbar.monitor import Monitor
-from mpsbar.system.replay import Computer, read_recording
+from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Menu
 from mpsbar.ui.ui_state import UiState
@@ -26,7 +26,7 @@ SCALE = 2
 
 def read_menu() -> Menu:
     """What the app would show on that machine."""
-    monitor = Monitor(Computer(read_recording(RECORDING)))
+    monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
         return build_menu(monitor.look_once(), UiState(is_app=True, login="on"))
     finally:

@@ -8,7 +8,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.history.database import open_database
 from mpsbar.history.recorder import CAP
 

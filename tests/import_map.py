@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
 OWN_FILES = {
-    "system.atomic_file", "system.owned_files", "system.ownership", "system.paths", "system.single_instance",
+    "system.files", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: started after a look at who can change it, listened to, ended.
 THROWAWAY = {"system.child_process", "system.start_python"}

@@ -8,9 +8,8 @@ from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
 from mpsbar.core.dtype_results import Cell, Check, Probe
 from mpsbar.doctor.diagnostics import render_diagnostics
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.history.records import Event, Period, Run, TimeSeries
-from mpsbar.history.report.content import Report
-from mpsbar.history.report.page import render_report
+from mpsbar.history.reader import Period, RecordedEvent, Run, TimeSeries
+from mpsbar.history.report.page import Report, render_report
 from mpsbar.system.paths import resource
 
 HOME = "/Users/jane"
@@ -41,7 +40,7 @@ def make_probe():
     )  # fmt: skip
 
 
-def make_span(seconds=3600.0, step=120.0):
+def make_period(seconds=3600.0, step=120.0):
     """From 1 to 5 GB in even steps; once the cache is not known."""
     since, points = NOW - seconds, int(seconds / step)
     times = tuple(since + step * n for n in range(1, points + 1))
@@ -64,13 +63,13 @@ def make_span(seconds=3600.0, step=120.0):
         Run(4009, since, "overnight.py", "mps", True, since - 9e4, NOW - 8e4, NOW - 8e4, "unseen",
             20 * GB, 21 * GB, {"held": 19 * GB}),
     )  # fmt: skip
-    happenings = (
-        Event(NOW - 300, "free", "done", 4001, "train_1.py", size=int(1.2 * GB)),
-        Event(NOW - 400, "alert", "leak", 4003, HOSTILE, "warning", None, "raised",
+    events = (
+        RecordedEvent(NOW - 300, "free", "done", 4001, "train_1.py", size=int(1.2 * GB)),
+        RecordedEvent(NOW - 400, "alert", "leak", 4003, HOSTILE, "warning", None, "raised",
                   {"growth": 1400 * MB, "seconds": 300}),
-        Event(NOW - 500, "free", "busy", 4001, "train_1.py"),
+        RecordedEvent(NOW - 500, "free", "busy", 4001, "train_1.py"),
     )  # fmt: skip
-    return Period(since, NOW, machine, runs, happenings)
+    return Period(since, NOW, machine, runs, events)
 
 
 def make_report(**fields):
@@ -79,7 +78,7 @@ def make_report(**fields):
         "0.1.0 · Python 3.12.1", snapshot, checkup, HOME, render_brief(probe)
     )
     given = {
-        "spans": (make_span(), make_span(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
+        "periods": (make_period(), make_period(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
         "diagnostics": diagnostics,
     } | fields  # fmt: skip
     return Report("0.1.0", snapshot, checkup, **given)

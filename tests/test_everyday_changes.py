@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 from changed_package import ChangedPackage
+from system.fakemac.double import build as build_fake_mac
 
 
 @pytest.fixture
@@ -30,31 +31,53 @@ for days in (10, 29, 31):
 retention.drop(connection, 100 * day)
 print(connection.execute("SELECT 100 - time / 86400000 FROM minutes ORDER BY 1").fetchall())
 build.read_start = lambda: 0.0
-build.read_span = lambda since, until, points: round((until - since) / 3600)
-print(build._read_spans(100 * 86400.0))
+build.read_period = lambda since, until, points: round((until - since) / 3600)
+print(build._read_periods(100 * 86400.0))
 """)
     assert told.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
 
 
-def test_a_new_value_of_the_gpu_is_read_named_and_shown(package):
-    """Its key where IOKit's are, a field of Gpu; JSON has it then. A word more for the menu."""
+def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
+    """Its key where IOKit's are and a field of Gpu; a Mac's driver is read, JSON has both then."""
     package.insert(
         "system/macos/accelerator.py",
         "        memory_in_use=_memory_in_use(statistics),",
-        '        temperature=_count(statistics.get("Temperature(C)")),',
+        """        temperature=_count(statistics.get("Temperature(C)")),
+        plugin=_text(properties.get("MetalPluginName")),""",
     )
-    package.insert("core/machine.py", "    memory_in_use:", "    temperature: int | None = None")
-    told = package.run("""
+    package.replace(
+        "system/macos/accelerator.py",
+        "FIXED = (MODEL, CORES)",
+        'FIXED = (MODEL, CORES, "MetalPluginName")',
+    )
+    package.insert(
+        "core/machine.py",
+        "    memory_in_use:",
+        "    temperature: int | None = None\n    plugin: str | None = None",
+    )
+    _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
+    if not library:
+        pytest.skip("no C compiler to build the fake Mac with")
+    told = package.run(f"""
 import json
-from mpsbar.core.machine import Machine
+from pathlib import Path
+from readings_kit import read_accelerators
+from system.fakemac.double import FakeMac
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.system.macos.accelerator import parse_gpu
+from mpsbar.system.macos import MacComputer
 from mpsbar.ui.text.status_json import build_status
 
-gpu = parse_gpu({"PerformanceStatistics": {"Temperature(C)": 61, "Device Utilization %": 40}})
-print(json.dumps(build_status(Snapshot(0.0, machine=Machine(gpu=gpu)))["machine"]["gpu"]))
+mac = FakeMac(Path({library!r}))
+recorded = read_accelerators("macos27-m4.ioreg.txt")[0]
+statistics = {{**recorded["PerformanceStatistics"], "Temperature(C)": 61}}
+mac.add_accelerator({{**recorded, "PerformanceStatistics": statistics, "MetalPluginName": "AGXMetalG16G"}})
+computer = MacComputer(mac.libraries, lambda: None)
+print(json.dumps(build_status(Snapshot(0.0, machine=computer.read_machine()))["machine"]["gpu"]))
+assert mac.faults == "", mac.faults
 """)
-    assert json.loads(told)["temperature"] == 61
+    shown = json.loads(told)
+    assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
+    assert (shown["temperature"], shown["plugin"]) == (61, "AGXMetalG16G")
 
 
 def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
@@ -66,7 +89,7 @@ def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
     told = package.run("""
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.history.report.content import Report
+from mpsbar.history.report.page import Report
 from mpsbar.history.report.page import render_report
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text.status import render_status

@@ -28,12 +28,11 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
-from mpsbar.monitor import INTERVAL, LOOKED_AT, ON_BATTERY, Monitor
+from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import Environment
-from mpsbar.workers.free import free_worker
+from mpsbar.workers.environments import Environment, read_enabled
+from mpsbar.workers.request import free_worker
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
@@ -151,7 +150,7 @@ def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer,
         raise RuntimeError("planted")
 
     part = getattr(monitor, f"_{broken}")
-    method = {"scanner": "look", "workers": "poll", "history": "add"}[broken]
+    method = {"scanner": "scan", "workers": "poll", "history": "add"}[broken]
     if broken == "history":
         monitor._history = type("Broken", (), {"add": fail})()
     else:
@@ -207,7 +206,7 @@ def test_the_thread_survives_a_listener_that_breaks(monitor):
 
 @pytest.mark.parametrize(
     ("on_battery", "watched", "pause"),
-    [(None, False, INTERVAL), (False, False, INTERVAL), (True, False, ON_BATTERY), (True, True, LOOKED_AT)],
+    [(None, False, INTERVAL), (False, False, INTERVAL), (True, False, ON_BATTERY), (True, True, WATCHED)],
 )  # fmt: skip
 def test_the_pace(monitor, computer, on_battery, watched, pause):
     monitor.interval = INTERVAL
@@ -234,14 +233,14 @@ def test_an_outcome_wakes_the_thread_and_is_in_the_next_snapshot(monitor, worker
 def test_one_look_is_enough_for_shares_of_the_gpu(monitor, computer):
     readings = iter([0, 10**12])
     computer.read_gpu_clients = lambda: {9: GpuClient(2, next(readings))}
-    (process,) = monitor.look_once().processes
+    (process,) = monitor.read_once().processes
     assert process.gpu_percent == 100.0  # far more than passed: cut
 
 
 def test_one_look_is_one_where_there_is_no_gpu_to_share(monitor, computer):
     looks = []
     computer.read_gpu_clients = lambda: looks.append(1)
-    monitor.look_once()
+    monitor.read_once()
     assert looks == [1]
 
 
@@ -355,7 +354,7 @@ def test_the_course_of_the_gpu(monitor, computer):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mpsbar.monitor.time.time", lambda at=monkey_time: at)
             seen = monitor.tick()
-    assert seen.gpu_course == (10, 20, 100)
+    assert seen.gpu_utilization == (10, 20, 100)
 
 
 class Notes:

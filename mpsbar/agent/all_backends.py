@@ -1,4 +1,4 @@
-"""The backends of all frameworks, imported at once: the agent's thread imports nothing later."""
+"""Imports the backends of all frameworks at once: the agent's thread imports nothing later."""
 
 from importlib import import_module
 from typing import Any

@@ -1,6 +1,6 @@
-"""Start the agent once a framework is really imported.
+"""Starts the agent once a framework has been imported.
 
-`mpsbar enable` copies this file as _mpsbar_start.py, and its .pth asks it once one is
+`mpsbar enable` copies this file as _mpsbar_start.py, and its .pth calls it when a framework is
 looked for. It makes no import that Python has not made itself (typing is one: the annotations are
 strings), and never raises.
 """
@@ -8,8 +8,9 @@ strings), and never raises.
 import os
 import sys
 
-# Every `module` of frameworks.py, which this file cannot import (a test compares them).
-NAMES = ("torch", "mlx.core")
+# Every `module` of frameworks.py, which this file cannot import: `mpsbar enable` adds them to its
+# copy (workers/enable.py), the sitecustomize of `mpsbar run` sets them.
+NAMES: "tuple[str, ...]" = ()
 
 
 class Finder:
@@ -34,7 +35,7 @@ class Finder:
         return None
 
     def watch(self, loader: object) -> None:
-        """Have `loader` tell when it has executed its module; being looked for is not enough."""
+        """Wraps `loader` to start the agent once its module has run, not when it is found."""
         try:
             execute = loader.exec_module  # type: ignore[attr-defined]
 
@@ -47,7 +48,7 @@ class Finder:
             pass
 
     def start(self) -> None:
-        """Once."""
+        """Starts the agent, once."""
         try:
             watching = [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]
             for finder in watching:
@@ -77,7 +78,7 @@ def find_agent(folder: "str | None") -> object:
 
 
 def find_spec(name: str, path: object = None, target: object = None) -> "object | None":
-    """For the .pth: what Finder does, unless that is turned off."""
+    """What the .pth calls: Finder.find_spec, unless mpsbar is turned off."""
     return None if is_off() else Finder(None).find_spec(name, path, target)
 
 
@@ -86,7 +87,7 @@ def is_off() -> bool:
 
 
 def install(folder: "str | None" = None) -> None:
-    """Watch for the frameworks, unless that is turned off or done already."""
+    """Watches for the frameworks, unless mpsbar is turned off or watches already."""
     try:
         if not is_off() and not any(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path):
             sys.meta_path.insert(0, Finder(folder))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from mpsbar.core.actions import Free, Freed
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
-from mpsbar.system.replay import Computer, read_recording
+from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Menu
 from mpsbar.ui.text import outcomes
@@ -52,11 +52,11 @@ def run(options: argparse.Namespace) -> int:
 def _show_recorded(name: str) -> int:
     recording = read_recording(name)
     print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
-    monitor = Monitor(Computer(recording))
+    monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
     try:
-        print(f"\n{build_menu(monitor.look_once())}\n", flush=True)
+        print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
             _stay(monitor)
     finally:

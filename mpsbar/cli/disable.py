@@ -7,8 +7,12 @@ from pathlib import Path
 from mpsbar.cli.enable import choose_python
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
-from mpsbar.workers.enabled_pythons import forget, read_enabled
-from mpsbar.workers.environment import EnvironmentProblem, read_environment
+from mpsbar.workers.environments import (
+    EnvironmentProblem,
+    forget_enabled,
+    read_enabled,
+    read_environment,
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,7 +30,7 @@ def _disable_all() -> int:
 def _disable_known(python: str) -> int:
     if Path(python).exists():
         return _disable(python)
-    forget(python)
+    forget_enabled(python)
     print(f"{python}: gone, with all that was in it")
     return 0
 
@@ -43,7 +47,7 @@ def _disable_jupyter() -> int:
 def _disable(given: str | None) -> int:
     try:
         python = choose_python(given)
-        forget(python)
+        forget_enabled(python)
         environment = read_environment(python)
         changed = setup.disable(environment)
     except EnvironmentProblem as problem:

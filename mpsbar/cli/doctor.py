@@ -11,14 +11,14 @@ from pathlib import Path
 from mpsbar.cli import self_test
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
-from mpsbar.doctor.checkup import Checkup
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.pythons import check_up, find_pythons
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
+from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.monitor import Monitor
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,8 +10,12 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.system.paths import is_in_app
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import Environment, EnvironmentProblem, read_environment
+from mpsbar.workers.environments import (
+    Environment,
+    EnvironmentProblem,
+    read_enabled,
+    read_environment,
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,17 +13,16 @@ from mpsbar.core.dtype_results import Probe, Progress
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.pythons import find_pythons
-from mpsbar.dtypes.changes import find_changes
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.results import read_result, write_result
 from mpsbar.dtypes.runner import Runner
 from mpsbar.dtypes.summary import build_probe, draw_progress
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import say_end, say_none_found
-from mpsbar.dtypes.verdicts import find_surprises
+from mpsbar.dtypes.verdicts import find_changes, find_surprises
 from mpsbar.monitor import Monitor
 from mpsbar.ui.text.wording import shorten_home
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 _INTERRUPTED = 130
 
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 def _read_snapshot() -> Snapshot:
     monitor = Monitor()
     try:
-        return monitor.look_once()
+        return monitor.read_once()
     finally:
         monitor.close()
 

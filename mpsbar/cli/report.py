@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpsbar.cli.doctor import check_up_all
 from mpsbar.core.errors import UserError
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.history.report.build import write_report
 from mpsbar.monitor import Monitor
 from mpsbar.system import paths
@@ -15,7 +15,7 @@ from mpsbar.system import paths
 def run(options: argparse.Namespace) -> int:
     monitor = Monitor()
     try:
-        snapshot = monitor.look_once()
+        snapshot = monitor.read_once()
     finally:
         monitor.close()
     target = Path(options.output).expanduser() if options.output else paths.report_file()

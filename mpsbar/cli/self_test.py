@@ -10,7 +10,7 @@ from pathlib import Path
 import mpsbar
 from mpsbar import __version__
 from mpsbar.cli import self_test_mac
-from mpsbar.doctor.self_test import LOOKS, SelfCheck, build_self_test, render_self_test
+from mpsbar.doctor.self_test import FOR_PEOPLE, SelfCheck, build_self_test, render_self_test
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
 from mpsbar.workers.poll import WorkerPoll
@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 10.0  # of our own agent, on a busy machine
 
 
 def run(as_json: bool) -> int:
-    checks = [*check_all(), *(SelfCheck(key, "look") for key in LOOKS)]
+    checks = [*check_all(), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
     if as_json:
         print(json.dumps(build_self_test(__version__, checks)))
     else:

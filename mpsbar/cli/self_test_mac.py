@@ -80,7 +80,7 @@ def _check_signature() -> str:
     bundle = read_bundle()
     if bundle is None:
         raise RuntimeError("this is no app")
-    if problem := app_bundle.verify(bundle.path):
+    if problem := app_bundle.verify_signature(bundle.path):
         raise RuntimeError(problem)
     return "codesign --verify --deep --strict"
 

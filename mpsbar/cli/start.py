@@ -81,7 +81,7 @@ def run_menubar(options: argparse.Namespace) -> int:
 def _refresh_agents(log: Logger) -> None:
     """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
     from mpsbar.cli.enable import describe
-    from mpsbar.workers.enabled_pythons import read_enabled
+    from mpsbar.workers.environments import read_enabled
 
     for python in read_enabled():
         log.info("enabled: %s: %s", python, describe(python))

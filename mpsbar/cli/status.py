@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = Monitor() if options.watch is None else make_recording_monitor()
     try:
         if options.watch is None:
-            _show(monitor.look_once(), options.json)
+            _show(monitor.read_once(), options.json)
         else:
             _watch(monitor, options.json, options.watch)
     finally:
@@ -48,7 +48,7 @@ def _complain(reason: Reason) -> None:
 def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
     """Until Ctrl-C: in place on a terminal, one after the other in a pipe."""
     in_place = sys.stdout.isatty() and not as_json
-    snapshot = monitor.look_once()
+    snapshot = monitor.read_once()
     try:
         while True:
             if in_place:

@@ -1,19 +1,19 @@
-"""What a person may ask, and how it ended: data; the words are made in ui/text."""
+"""Actions a person may ask for, and their outcomes, as data; ui/text has the words. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 FreeState = Literal["done", "busy", "gone", "silent", "refused", "failed"]
 StopState = Literal["asked", "gone", "another", "not_allowed", "failed"]
 ConnectState = Literal["enabled", "enabled_before", "no_answer", "refused"]
 
 
-# --- asked of a worker or of this computer: the monitor performs them
+# --- performed by the monitor: they concern a worker or this computer
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Give the caches of one process back."""
+    """Return the cached memory of one process to the system."""
 
     pid: int
     seconds: float | None = None  # how long to wait for its answer; None: the usual time
@@ -28,24 +28,24 @@ class FindTensors:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End one process as Ctrl-C does; `firmly` as a shut-down does. Never by force."""
+    """End one process with SIGINT, `firmly` with SIGTERM. SIGKILL is never sent."""
 
     pid: int
-    started: float  # with the pid it names the process: a pid alone may be another's by now
+    started: float  # identifies the process together with the pid, which may be reused
     name: str
     firmly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Enable exactly this interpreter."""
+    """Enable mpsbar in exactly this interpreter."""
 
     python: str
 
 
 @dataclass(frozen=True, slots=True)
 class CheckUp:
-    """Look at torch in the Pythons of this user, for a bug report."""
+    """Inspect torch in the Pythons of this user, for a bug report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class ProbeDtypes:
 
 @dataclass(frozen=True, slots=True)
 class CancelProbe:
-    pass
+    """End a running probe; what it has measured is kept."""
 
 
-# --- asked of the front end itself
+# --- performed by the front end itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class WatchEnd:
-    """Notify when this process ends, or no longer."""
+    """Notify when this process ends; with `on` False no longer."""
 
     pid: int
     started: float | None
@@ -78,7 +78,7 @@ class WatchEnd:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """A setting."""
+    """Change a setting."""
 
     key: str
     value: str | float | bool | tuple[str, ...]
@@ -91,17 +91,17 @@ class StartAtLogin:
 
 @dataclass(frozen=True, slots=True)
 class ShowProfiling:
-    """How to find out where the time goes."""
+    """Explain how to find out where the time goes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenReport:
-    """Everything on one page, in the browser."""
+    """Write the report and open it in the browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallCommand:
-    """The app's own command, for the terminal: a link where the person says."""
+    """Link the app's `mpsbar` command into a folder that the person chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +130,12 @@ Action = (
 )
 
 
-# --- how it ended
+# --- outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """How a Free ended. `freed` is measured, before minus after."""
+    """The outcome of a Free. `freed` is measured, before minus after."""
 
     pid: int
     name: str
@@ -144,9 +144,9 @@ class Freed:
     seconds: float | None = None
     pinned: int | None = None  # still cached afterwards: live tensors share its heaps
     collected: bool | None = None  # whether gc.collect() ran first; None for an older agent
-    not_known: tuple[str, ...] = ()  # backends of which nobody knows whether they are in use
+    not_known: tuple[str, ...] = ()  # backends that may or may not be in use
     reason: str | None = None  # a code: thread_computing, main_computing, …
-    where: str | None = None  # the place the reason is about
+    where: str | None = None  # the place in the program that the reason is about
     error: str | None = None
     number: int | None = None  # of the worker's Frees; None for an older agent
     asked_here: bool = True  # False: another program asked for it
@@ -154,7 +154,7 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class TensorGroup:
-    """Live tensors of one device, dtype and shape; the bytes of their storages, each once."""
+    """Live tensors of one device, dtype and shape. `size` counts each storage once."""
 
     device: str
     dtype: str
@@ -165,13 +165,13 @@ class TensorGroup:
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """What a count of one worker's tensors found, largest first."""
+    """The live tensors of one worker, largest group first."""
 
     pid: int
     state: FreeState
     groups: tuple[TensorGroup, ...] = ()
     others: int | None = None  # bytes of the groups that are not listed
-    not_visible: dict[str, int] = field(default_factory=dict)  # by backend: what C++ holds
+    not_visible: dict[str, int] = field(default_factory=dict)  # by backend: held by C++ alone
     cut_short: bool = False
     reason: str | None = None
     where: str | None = None
@@ -197,3 +197,31 @@ class Connected:
 
 
 Outcome = Freed | Tensors | Stopped | Connected
+# Seconds for which the outcome of an action is part of the snapshots that follow.
+_SHOWN_SECONDS: dict[type[Outcome], float] = {
+    Freed: 60.0,
+    Stopped: 600.0,  # within this time the next Stop of the process is a firm one
+    Tensors: 600.0,  # time to read them; opening the submenu again counts them anew
+}
+_T = TypeVar("_T", Freed, Tensors, Stopped)
+
+
+class RecentOutcomes:
+    """The latest outcomes by kind and pid; times are of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[tuple[type[Outcome], int], tuple[float, Outcome]] = {}
+
+    def add(self, outcome: Freed | Tensors | Stopped, now: float) -> None:
+        self._outcomes[type(outcome), outcome.pid] = (now, outcome)
+
+    def find(self, kind: type[_T], now: float) -> dict[int, _T]:
+        """Outcomes of one kind by pid; those that are too old are dropped."""
+        since = now - _SHOWN_SECONDS[kind]
+        self._outcomes = {
+            key: entry
+            for key, entry in self._outcomes.items()
+            if key[0] is not kind or entry[0] >= since
+        }
+        found = (outcome for _, outcome in self._outcomes.values())
+        return {outcome.pid: outcome for outcome in found if isinstance(outcome, kind)}

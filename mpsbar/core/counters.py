@@ -10,10 +10,10 @@ from dataclasses import dataclass
 class Counter:
     name: str  # of the field or property of Backend; on the wire, in JSON and in the history
     meaning: str  # for people
-    is_sent: bool = False  # by the agent; else it follows from those that are
-    label: str = ""  # where it is not the name
-    rank: int | None = None  # how soon a table has room for it (ui/columns.py); None: never
-    recorded: int | None = None  # the version of the history's file that brought its column
+    is_sent: bool = False  # by the agent; else computed from those that are
+    label: str = ""  # for people, where it differs from the name
+    rank: int | None = None  # its priority where a table is narrow (ui/columns.py); None: no column
+    recorded: int | None = None  # the version of the history's file that added its column
 
     def read(self, backend: "Backend") -> int | None:
         number: int | None = getattr(backend, self.name)
@@ -31,13 +31,13 @@ COUNTERS = (
     Counter("budget", "what Metal recommends to stay below", is_sent=True),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
-# What is recorded of a process at one time: counters, and what the system charges it.
+# The values that are recorded of a process at one time: counters, and its footprint.
 RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint")
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One allocator of one worker, in its own words. Bytes."""
+    """One allocator of one worker. All counters are in bytes."""
 
     name: str
     framework: str
@@ -54,7 +54,7 @@ class Backend:
 
     @property
     def cached(self) -> int | None:
-        """Before torch 2.13 only a bound is known."""
+        """What the allocator keeps for reuse; before torch 2.13 only an upper bound is known."""
         return _difference(_first(self.reserved, self.driver), self.allocated)
 
     @property

@@ -1,6 +1,6 @@
-"""What the dtype probe measured: a cell for each operation and dtype, a check for each bug. Pure.
+"""Results of the dtype probe: a cell for each operation and dtype, a check for each bug. Pure.
 
-None: was not told. The words `state` has are the throwaway's own.
+None: not known. The values of `state` are those that dtypes/dtype_child.py sends.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +30,8 @@ class Cell:
     dtype: str
     state: CellState
     text: str | None = None  # torch's own sentence, or the signal it crashed with
-    error: float | None = None  # the largest, as a part of the largest number of the result
-    seconds: float | None = None  # one call
+    error: float | None = None  # the largest, relative to the largest number of the result
+    seconds: float | None = None  # of one call
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One device of one Python's torch on one system: these five name the result."""
+    """The result for one device, torch, Python and system, which together identify it."""
 
     python: str  # the path that was run
     ended: ProbeEnded
@@ -56,14 +56,14 @@ class Probe:
     device_name: str | None = None
     torch_file: str | None = None
     capability: tuple[str, ...] | None = None  # torch's own list of supported dtypes
-    fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK it was measured with
-    error: str | None = None  # what went wrong with the whole
+    fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK during the probe
+    error: str | None = None  # why the probe as a whole failed
     cells: tuple[Cell, ...] = ()
     checks: tuple[Check, ...] = ()
     time: float | None = None  # seconds since the epoch
     seconds: float | None = None  # that it took
-    memory: int | None = None  # bytes above what torch itself takes, at most
-    ceiling: int | None = None
+    memory: int | None = None  # the most it used, in bytes above what torch itself takes
+    ceiling: int | None = None  # the most it was allowed to use
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -75,9 +75,9 @@ class Probe:
 
     @property
     def measured(self) -> int:
-        """How many of all cells and checks are known."""
-        everything: tuple[Cell | Check, ...] = (*self.cells, *self.checks)
-        return sum(one.state != "unknown" for one in everything)
+        """The number of cells and checks that are known."""
+        results: tuple[Cell | Check, ...] = (*self.cells, *self.checks)
+        return sum(result.state != "unknown" for result in results)
 
     def of(self, dtype: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.dtype == dtype)
@@ -94,7 +94,7 @@ class Progress:
 
 
 def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
-    """add/float16 is a cell, a name alone a check."""
+    """Build a cell for a name like add/float16, a check for a name without a slash."""
     operation, slash, dtype = name.partition("/")
     text = parse_text(answer.get("text"))
     state: Any = answer.get("state")
@@ -107,12 +107,12 @@ def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
 
 
 def build_record(probe: Probe) -> dict[str, Any]:
-    """For a file or a pipe; `parse_record` reads it again."""
+    """The probe as JSON values, for a file or a pipe; `parse_record` reads it again."""
     return {"schema": SCHEMA, "kind": "mpsbar probe", **asdict(probe)}
 
 
 def parse_record(record: Any) -> Probe:
-    """ValueError says what is wrong with it: cut short, of another version, of somebody else."""
+    """Parse what `build_record` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
         raise ValueError("not a result of mpsbar probe")
     if record.get("schema") != SCHEMA:
@@ -140,7 +140,7 @@ _TEXTS = (
 
 
 def parse_text(value: Any, most: int = _LONGEST_TEXT) -> str | None:
-    """On one line; somebody's Python said it."""
+    """Untrusted text on one line; None for any other value."""
     return printable(" ".join(value[:most].split()), most) if isinstance(value, str) else None
 
 
@@ -152,14 +152,14 @@ def parse_number(value: Any) -> float | None:
 
 
 def _parse_cells(value: Any) -> Iterable[Cell | Check]:
-    for one in value[:_MOST_CELLS] if isinstance(value, list) else ():
-        if not isinstance(one, dict):
+    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+        if not isinstance(cell, dict):
             continue
-        operation, dtype, name = (parse_text(one.get(k)) for k in ("operation", "dtype", "name"))
+        operation, dtype, name = (parse_text(cell.get(k)) for k in ("operation", "dtype", "name"))
         if operation and dtype:
-            yield build_cell(f"{operation}/{dtype}", one)
+            yield build_cell(f"{operation}/{dtype}", cell)
         elif name:
-            yield build_cell(name, one)
+            yield build_cell(name, cell)
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""What happened while mpsbar watched: alerts, frees and ends, each with a number. Pure."""
+"""Events that happened while mpsbar ran: alerts, frees and ends, each with a number. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,13 +7,16 @@ from mpsbar.core.actions import Freed
 from mpsbar.core.findings import Level, Reason
 
 AlertKind = Literal["raised", "worse", "recovered", "ended"]
-# A front end that skipped some snapshots still finds what happened in them.
+# What alerts can be switched on and off for, in the order of the menu.
+ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "cache")
+COOL_DOWN = 600.0  # seconds between two alerts about one process and cause, unless set otherwise
+# A front end that skipped some snapshots still finds the events of those.
 MOST_EVENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """`key` is the same for all that is said about one thing: the newer replaces the older."""
+    """One notification. All alerts about one problem share `key`: the newer replaces the older."""
 
     code: str  # of the reason, or "ended"
     level: Level
@@ -32,16 +35,16 @@ class EndedProcess:
     pid: int
     started: float | None
     name: str
-    ended: float  # when it was first missed; if nobody looked then, when it was last seen
-    was_seen: bool = True  # False: it ended while nobody looked
+    ended: float  # when a scan first missed it; if mpsbar did not run then, when it was last seen
+    was_seen: bool = True  # False: it ended while mpsbar was not running
     peak: int | None = None  # bytes
-    held: int | None = None  # at the last look
+    held: int | None = None  # when it was last read
     how: str = "unknown"  # stopped: we asked it to; pressure: memory was short
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened; whoever shows events remembers the last number it has shown."""
+    """One event. A front end remembers the number of the last event it has shown."""
 
     number: int
     time: float
@@ -49,7 +52,7 @@ class Event:
 
 
 class EventLog:
-    """Numbers the events and keeps the last ones; filled by the ticking thread alone."""
+    """Numbers the events and keeps the newest; only the ticking thread adds to it."""
 
     def __init__(self) -> None:
         self.recent: tuple[Event, ...] = ()  # oldest first

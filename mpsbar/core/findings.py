@@ -13,7 +13,7 @@ class Reason:
     code: str
     level: Level  # "ok": worth knowing, no cause for concern
     values: dict[str, Value] = field(default_factory=dict)
-    pid: int | None = None  # whom it is about; None: the machine
+    pid: int | None = None  # the process it is about; None: the machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,11 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class DtypeHealth:
-    summary: dict[str, Any] | None = None  # as schema 1 has it; None: not probed, or no longer so
-    surprise: str = ""  # the headline, if there is something to be told
-    failed: Mapping[str, int] = field(default_factory=dict)  # in how many operations, by dtype
+    """The last dtype probe in short, for status and advice."""
+
+    summary: dict[str, Any] | None = None  # in schema 1; None: not probed, or out of date
+    surprise: str = ""  # the headline, if there is a surprise
+    failed: Mapping[str, int] = field(default_factory=dict)  # number of operations by dtype
 
 
 NOT_PROBED = DtypeHealth()

@@ -41,7 +41,7 @@ class Process:
     """A process with a framework's libraries loaded, as seen from the outside."""
 
     pid: int
-    started: float  # seconds since the epoch; with the pid it names the process for ever
+    started: float  # seconds since the epoch; identifies the process together with the pid
     name: str
     frameworks: tuple[str, ...]  # their names in agent/frameworks.py
     parent: int | None = None
@@ -68,5 +68,5 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class IconCheck:
     time: float  # seconds since the epoch
-    doubt: str | None  # a code; None: it is where it should be
+    doubt: str | None  # a code; None: it is visible
     details: str  # one line of what macOS said

@@ -1,4 +1,4 @@
-"""Names for people, from a command line and its environment; hostile text made printable. Pure."""
+"""Names processes for people by their command line; makes hostile text printable. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ CHILD = "child process"
 # Options of python that take the next argument.
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 _MODULE_OPTION = re.compile(r"-[A-Za-z]*m")  # -m, -um, -Im
-# What starts other people's code, and how that looks among its arguments.
+# Programs that start a script or an app, and the pattern of its argument.
 _SCRIPT = re.compile(r".+\.py")
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.()]*")
 _LAUNCHERS: dict[str, re.Pattern[str] | None] = {
@@ -34,7 +34,7 @@ def name_process(
     executable: str | None = None,
 ) -> str:
     """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
-    a rank of torchrun, a served app; a program that is no Python by its file."""
+    a rank of torchrun, a served app; for a program that is not Python the name of its file."""
     name = _name_program(command, executable)
     if notebook and name == KERNEL:
         return f"{KERNEL}: {notebook}"
@@ -42,7 +42,7 @@ def name_process(
 
 
 def kind_of(name: str) -> Kind:
-    """Which way of connecting suits it: script, notebook or server."""
+    """Script, notebook or server: each is connected in another way."""
     if name.startswith(KERNEL):
         return "notebook"
     return "server" if name.partition(" ")[0] in _SERVERS else "script"
@@ -50,8 +50,9 @@ def kind_of(name: str) -> Kind:
 
 def _rank(variables: Mapping[str, str], name: str) -> str:
     rank, size = variables.get("RANK", ""), variables.get("WORLD_SIZE", "")
-    is_one = rank.isdecimal() and size.isdecimal() and int(size) > 1
-    return f" rank {int(rank)} of {int(size)}" if is_one and not name.startswith("torchrun") else ""
+    if not (rank.isdecimal() and size.isdecimal() and int(size) > 1):
+        return ""
+    return "" if name.startswith("torchrun") else f" rank {int(rank)} of {int(size)}"
 
 
 def _name_program(command: tuple[str, ...], executable: str | None) -> str:
@@ -59,7 +60,7 @@ def _name_program(command: tuple[str, ...], executable: str | None) -> str:
         return PurePath(executable).name if executable else "unknown"
     program = PurePath(command[0]).name
     if not program.lower().startswith("python") and executable is not None:
-        # A title that the process wrote over its arguments, or a program of its own.
+        # The process wrote a title over its arguments, or it is another program.
         is_python = PurePath(executable).name.lower().startswith("python")
         return command[0] if is_python else PurePath(executable).name
     return _name_python(command)
@@ -100,12 +101,12 @@ def _name_script(path: str, arguments: Iterator[str]) -> str:
 
 
 def _name_launched(launcher: str, arguments: Iterator[str]) -> str:
-    """torchrun train.py, uvicorn serve:app."""
-    looks = _LAUNCHERS[launcher]
-    for argument in arguments if looks is not None else ():
-        if looks is _SCRIPT and argument in ("-m", "--module"):
+    """The launcher and what it starts: torchrun train.py, uvicorn serve:app."""
+    pattern = _LAUNCHERS[launcher]
+    for argument in arguments if pattern is not None else ():
+        if pattern is _SCRIPT and argument in ("-m", "--module"):
             return f"{launcher} -m {next(arguments, '?')}"
-        if looks is not None and looks.fullmatch(argument):
+        if pattern is not None and pattern.fullmatch(argument):
             return f"{launcher} {PurePath(argument).name}"
     return launcher
 
@@ -114,7 +115,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str, most: int = 300) -> str:
-    """One line: no control characters, no terminal escapes, no end-of-line tricks."""
+    """The text on one line, without control characters and terminal escapes."""
     if text.isprintable():
         return text[:most]
     return "".join(c if c.isprintable() else REPLACED for c in text[:most])

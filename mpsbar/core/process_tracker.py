@@ -1,13 +1,14 @@
-"""Follows every process from snapshot to snapshot: came, changed, ended, and its peak. Pure.
+"""Follows every process from snapshot to snapshot: appeared, changed, ended, and its peak. Pure.
 
-The one tracker of the monitor, filled by the ticking thread alone; alerts, history and the rows of
-ended processes all use it. The same pid with another start is another process.
+The monitor has one tracker, filled by the ticking thread; alerts, history and the rows of ended
+processes all use it. The same pid with another start time is another process.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mpsbar.core.actions import Freed
 from mpsbar.core.counters import COUNTERS, RECORDED
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
@@ -16,20 +17,18 @@ from mpsbar.core.trends import GAP
 
 # A single scan may miss a process that is busy starting another program.
 SCANS_TO_END = 2
-# An overnight kill is still told in the morning.
-TOLD_SECONDS = 86400.0
-_MOST_TOLD = 20
-# Of those not connected: a look at a Python by doctor, or a test, is no run that someone misses.
+# What ended overnight is still shown in the morning.
+ENDED_SHOWN_SECONDS = 86400.0
+_MOST_SHOWN = 20
+# An unconnected process that lived shorter (a test, a doctor's child) gets no row when it ends.
 _RUN_SECONDS = 30.0
 
-Way = Literal["unknown", "stopped", "pressure"]
-
-
-# What RECORDED names of one process at one time; bytes, None: not known.
+EndCause = Literal["unknown", "stopped", "pressure"]
+# Bytes of one process at one time, by the names in RECORDED; None: not known.
 Sizes = dict[str, int | None]
 
 
-def _nothing() -> Sizes:
+def _unknown_sizes() -> Sizes:
     return dict.fromkeys(RECORDED)
 
 
@@ -39,17 +38,20 @@ class TrackedProcess:
     started: float | None  # None: not known yet
     name: str
     first: float  # seen
-    last: float
+    last: float  # seen
     devices: tuple[str, ...] = ()
     is_connected: bool = False  # or was, at some time
     is_head: bool = True  # no other tracked process started it
-    values: Sizes = field(default_factory=_nothing)
-    known: Sizes = field(default_factory=_nothing)  # the last of each that was known
+    values: Sizes = field(default_factory=_unknown_sizes)
+    known: Sizes = field(default_factory=_unknown_sizes)  # the last known value of each
     peak: int | None = None  # of what it held
     footprint_peak: int | None = None
-    last_free: int | None = None  # the number of the last that was told; None: not known yet
+    last_free: int | None = None  # the number of its last Free that was shown; None: not known yet
     missed: int = 0  # scans in a row that did not find it
-    missed_at: float = 0.0  # the first of them
+    missed_at: float = 0.0  # the time of the first of them
+
+
+Ended = list[tuple[TrackedProcess, EndedProcess]]
 
 
 class ProcessTracker:
@@ -57,8 +59,8 @@ class ProcessTracker:
         self.present: dict[int, TrackedProcess] = {}  # by pid
         self.ended: tuple[EndedProcess, ...] = ()  # worth a row; newest first
 
-    def look(self, snapshot: Snapshot) -> list[tuple[TrackedProcess, EndedProcess]]:
-        """Those that have ended by now; each is told once."""
+    def update(self, snapshot: Snapshot) -> Ended:
+        """Follow one more snapshot; return the processes that have ended, each once."""
         ended = self._follow_present(snapshot)
         for tracked in list(self.present.values()):
             if tracked.last == snapshot.time or snapshot.processes is None:
@@ -67,26 +69,57 @@ class ProcessTracker:
             tracked.missed += 1
             if tracked.missed >= SCANS_TO_END:
                 ended.append(self._end(tracked, snapshot))
-        self.remember((end for tracked, end in ended if _is_told(tracked)), snapshot.time)
+        self.remember((end for tracked, end in ended if _is_worth_a_row(tracked)), snapshot.time)
         return ended
 
     def find(self, pid: int, started: float | None) -> TrackedProcess | None:
-        """This very process, if it is there: its pid may be another's by now."""
+        """Return the process if it is present; a reused pid is another process."""
         tracked = self.present.get(pid)
         if tracked is None or None in (started, tracked.started) or tracked.started == started:
             return tracked
         return None
 
     def remember(self, ended: Iterable[EndedProcess], now: float) -> None:
-        """Also those that ended before we began to look."""
-        known = {(one.pid, one.started): one for one in (*self.ended, *ended)}
-        recent = [one for one in known.values() if now - one.ended <= TOLD_SECONDS]
-        recent.sort(key=lambda one: -one.ended)
+        """Add ended processes to those that are shown, also some that ended before we started."""
+        known = {(end.pid, end.started): end for end in (*self.ended, *ended)}
+        recent = [end for end in known.values() if now - end.ended <= ENDED_SHOWN_SECONDS]
+        recent.sort(key=lambda end: -end.ended)
         if tuple(recent) != self.ended:
-            self.ended = tuple(recent[:_MOST_TOLD])
+            self.ended = tuple(recent[:_MOST_SHOWN])
 
-    def _follow_present(self, snapshot: Snapshot) -> list[tuple[TrackedProcess, EndedProcess]]:
-        """Gives those whose pid is another process now."""
+    def note_free(self, pid: int, number: int | None) -> None:
+        """Remember that this Free of the process was shown."""
+        tracked = self.present.get(pid)
+        if tracked is not None and number is not None:
+            tracked.last_free = max(number, tracked.last_free or 0)
+
+    def find_new_frees(self, workers: Iterable[Worker]) -> list[Worker]:
+        """Workers that report a Free which was not shown yet: another program may have asked."""
+        found = []
+        for worker in workers:
+            tracked = self.present.get(worker.pid)
+            if tracked is None or worker.age is None:
+                continue
+            if worker.last_free is None:
+                tracked.last_free = tracked.last_free or 0  # none so far: the next one is new
+            elif worker.last_free.number > (tracked.last_free or 0):
+                found.append(worker)
+        return found
+
+    def take_free(self, worker: Worker, since: float) -> Freed | None:
+        """The outcome of a Free that another program asked for; None: it was before `since`."""
+        free, tracked = worker.last_free, self.present[worker.pid]
+        if free is None:
+            return None
+        is_old = tracked.last_free is None and free.time < since
+        tracked.last_free = free.number
+        return None if is_old else Freed(
+            worker.pid, worker.name, free.state, free.freed, free.seconds,
+            number=free.number, asked_here=False,
+        )  # fmt: skip
+
+    def _follow_present(self, snapshot: Snapshot) -> Ended:
+        """Update all that are present; return those whose pid belongs to another process now."""
         replaced = []
         workers = {worker.pid: worker for worker in snapshot.workers if worker.state != "gone"}
         processes = {process.pid: process for process in snapshot.processes or ()}
@@ -94,14 +127,16 @@ class ProcessTracker:
             worker = workers.get(pid)
             process = processes.get(pid) or (worker.process if worker else None)
             tracked = self.present.get(pid)
-            if tracked is not None and _is_another(tracked, process):
+            if tracked is not None and process and tracked.started not in (None, process.started):
                 tracked.missed_at = snapshot.time
                 replaced.append(self._end(tracked, snapshot))
                 tracked = None
             if tracked is None:
-                tracked = self.present[pid] = _begin(pid, worker, process, snapshot.time)
-            _follow(tracked, worker, process, snapshot.time)
-            parent = worker.parent if worker and worker.parent else _parent(process)
+                name = worker.name if worker else process.name if process else str(pid)
+                started, now = process.started if process else None, snapshot.time
+                tracked = self.present[pid] = TrackedProcess(pid, started, name, now, now)
+            _update_process(tracked, worker, process, snapshot.time)
+            parent = (worker.parent if worker else None) or (process.parent if process else None)
             tracked.is_head = parent not in workers and parent not in processes
         return replaced
 
@@ -114,64 +149,52 @@ class ProcessTracker:
             tracked.pid, tracked.started, tracked.name,
             tracked.missed_at if was_seen else tracked.last, was_seen,
             tracked.peak if tracked.peak is not None else tracked.footprint_peak,
-            tracked.known["held"], _find_way(tracked, snapshot),
+            tracked.known["held"], _find_cause(tracked, snapshot),
         )  # fmt: skip
         return tracked, ended
 
 
-def _is_told(tracked: TrackedProcess) -> bool:
-    """Children are part of their parent's story."""
+def _is_worth_a_row(tracked: TrackedProcess) -> bool:
+    """Children are shown with the process that started them."""
     is_run = tracked.is_connected or tracked.last - tracked.first >= _RUN_SECONDS
     return tracked.is_head and is_run
 
 
-def _is_another(tracked: TrackedProcess, process: Process | None) -> bool:
-    return process is not None and tracked.started not in (None, process.started)
-
-
-def _begin(pid: int, worker: Worker | None, process: Process | None, now: float) -> TrackedProcess:
-    name = worker.name if worker else process.name if process else str(pid)
-    return TrackedProcess(pid, process.started if process else None, name, now, now)
-
-
-def _follow(
+def _update_process(
     tracked: TrackedProcess, worker: Worker | None, process: Process | None, now: float
 ) -> None:
     tracked.last, tracked.missed = now, 0
     if process is not None:
         tracked.started = process.started
         peaks = (tracked.footprint_peak, process.footprint_peak, process.footprint)
-        tracked.footprint_peak = _most(peaks)
+        tracked.footprint_peak = _largest(peaks)
     tracked.values = _read_values(worker, process)
     tracked.known = tracked.known | {k: v for k, v in tracked.values.items() if v is not None}
     if worker is not None:
         tracked.is_connected, tracked.name = True, worker.name
         tracked.devices = tuple(backend.name for backend in worker.in_use)
-        highest = (tracked.peak, tracked.values["held"], worker.total(lambda one: one.peak))
-        tracked.peak = _most(highest)
+        peak = worker.total(lambda backend: backend.peak)
+        tracked.peak = _largest((tracked.peak, tracked.values["held"], peak))
 
 
 def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
-    """One that does not answer repeats old counters: they are not known now."""
-    sizes = _nothing()
+    """A worker that does not answer repeats old counters: its present ones are not known."""
+    sizes = _unknown_sizes()
     if process is not None:
         sizes["footprint"] = process.footprint
     if worker is not None and worker.state == "live":
-        sizes |= {one.name: worker.total(one.read) for one in COUNTERS if one.recorded}
+        recorded = [counter for counter in COUNTERS if counter.recorded]
+        sizes |= {counter.name: worker.total(counter.read) for counter in recorded}
     return sizes
 
 
-def _find_way(tracked: TrackedProcess, snapshot: Snapshot) -> Way:
-    """The exit code of a process that is not our child cannot be had."""
+def _find_cause(tracked: TrackedProcess, snapshot: Snapshot) -> EndCause:
+    """The exit code of a process that is not our child cannot be read."""
     stopped = snapshot.stopped.get(tracked.pid)
     if stopped is not None and stopped.state == "asked":
         return "stopped"
     return "pressure" if snapshot.machine.pressure == "critical" else "unknown"
 
 
-def _most(values: Iterable[int | None]) -> int | None:
+def _largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _parent(process: Process | None) -> int | None:
-    return process.parent if process is not None else None

@@ -1,4 +1,4 @@
-"""What the user may choose: the values, what is allowed, and what was wrong. Pure."""
+"""The settings: their values, what is allowed, and complaints about what is not. Pure."""
 
 import difflib
 import math
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mpsbar.core.errors import UserError
+from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 
 Bar = Literal["memory", "gpu", "dot", "icon"]
 Origin = Literal["default", "file", "environment", "flag"]
 BARS: tuple[Bar, ...] = ("memory", "gpu", "dot", "icon")
-CAUSES = ("pressure", "memory", "swap", "leak", "cache")
-# What the menu offers; the file may hold any number between the two bounds.
+# The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
-_INTERVAL = (0.5, 3600.0)
-_COOL_DOWN = (0.0, 86400.0)
+_INTERVAL_BOUNDS = (0.5, 3600.0)
+_COOL_DOWN_BOUNDS = (0.0, 86400.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     bar: Bar = "memory"
-    interval: float = 2.0  # seconds between two looks
+    interval: float = 2.0  # seconds between two readings
     alerts: bool = True
-    alert_causes: tuple[str, ...] = tuple(cause for cause in CAUSES if cause != "cache")
-    cool_down: float = 600.0  # seconds between two alerts of one worker and cause
+    alert_causes: tuple[str, ...] = tuple(cause for cause in ALERT_CAUSES if cause != "cache")
+    cool_down: float = COOL_DOWN
 
 
 KEYS = tuple(field.name for field in fields(Settings))
@@ -34,7 +34,7 @@ KEYS = tuple(field.name for field in fields(Settings))
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, where each came from, and what could not be used."""
+    """The settings in force, the origin of each, and complaints about values not used."""
 
     settings: Settings
     file: str
@@ -42,8 +42,8 @@ class Loaded:
     complaints: tuple[str, ...] = ()
 
 
-class _Wrong(ValueError):
-    """Not among the allowed values."""
+class _NotAllowed(ValueError):
+    """The value is not among the allowed ones."""
 
 
 def _bar(value: Any) -> Any:
@@ -55,8 +55,8 @@ def _flag(value: Any) -> Any:
 
 
 def _causes(value: Any) -> tuple[str, ...]:
-    is_list = isinstance(value, (list, tuple)) and all(item in CAUSES for item in value)
-    return tuple(cause for cause in CAUSES if cause in _check(value, is_list))
+    is_list = isinstance(value, (list, tuple)) and all(item in ALERT_CAUSES for item in value)
+    return tuple(cause for cause in ALERT_CAUSES if cause in _check(value, is_list))
 
 
 def _seconds(bounds: tuple[float, float]) -> Callable[[Any], float]:
@@ -69,22 +69,22 @@ def _seconds(bounds: tuple[float, float]) -> Callable[[Any], float]:
 
 def _check(value: Any, is_allowed: bool) -> Any:
     if not is_allowed:
-        raise _Wrong
+        raise _NotAllowed
     return value
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "bar": _bar,
-    "interval": _seconds(_INTERVAL),
+    "interval": _seconds(_INTERVAL_BOUNDS),
     "alerts": _flag,
     "alert_causes": _causes,
-    "cool_down": _seconds(_COOL_DOWN),
+    "cool_down": _seconds(_COOL_DOWN_BOUNDS),
 }
 _ALLOWED = {
     "bar": f"one of {', '.join(BARS)}",
     "interval": "a number of seconds from 0.5 to 3600",
     "alerts": "true or false",
-    "alert_causes": f"a list of {', '.join(CAUSES)}",
+    "alert_causes": f"a list of {', '.join(ALERT_CAUSES)}",
     "cool_down": "a number of seconds from 0 to 86400",
 }
 
@@ -92,7 +92,7 @@ _ALLOWED = {
 def parse_values(
     table: Mapping[str, Any], name_of: Callable[[str], str] = str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Those that can be used, and one complaint for each other; `name_of` is what to call a key."""
+    """The allowed values, and one complaint for each other; `name_of` gives the name of a key."""
     values: dict[str, Any] = {}
     complaints = []
     for key, value in table.items():
@@ -104,18 +104,18 @@ def parse_values(
 
 
 def parse_value(key: str, value: Any, name: str | None = None) -> Any:
-    """The value in the form the settings have it; UserError if it is not allowed."""
+    """Return the value in the form that Settings has; raise UserError if it is not allowed."""
     if key not in _PARSERS:
         raise UserError(_complain_unknown(name or key))
     try:
         return _PARSERS[key](value)
-    except _Wrong:
+    except _NotAllowed:
         shown = _show(value)
         raise UserError(f"{name or key} is {shown}: it must be {_ALLOWED[key]}") from None
 
 
 def parse_text(key: str, text: str) -> Any:
-    """What an environment variable says; text that fits nothing stays text, to be refused."""
+    """Parse an environment variable; text that fits nothing stays text, and is refused later."""
     words = text.strip()
     if key == "alert_causes":
         return [word for word in words.replace(",", " ").split() if word != "none"]
@@ -133,7 +133,7 @@ def parse_text(key: str, text: str) -> Any:
 
 
 def change(settings: Settings, key: str, value: Any) -> Settings:
-    """UserError if there is no such setting, or no such value."""
+    """Return the settings with one value changed; UserError: no such setting, or no such value."""
     return replace(settings, **{key: parse_value(key, value)})
 
 
@@ -152,7 +152,7 @@ def _show_key(name: str) -> str:
 
 
 def _show(value: Any) -> str:
-    """As it stands in the file, as far as that fits into a sentence."""
+    """Show a value as it is written in the file, cut to fit into a sentence."""
     is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     try:

@@ -1,8 +1,8 @@
-"""One look at everything, as immutable values. None means "could not be read" and is never 0."""
+"""Everything that was read in one tick, as immutable values. None: could not be read, never 0."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from mpsbar.core.actions import Asked, Freed, Stopped, Tensors
@@ -14,7 +14,7 @@ from mpsbar.core.naming import CHILD
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
-    from mpsbar.core.trends import Track
+    from mpsbar.core.trends import ProcessSeries
 
 IN_USE = "in use"
 
@@ -23,7 +23,7 @@ WorkerState = Literal["live", "busy", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class LastFree:
-    """The last Free of one worker, whoever asked for it, as its agent tells."""
+    """The last Free of one worker, whichever program asked for it, as its agent reports it."""
 
     number: int  # of its Frees, the first is 1
     time: float  # seconds since the epoch, by the worker's clock
@@ -34,7 +34,7 @@ class LastFree:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A process with an agent. Without an answer it keeps its last values, `age` seconds old."""
+    """A process with an agent. If it does not answer, its values are `age` seconds old."""
 
     pid: int
     name: str
@@ -57,7 +57,7 @@ class Worker:
 
     @property
     def main_backend(self) -> Backend | None:
-        """The one to show where there is room for one: the first that counts something."""
+        """The backend to show where there is room for one: the first that has a size."""
         counted = [backend for backend in self.in_use if backend.held is not None]
         return next(iter(counted or self.in_use or self.backends), None)
 
@@ -66,12 +66,22 @@ class Worker:
         return any(backend.cached_is_bound for backend in self.in_use)
 
     def total(self, value: Callable[[Backend], int | None]) -> int | None:
-        """The sum of what is known over the allocators in use; None if nothing is."""
+        """The sum of the known values of all allocators in use; None if none is known."""
         known = None
         for backend in self.backends:
             if backend.state == IN_USE and (number := value(backend)) is not None:
                 known = number + (known or 0)
         return known
+
+    def join(self, process: Process | None) -> "Worker":
+        """The worker with its process, which tells its rank, and its name before it answers."""
+        if process is None:
+            return replace(self, process=None)
+        if not self.command:
+            name, command, parent = process.name, process.command, process.parent
+            return replace(self, process=process, name=name, command=command, parent=parent)
+        is_rank = process.name.startswith(f"{self.name} rank ")
+        return replace(self, process=process, name=process.name if is_rank else self.name)
 
     @property
     def held(self) -> int | None:
@@ -84,7 +94,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A process and those it started, which have a framework loaded too."""
+    """A process and those it started that have a framework loaded too."""
 
     head: Worker | Process
     workers: tuple[Worker, ...] = ()
@@ -92,23 +102,23 @@ class Family:
 
     @property
     def distinct(self) -> tuple[Process, ...]:
-        """Of the others those a person tells apart: ranks, other programs; a single copy, too."""
-        names = {one.pid: _names(one) for one in (self.head, *self.workers, *self.others)}
-        siblings = Counter((one.parent, one.name) for one in self.others)
+        """The unconnected members that a person tells apart: ranks, other programs, a lone copy."""
+        names = {member.pid: _names(member) for member in (self.head, *self.workers, *self.others)}
+        siblings = Counter((process.parent, process.name) for process in self.others)
         distinct = tuple(
-            one
-            for one in self.others
-            if one.name != CHILD
-            and one.name not in names.get(one.parent or 0, ())
-            and siblings[one.parent, one.name] == 1
+            process
+            for process in self.others
+            if process.name != CHILD
+            and process.name not in names.get(process.parent or 0, ())
+            and siblings[process.parent, process.name] == 1
         )
         return self.others if len(self.others) - len(distinct) == 1 else distinct
 
     @property
     def alike(self) -> tuple[Process, ...]:
-        """The rest: copies of their parent or of each other, as a pool's or a DataLoader's are."""
-        distinct = {one.pid for one in self.distinct}
-        return tuple(one for one in self.others if one.pid not in distinct)
+        """The rest: copies of their parent or of each other, such as a DataLoader's workers."""
+        distinct = {process.pid for process in self.distinct}
+        return tuple(process for process in self.others if process.pid not in distinct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +126,22 @@ class Snapshot:
     time: float
     workers: tuple[Worker, ...] = ()
     machine: Machine = field(default_factory=Machine)
-    processes: tuple[Process, ...] | None = ()  # all that were found; None: could not be looked for
+    processes: tuple[Process, ...] | None = ()  # all that were found; None: they were not listed
     health: Health = field(default_factory=Health)
     problems: tuple[Problem, ...] = ()  # what could not be read, and why
-    gpu_course: tuple[int, ...] = ()  # the GPU's utilisation in the last looks, percent
-    pending: frozenset[Asked] = frozenset()  # what was asked and has not ended yet
-    probing: "Progress | None" = None  # how far the dtype probe is, while it runs
-    dtypes: "Probe | None" = None  # the last one that still holds for what runs here
-    freed: dict[int, Freed] = field(default_factory=dict)  # how a pid's last Free ended
-    tensors: dict[int, Tensors] = field(default_factory=dict)  # and its last count
-    stopped: dict[int, Stopped] = field(default_factory=dict)  # and who was asked to end
-    ended: tuple[EndedProcess, ...] = ()  # who ended in the last day, newest first
-    events: tuple[Event, ...] = ()  # the last that happened, oldest first
-    # The last minutes of each process, by pid: for a plot. No reason to draw anything else anew.
-    tracks: "dict[int, Track]" = field(default_factory=dict, compare=False, repr=False)
+    gpu_utilization: tuple[int, ...] = ()  # of the last ticks, percent
+    pending: frozenset[Asked] = frozenset()  # actions that have not ended yet
+    probing: "Progress | None" = None  # of the dtype probe, while it runs
+    dtypes: "Probe | None" = None  # the last probe that still holds for what runs here
+    freed: dict[int, Freed] = field(default_factory=dict)  # recent outcomes by pid
+    tensors: dict[int, Tensors] = field(default_factory=dict)  # recent outcomes by pid
+    stopped: dict[int, Stopped] = field(default_factory=dict)  # recent outcomes by pid
+    ended: tuple[EndedProcess, ...] = ()  # processes that ended in the last day, newest first
+    events: tuple[Event, ...] = ()  # the latest, oldest first
+    # The last minutes of each process, by pid, for a plot. A change of them redraws nothing else.
+    process_series: "dict[int, ProcessSeries]" = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def unconnected(self) -> tuple[Process, ...]:
@@ -138,23 +150,22 @@ class Snapshot:
 
     @property
     def names(self) -> dict[int, str]:
-        """Of everyone, by pid."""
+        """The names of all processes, by pid."""
         named = {process.pid: process.name for process in self.processes or ()}
         return named | {worker.pid: worker.name for worker in self.workers}
 
     @property
     def families(self) -> tuple[Family, ...]:
-        """Everyone once: those who connected something first, then the others."""
-        everyone: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
-        parents = {one.pid: one.parent for one in everyone}
-        heads = {pid: _head(pid, parents) for pid in parents}
-        members: dict[int, list[Worker | Process]] = {}
-        for one in everyone:
-            members.setdefault(heads[one.pid], []).append(one)
-        return tuple(_family(head, family) for head, family in members.items())
+        """All processes, each in one family; families with a worker come first."""
+        members: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
+        parents = {member.pid: member.parent for member in members}
+        families: dict[int, list[Worker | Process]] = {}
+        for member in members:
+            families.setdefault(_find_head(member.pid, parents), []).append(member)
+        return tuple(_build_family(head, family) for head, family in families.items())
 
     def events_after(self, number: int) -> tuple[Event, ...]:
-        """Those that whoever has shown the events up to `number` has not shown yet."""
+        """The events that are new to a front end which has shown those up to `number`."""
         return tuple(event for event in self.events if event.number > number)
 
     @property
@@ -166,22 +177,22 @@ class Snapshot:
         return _sum(worker.cached for worker in self.workers)
 
 
-def _names(one: Worker | Process) -> set[str]:
-    """A notebook's name is known to its agent only; its children are named from the outside."""
-    process = one.process if isinstance(one, Worker) else None
-    return {one.name} | ({process.name} if process is not None else set())
+def _names(member: Worker | Process) -> set[str]:
+    """Both names: only the agent knows a notebook's; its children get the name seen outside."""
+    process = member.process if isinstance(member, Worker) else None
+    return {member.name} | ({process.name} if process is not None else set())
 
 
-def _family(pid: int, members: list[Worker | Process]) -> Family:
+def _build_family(pid: int, members: list[Worker | Process]) -> Family:
     return Family(
-        next(one for one in members if one.pid == pid),
-        tuple(one for one in members if isinstance(one, Worker) and one.pid != pid),
-        tuple(one for one in members if isinstance(one, Process) and one.pid != pid),
+        next(member for member in members if member.pid == pid),
+        tuple(m for m in members if isinstance(m, Worker) and m.pid != pid),
+        tuple(m for m in members if isinstance(m, Process) and m.pid != pid),
     )
 
 
-def _head(pid: int, parents: dict[int, int | None]) -> int:
-    """The topmost known parent; in a circle, which only a lie can make, the process itself."""
+def _find_head(pid: int, parents: dict[int, int | None]) -> int:
+    """The topmost known parent; in a circle, which only false answers make, the process itself."""
     seen = [pid]
     while (parent := parents.get(seen[-1])) is not None and parent in parents:
         if parent in seen:

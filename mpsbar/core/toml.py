@@ -1,7 +1,7 @@
-"""TOML as text: parsed, and one top-level key changed with everything else kept. Pure.
+"""Parses TOML, and changes one top-level key in its text without touching the rest. Pure.
 
-tomlkit would do the second too, but a flat file of a few keys does not need a second parser in the
-app: the standard one tells where each statement ends, and checks what was made.
+tomlkit could do the second too, but a flat file of a few keys does not need another parser in the
+app: the standard one finds where each statement ends, and checks the result.
 """
 
 import json
@@ -20,11 +20,11 @@ _MOST_LINES = 200
 
 
 class NotTOML(ValueError):
-    """The text cannot be parsed, and where not."""
+    """The text cannot be parsed; the message says where."""
 
 
 class NotChangeable(ValueError):
-    """The text is TOML, but the key stands in it in a way that only a person can change."""
+    """The text is TOML, but the key is written in a way that only a person can change."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -45,12 +45,12 @@ def render_value(value: bool | float | str | Sequence[str]) -> str:
 
 
 def _render_text(text: str) -> str:
-    # JSON's escapes are TOML's, but for one character that JSON leaves as it is.
+    # JSON's escapes are TOML's, except for one character that JSON does not escape.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def change_key(text: str, key: str, value: Any) -> str:
-    """The text with `key` set in its place, or added; NotTOML or NotChangeable if that fails."""
+    """The text with `key` changed in place, or added; NotTOML or NotChangeable if that fails."""
     before = parse_toml(text)
     changed = _change(text, key, render_value(value))
     wanted = {**before, key: list(value) if isinstance(value, tuple) else value}
@@ -79,7 +79,7 @@ def _change(text: str, key: str, rendered: str) -> str:
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """First line, line after the last, and meaning of each, up to the first [table]."""
+    """Each statement before the first [table]: its first line, the line after it, its values."""
     first = 0
     while first < len(lines) and not lines[first].lstrip().startswith("["):
         after, table = _read_statement(lines, first)
@@ -89,7 +89,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, A
 
 
 def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, Any]]:
-    """The shortest run of lines that is TOML: an unfinished array or text never is."""
+    """Read the shortest run of lines that is TOML: an unfinished array or string never is."""
     for after in range(first + 1, min(len(lines), first + _MOST_LINES) + 1):
         try:
             return after, parse_toml("".join(lines[first:after]))
@@ -99,7 +99,7 @@ def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, An
 
 
 def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
-    """What follows the value on its last line, with the space before it."""
+    """The comment after the value, with the space before it."""
     for found in re.finditer(r"[ \t]*#", statement):
         try:
             if parse_toml(statement[: found.start()]) == table:
@@ -110,7 +110,7 @@ def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
 
 
 def _place_before_tables(lines: Sequence[str]) -> int:
-    """Above the first [table] and the comment that belongs to it; else the end."""
+    """The line above the first [table] and the comments right before it; else the end."""
     headers = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
     place = next(headers, len(lines))
     if place == len(lines):

@@ -1,8 +1,8 @@
-"""The last minutes as bounded series of numbers, and where they are heading."""
+"""The last minutes as bounded series of numbers, and their trends. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import FRAMEWORKS
@@ -12,9 +12,9 @@ from mpsbar.core.snapshot import Snapshot, Worker
 # Seconds. Long enough to tell a leak from a warm-up, short enough to follow what people do.
 WINDOW = 600.0
 MOST = 300
-# A front end that looks faster than this must not shorten the window: 300 × 1.5 s are 7.5 minutes.
+# A front end that ticks faster must not shorten the window: 300 points × 1.5 s are 7.5 minutes.
 SPACING = 1.5
-# After a silence this long (sleep and wake, a clock set anew) a line through both sides would lie.
+# After a gap this long (sleep, a changed clock) a line through both sides would be wrong.
 GAP = 60.0
 # Backends whose memory comes out of Metal's one budget.
 METAL = [name for framework in FRAMEWORKS for name in framework.metal]
@@ -25,12 +25,12 @@ class Point(NamedTuple):
     value: int
 
 
-# Never changed in place: a front end draws one while the next is made.
+# A tuple, because a front end draws one while the ticking thread makes the next.
 Series = tuple[Point, ...]
 
 
 @dataclass(slots=True)
-class MachineTrack:
+class MachineSeries:
     memory_available: Series = ()
     swap_used: Series = ()
     gpu_memory: Series = ()
@@ -39,7 +39,7 @@ class MachineTrack:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of the values of a stretch: the middle, and the tenths at both edges left out."""
+    """The median of some values, and their range without the lowest and the highest tenth."""
 
     low: int
     median: int
@@ -48,7 +48,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A stretch in three thirds, and the median of its last sixth. Single outliers do not count."""
+    """Three thirds of a time span, and the median of its last sixth; outliers do not count."""
 
     seconds: float
     first: Spread
@@ -63,10 +63,11 @@ class Trend:
 
     @property
     def is_steady(self) -> bool:
-        """One way all along and still so at the end: neither a jump nor a warm-up that is over.
+        """Whether it moved in one direction all the time: neither a jump nor a finished warm-up.
 
-        Of a saw-tooth the median wanders, but not both edges. A straight line makes half of its
-        growth in each step and an eighth after the last median; half and a third of that are asked.
+        The median of a saw-tooth moves, but not both of its edges. A straight line makes half of
+        its growth in each step and an eighth after the last median; half and a third of those
+        are required.
         """
         sign = 1 if self.growth > 0 else -1
         growth = self.growth * sign
@@ -77,8 +78,8 @@ class Trend:
 
 
 @dataclass(slots=True)
-class Track:
-    """One process; the same pid with another start is another process."""
+class ProcessSeries:
+    """The series of one process; the same pid with another start is another process."""
 
     started: float | None  # None: not known yet
     seen: float
@@ -87,77 +88,70 @@ class Track:
     allocated: Series = ()
 
     def trends(self, now: float, seconds: float) -> tuple[Trend | None, ...]:
-        """Of footprint, held, allocated over the time both first are known, so they compare."""
+        """Trends of footprint, held and allocated, over the time that the first two are known."""
         if not (self.footprint and self.held):
             return (None, None, None)
         since = max(self.footprint[0].time, self.held[0].time)
         series = (self.footprint, self.held, self.allocated)
-        return tuple(measure(recent(one, now, now - since), seconds) for one in series)
+        return tuple(measure(recent(points, now, now - since), seconds) for points in series)
 
 
-class History:
-    """Filled and read by the ticking thread alone."""
+class Trends:
+    """The series of the machine and of each process; only the ticking thread uses it."""
 
     def __init__(self) -> None:
-        self.machine = MachineTrack()
-        self._tracks: dict[int, Track] = {}  # by pid
+        self.machine = MachineSeries()
+        self._processes: dict[int, ProcessSeries] = {}  # by pid
 
     def add(self, snapshot: Snapshot) -> None:
-        """Times are the snapshot's: the monotonic clock of macOS stands still during sleep."""
+        """Add one reading. Times are the snapshot's: macOS's monotonic clock stops during sleep."""
         now, machine, read = snapshot.time, self.machine, snapshot.machine
         busy = None if read.gpu.utilization is None else round(read.gpu.utilization)
         machine.memory_available = append(machine.memory_available, now, read.memory_available)
         machine.swap_used = append(machine.swap_used, now, read.swap_used)
         machine.gpu_memory = append(machine.gpu_memory, now, gpu_memory(snapshot))
         machine.utilization = append(machine.utilization, now, busy)
-        for process in _processes(snapshot):
-            track = self._track(process.pid, process.started, now)
-            track.footprint = append(track.footprint, now, process.footprint)
+        for process in _find_processes(snapshot):
+            series = self._find_series(process.pid, process.started, now)
+            series.footprint = append(series.footprint, now, process.footprint)
         for worker in snapshot.workers:
-            self._add_worker(worker, now)
-        self._forget(snapshot)
+            # A busy worker repeats its counters, which would look flat while its footprint grows.
+            if worker.state == "live":
+                started = worker.process.started if worker.process else None
+                series = self._find_series(worker.pid, started, now)
+                allocated = worker.total(lambda backend: backend.allocated)
+                series.held = append(series.held, now, worker.held)
+                series.allocated = append(series.allocated, now, allocated)
+        self._forget_ended(snapshot)
 
-    def of(self, pid: int) -> Track | None:
-        return self._tracks.get(pid)
+    def of(self, pid: int) -> ProcessSeries | None:
+        return self._processes.get(pid)
 
-    def copy_tracks(self) -> dict[int, Track]:
-        """By pid, for the Snapshot: whoever draws them has them as they were."""
-        return {
-            pid: Track(track.started, track.seen, track.footprint, track.held, track.allocated)
-            for pid, track in self._tracks.items()
-        }
+    def copy_processes(self) -> dict[int, ProcessSeries]:
+        """Copies by pid, for the Snapshot: they do not change while a front end draws them."""
+        return {pid: replace(series) for pid, series in self._processes.items()}
 
-    def _add_worker(self, worker: Worker, now: float) -> None:
-        """A busy one repeats its last counters: they would look flat while its footprint grows."""
-        if worker.state != "live":
-            return
-        started = worker.process.started if worker.process else None
-        track = self._track(worker.pid, started, now)
-        allocated = worker.total(lambda backend: backend.allocated)
-        track.held = append(track.held, now, worker.held)
-        track.allocated = append(track.allocated, now, allocated)
+    def _find_series(self, pid: int, started: float | None, now: float) -> ProcessSeries:
+        series = self._processes.get(pid)
+        is_known = series is not None and None not in (started, series.started)
+        if series is None or (is_known and started != series.started):
+            series = self._processes[pid] = ProcessSeries(started, now)
+        series.started = series.started if started is None else started
+        series.seen = now
+        return series
 
-    def _track(self, pid: int, started: float | None, now: float) -> Track:
-        track = self._tracks.get(pid)
-        known = track is not None and None not in (started, track.started)
-        if track is None or (known and started != track.started):
-            track = self._tracks[pid] = Track(started, now)
-        track.started = track.started if started is None else started
-        track.seen = now
-        return track
-
-    def _forget(self, snapshot: Snapshot) -> None:
-        there = {process.pid for process in _processes(snapshot)}
-        there.update(worker.pid for worker in snapshot.workers if worker.state != "gone")
-        for pid in [pid for pid in self._tracks if pid not in there]:
-            silence = snapshot.time - self._tracks[pid].seen
-            # One failed look at the processes is no reason to forget them all.
+    def _forget_ended(self, snapshot: Snapshot) -> None:
+        present = {process.pid for process in _find_processes(snapshot)}
+        present.update(worker.pid for worker in snapshot.workers if worker.state != "gone")
+        for pid in [pid for pid in self._processes if pid not in present]:
+            silence = snapshot.time - self._processes[pid].seen
+            # A failed scan is no evidence that a process ended.
             if snapshot.processes is not None or not 0 <= silence <= GAP:
-                del self._tracks[pid]
+                del self._processes[pid]
 
 
 def append(series: Series, now: float, value: int | None) -> Series:
-    """None is skipped; a gap or a clock that was set back starts the series anew."""
+    """Append a value unless it is None; a gap or a clock that was set back starts a new series."""
     if value is None:
         return series
     if series and not 0 <= now - series[-1].time <= GAP:
@@ -171,14 +165,14 @@ def append(series: Series, now: float, value: int | None) -> Series:
 
 
 def recent(series: Iterable[Point], now: float, seconds: float) -> list[Point]:
-    """The points of the last `seconds`; none at all when the newest is too old to speak for now."""
+    """The points of the last `seconds`; none at all if the newest is older than GAP."""
     since = now - seconds
     points = [point for point in series if since <= point[0] <= now]
     return points if points and now - points[-1].time <= GAP else []
 
 
 def measure(points: list[Point], seconds: float) -> Trend | None:
-    """None: shorter than `seconds`, or too few points for a median to mean something."""
+    """The trend of the points; None: they span less than `seconds`, or are too few for medians."""
     if not points or points[-1].time - points[0].time < seconds:
         return None
     start, span = points[0].time, points[-1].time - points[0].time
@@ -193,7 +187,7 @@ def measure(points: list[Point], seconds: float) -> Trend | None:
 
 
 def gpu_memory(snapshot: Snapshot) -> int | None:
-    """What all processes have of the GPU's memory, else what the connected ones have."""
+    """GPU memory that all processes use; if that is not known, what the connected ones hold."""
     if snapshot.machine.gpu.memory_in_use is not None:
         return snapshot.machine.gpu.memory_in_use
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
@@ -219,8 +213,8 @@ def _centre(points: list[Point]) -> float:
     return (points[0].time + points[-1].time) / 2
 
 
-def _processes(snapshot: Snapshot) -> Iterable[Process]:
-    """Workers know theirs even when the processes could not be listed."""
+def _find_processes(snapshot: Snapshot) -> Iterable[Process]:
+    """All processes; those of workers also when the processes could not be listed."""
     yield from snapshot.processes or ()
     for worker in snapshot.workers:
         if worker.process is not None and worker.state != "gone":

@@ -1,1 +1,1 @@
-"""This desktop: login, notifications, clipboard, opening things, the icon's visibility."""
+"""This desktop: Open at Login, notifications, clipboard, opening files, the icon's visibility."""

@@ -1,12 +1,18 @@
-"""Whether macOS takes this process for an app; `paths.is_in_app`: whether py2app built it."""
+"""The app bundle: whether macOS takes this process for an app, where it lies, its signature.
+
+`paths.is_in_app` is another question: whether py2app built the program that runs.
+"""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 from mpsbar.desktop.programs import run_command
+
+CODESIGN = b"/usr/bin/codesign"
+_CODESIGN_SECONDS = 120.0  # it reads every file
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +23,7 @@ class Bundle:
 
 
 def read_bundle() -> Bundle | None:
-    """None outside an app; a framework Python lies in an app too, but in Python's own."""
+    """None outside an app; a framework Python lies in an app too, which is Python's own."""
     try:
         from Foundation import NSBundle
     except ImportError:
@@ -30,11 +36,23 @@ def read_bundle() -> Bundle | None:
     return Bundle(str(path), str(identifier), bundle.infoDictionary() or {})
 
 
-CODESIGN = b"/usr/bin/codesign"
-_SECONDS = 120.0  # every file is read
+def judge_place(path: str) -> Literal["translocated", "disk_image"] | None:
+    """Why an app at this path is gone after the next restart, or before; None if it stays."""
+    if "/AppTranslocation/" in path:
+        return "translocated"
+    if path.startswith("/Volumes/") and _is_read_only(path):
+        return "disk_image"
+    return None
 
 
-def verify(app: str, program: bytes = CODESIGN) -> str | None:
-    """None when all is well, else its own words."""
+def _is_read_only(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def verify_signature(app: str, program: bytes = CODESIGN) -> str | None:
+    """Returns None if the signature is valid, else what codesign says."""
     command = [program, b"--verify", b"--deep", b"--strict", b"--", os.fsencode(app)]
-    return run_command(command, seconds=_SECONDS)
+    return run_command(command, seconds=_CODESIGN_SECONDS)

@@ -1,4 +1,4 @@
-"""Text for the clipboard."""
+"""Copies text to the clipboard."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import sys
 from mpsbar.desktop.programs import run_command
 
 _SECONDS = 5.0
-# What the session must have for a program to be of use, the program, and its arguments.
+# The variable that the session must have, the program, its arguments.
 _PROGRAMS = (
     ("WAYLAND_DISPLAY", "wl-copy", ()),
     ("DISPLAY", "xclip", ("-selection", "clipboard")),
@@ -16,7 +16,7 @@ _PROGRAMS = (
 
 
 def copy(text: str, platform: str = sys.platform) -> bool:
-    """Was it put there? On macOS on the main thread only; elsewhere it may take seconds."""
+    """Whether it was copied. On macOS on the main thread only; elsewhere it may take seconds."""
     content = text.encode("utf-8", "replace")
     return (
         _copy_macos(content.decode("utf-8")) if platform == "darwin" else _copy_by_program(content)
@@ -36,7 +36,7 @@ def _copy_by_program(content: bytes) -> bool:
         program = shutil.which(name) if os.environ.get(variable) else None
         if program is None:
             continue
-        words = [os.fsencode(word) for word in (program, *arguments)]
-        if run_command(words, content, _SECONDS) is None:
+        command = [os.fsencode(argument) for argument in (program, *arguments)]
+        if run_command(command, content, _SECONDS) is None:
             return True
     return False

@@ -1,4 +1,4 @@
-"""The command `mpsbar` of the app, for the terminal: a link in a folder that the person chose."""
+"""Installs the command `mpsbar` of the app: a link in a folder that the user chooses."""
 
 import os
 import shlex
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mpsbar.desktop.bundle import read_bundle
-from mpsbar.desktop.login_app import is_read_only, judge_place
+from mpsbar.desktop.bundle import judge_place, read_bundle
 
 NAME = "mpsbar"
 _IN_APP = "Contents/Resources/bin/mpsbar"
@@ -20,10 +19,10 @@ _MOST_BYTES = 64 * 1024
 LinkState = Literal[
     "made",
     "was_there",
-    "renewed",  # it led to another mpsbar.app, or to one that is gone
+    "renewed",  # it pointed to another mpsbar.app, or to one that is gone
     "foreign",  # something else has that name: left alone
     "not_allowed",
-    "no_place",  # the app itself lies where it will not stay
+    "no_place",  # the app itself lies on a disk image or in a temporary place
     "failed",
 ]
 
@@ -39,12 +38,13 @@ class Link:
     @property
     def by_hand(self) -> str:
         """The command that does it with an administrator's rights."""
-        made = f"sudo mkdir -p {shlex.quote(str(Path(self.path).parent))}"
-        return f"{made} && sudo ln -s {shlex.quote(self.target)} {shlex.quote(self.path)}"
+        parts = (str(Path(self.path).parent), self.target, self.path)
+        folder, target, path = map(shlex.quote, parts)
+        return f"sudo mkdir -p {folder} && sudo ln -s {target} {path}"
 
 
 def find_tool() -> str | None:
-    """What the link leads to; None outside the app."""
+    """The command inside the app, which the link points to; None outside the app."""
     bundle = read_bundle()
     if bundle is None:
         return None
@@ -53,14 +53,14 @@ def find_tool() -> str | None:
 
 
 def suggest_folders(home: str) -> tuple[str, ...]:
-    """The person's own first: it needs nobody's permission."""
+    """The user's own folder first: it needs no administrator."""
     return str(Path(home, ".local/bin")), "/usr/local/bin"
 
 
 def install(tool: str, folder: str) -> Link:
-    """Never replaces anything but a link of our own."""
+    """Makes the link; replaces only a link of our own."""
     path = str(Path(folder, NAME))
-    if judge_place(tool, is_read_only(tool)) is not None:
+    if judge_place(tool) is not None:
         return Link("no_place", path, tool)
     try:
         state = _link(tool, path)
@@ -82,12 +82,12 @@ def _link(tool: str, path: str) -> LinkState:
 
 def _renew(tool: str, path: str) -> LinkState:
     try:
-        led_to = os.readlink(path)  # noqa: PTH115 - texts, all of these
+        target = os.readlink(path)  # noqa: PTH115 - a text
     except OSError:
         return "foreign"  # a file or a folder
-    if led_to == tool:
+    if target == tool:
         return "was_there"
-    if not led_to.endswith(f".app/{_IN_APP}"):
+    if not target.endswith(f".app/{_IN_APP}"):
         return "foreign"
     with tempfile.TemporaryDirectory(prefix=".mpsbar.", dir=Path(path).parent) as spare:
         fresh = Path(spare, NAME)
@@ -97,9 +97,8 @@ def _renew(tool: str, path: str) -> LinkState:
 
 
 def _is_on_path(folder: str) -> bool:
-    """As far as can be told: an app that was opened from the Finder has not the shell's PATH."""
-    known = set(os.environ.get("PATH", "").split(os.pathsep)) | set(_read_paths(_PATHS))
-    return folder in known
+    """Also by /etc/paths: an app that was opened from the Finder does not have the shell's PATH."""
+    return folder in {*os.environ.get("PATH", "").split(os.pathsep), *_read_paths(_PATHS)}
 
 
 def _read_paths(places: Iterable[str]) -> list[str]:

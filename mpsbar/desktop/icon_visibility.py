@@ -1,4 +1,4 @@
-"""May an icon be drawn in the menu bar, and is it? macOS itself says nothing when it is not."""
+"""Whether macOS draws our icon in the menu bar; macOS itself reports nothing when it does not."""
 
 import ctypes
 import json
@@ -11,8 +11,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.naming import printable
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes
-from mpsbar.system.owned_files import is_usable, replace_owned
+from mpsbar.system.files import NotAFile, TooLarge, is_usable, read_bytes, replace_own_file
 
 CORE_GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
@@ -25,7 +24,7 @@ Doubt = Literal["not_made", "not_visible", "no_width", "behind_notch", "occluded
 def has_gui_session(
     graphics: str = CORE_GRAPHICS, foundation: str = CORE_FOUNDATION
 ) -> bool | None:
-    """Is a person logged in at a screen, and we with them (not by ssh)? None: cannot be asked."""
+    """Whether we run in the session of a user at a screen (not by ssh). None: unknown."""
     try:
         copy = ctypes.CDLL(graphics).CGSessionCopyCurrentDictionary
         release = ctypes.CDLL(foundation).CFRelease
@@ -41,25 +40,25 @@ def has_gui_session(
 
 
 def draws_no_icon(version: tuple[int, ...] | None = None) -> str | None:
-    """Why macOS would run us and draw nothing, as a code; None: no reason is known.
+    """The reason, as a code, why macOS would run us but draw no icon; None: none is known.
 
     Reported for Homebrew's and python.org's Python, not for uv's (realiti4/claude-swap#310).
     """
-    known = version or _read_version()
+    version = version or _read_version()
     is_framework = bool(getattr(sys, "_framework", ""))
-    if known < (_TAHOE,) or not is_framework or read_bundle() is not None:
+    if version < (_TAHOE,) or not is_framework or read_bundle() is not None:
         return None
     return "framework_python"
 
 
 def _read_version() -> tuple[int, ...]:
-    words = platform.mac_ver()[0].split(".")
-    return tuple(int(word) for word in words if word.isdigit())
+    parts = platform.mac_ver()[0].split(".")
+    return tuple(int(part) for part in parts if part.isdigit())
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Points. A notch leaves `right` beside it for the menu bar's items; None: it has no notch."""
+    """Sizes in points. `right`: where the menu bar goes on beside the notch; None: no notch."""
 
     width: float
     height: float
@@ -68,7 +67,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """What macOS says about our icon; `is_on` stays true even when nothing is drawn."""
+    """What macOS reports about our icon; `is_on` stays true even when nothing is drawn."""
 
     is_on: bool | None = None
     visible: bool | None = None
@@ -80,7 +79,7 @@ class Visibility:
 
     @property
     def doubt(self) -> Doubt | None:
-        """The gravest; "occluded" alone is said to be a false alarm on macOS 15."""
+        """The most serious one; "occluded" alone is reported as a false alarm on macOS 15."""
         if self.visible is None:
             return "not_made"
         if not self.visible:
@@ -101,8 +100,8 @@ class Visibility:
         )
 
 
-def look_at_icon(item: Any) -> Visibility:
-    """Of an NSStatusItem, on the main thread, some seconds after it was made."""
+def check_icon(item: Any) -> Visibility:
+    """Checks an NSStatusItem, on the main thread, some seconds after it was made."""
     from AppKit import NSScreen, NSWindowOcclusionStateVisible
 
     screens = tuple(_read_screen(screen) for screen in NSScreen.screens() or ())
@@ -144,19 +143,18 @@ def _describe(screen: Screen) -> str:
 _MOST_BYTES = 10_000
 
 
-def write_icon(sight: IconCheck) -> None:
-    """OSError if it cannot be kept."""
-    replace_owned(paths.icon_file(), json.dumps({"schema": 1, **asdict(sight)}).encode())
+def write_icon(check: IconCheck) -> None:
+    """Stores the result for `mpsbar doctor`. Raises OSError."""
+    replace_own_file(paths.icon_file(), json.dumps({"schema": 1, **asdict(check)}).encode())
 
 
 def read_icon() -> IconCheck | None:
-    """None: never looked, or what was kept cannot be read."""
+    """None: the icon was never checked, or the result cannot be read."""
     if not is_usable(paths.icon_file()):
         return None
     try:
-        told = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
-        doubt = told["doubt"]
-        words = None if doubt is None else printable(str(doubt), 40)
-        return IconCheck(float(told["time"]), words, printable(str(told["details"]), 500))
+        stored = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
+        doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
+        return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))
     except (OSError, NotAFile, TooLarge, ValueError, KeyError, TypeError):
         return None

@@ -24,7 +24,7 @@ _TEXT_MOST = 1000
 
 
 class UserNotifications:
-    """Notices wait until a person has said whether they may come; refused ones go elsewhere."""
+    """Queues notices until the user has answered macOS's question; refused ones go elsewhere."""
 
     kind = "UserNotifications"
 
@@ -33,12 +33,13 @@ class UserNotifications:
         self._fallback = fallback
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[str, str]] | None = {}  # by key; None: waiting is over
-        self._has_complained = False
+        self._has_logged = False
         self._center = UNUserNotificationCenter.currentNotificationCenter()
         self._delegate = _delegate_class().alloc().init()  # the center does not keep it
         self._center.setDelegate_(self._delegate)
         self._center.requestAuthorizationWithOptions_completionHandler_(
-            UNAuthorizationOptionAlert | UNAuthorizationOptionSound, self._safely(self._answered)
+            UNAuthorizationOptionAlert | UNAuthorizationOptionSound,
+            self._safely(self._user_answered),
         )
 
     def notify(self, title: str, text: str, key: str) -> None:
@@ -49,10 +50,10 @@ class UserNotifications:
                 return
         self._send(title, text, key)
 
-    def _answered(self, is_allowed: bool, error: Any) -> None:
-        """Allowed later, in System Settings, it works too: so each notice is tried."""
+    def _user_answered(self, is_allowed: bool, error: Any) -> None:
+        """Sends what waited, also after a no: System Settings may allow notices later."""
         if not is_allowed:
-            self._complain(error)
+            self._log_refusal(error)
         with self._lock:
             waiting, self._waiting = self._waiting or {}, None
         for key, (title, text) in waiting.items():
@@ -66,15 +67,15 @@ class UserNotifications:
 
         def added(error: Any) -> None:
             if error is not None:
-                self._complain(error)
+                self._log_refusal(error)
                 self._fallback.notify(title, text, key)
 
         self._center.addNotificationRequest_withCompletionHandler_(request, self._safely(added))
 
-    def _complain(self, error: Any) -> None:
-        if self._has_complained:
+    def _log_refusal(self, error: Any) -> None:
+        if self._has_logged:
             return
-        self._has_complained = True
+        self._has_logged = True
         why = "not allowed" if error is None else error.localizedDescription()
         self._log(f"macOS refuses notifications ({why}); using {self._fallback.kind} instead")
 

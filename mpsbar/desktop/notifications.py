@@ -1,17 +1,19 @@
-"""Notifications: macOS's own from inside an app, else by a program that the desktop comes with.
+"""Notifications: macOS's own inside the app, else through a program of the desktop.
 
-Never rumps.notification: it uses a class that is deprecated and silent on newer systems.
+Not rumps.notification: it uses a class that is deprecated and shows nothing on newer systems.
 """
 
 import html
+import queue
 import re
 import shutil
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mpsbar.desktop.bundle import read_bundle
-from mpsbar.desktop.programs import Commands
+from mpsbar.desktop.programs import DESKTOP_SECONDS, describe_command, run_command
 
 OSASCRIPT = "/usr/bin/osascript"
 # Counted from the end: whether osascript swallows the "--" before them does not matter.
@@ -22,13 +24,14 @@ _SCRIPT = (
 )
 _TITLE_MOST = 200
 _TEXT_MOST = 1000
+_MOST_WAITING = 20
 
 
 class Notifier(Protocol):
     kind: str
 
     def notify(self, title: str, text: str, key: str) -> None:
-        """From any thread; returns at once. The same key replaces the earlier notice."""
+        """Shows a notice in place of one with the same key. From any thread; returns at once."""
 
 
 def make_notifier(
@@ -37,62 +40,70 @@ def make_notifier(
     osascript: str = OSASCRIPT,
     notify_send: str | None = None,
 ) -> Notifier:
-    """On the main thread, before the app has finished launching."""
+    """Chooses what this desktop has. On the main thread, before the app has finished launching."""
     if platform == "darwin":
         script = Osascript(log, osascript)
-        return _in_the_app(log, script) or script
+        return _make_app_notifier(log, script) or script
     program = notify_send or shutil.which("notify-send")
-    return NotifySend(log, program) if program else Silence()
+    return NotifySend(log, program) if program else NoNotifier()
 
 
-def _in_the_app(log: Callable[[str], None], fallback: Notifier) -> Notifier | None:
+def _make_app_notifier(log: Callable[[str], None], fallback: Notifier) -> Notifier | None:
     if read_bundle() is None:
-        return None  # to ask for the notification center there would end the process
+        return (
+            None  # macOS would end a process that asks for the notification center outside an app
+        )
     try:
         from mpsbar.desktop.macos_notifications import UserNotifications
 
         return UserNotifications(log, fallback)
     except (ImportError, AttributeError) as error:
-        log(f"notifications by macOS are not to be had: {error}")
+        log(f"macOS notifications are not available: {error}")
         return None
 
 
 class Osascript:
-    """Shown as from Script Editor; notices cannot be replaced."""
+    """Notices that appear under Script Editor's name and cannot be replaced."""
 
     kind = "osascript"
 
     def __init__(self, log: Callable[[str], None], program: str = OSASCRIPT) -> None:
-        self._commands = Commands(log)
+        self._queue = CommandQueue(log)
         self._program = program
 
     def notify(self, title: str, text: str, key: str) -> None:  # noqa: ARG002
         lines = [part for line in _SCRIPT for part in ("-e", line)]
-        words = (self._program, *lines, "--", _clean(title, _TITLE_MOST), _clean(text, _TEXT_MOST))
-        self._commands.start([_encode(word) for word in words])
+        arguments = (
+            self._program,
+            *lines,
+            "--",
+            _clean(title, _TITLE_MOST),
+            _clean(text, _TEXT_MOST),
+        )
+        self._queue.put([_encode(argument) for argument in arguments])
 
 
 class NotifySend:
-    """The freedesktop notifications; some desktops replace by this hint, the others add."""
+    """Freedesktop notifications; some desktops replace a notice by this hint, others add one."""
 
     kind = "notify-send"
 
     def __init__(self, log: Callable[[str], None], program: str) -> None:
-        self._commands = Commands(log)
+        self._queue = CommandQueue(log)
         self._program = program
 
     def notify(self, title: str, text: str, key: str) -> None:
         body = html.escape(_clean(text, _TEXT_MOST), quote=False)
         body = body.replace("\\", "\\\\")  # notify-send itself reads \n and the like in it
         name = re.sub(r"[^\w.-]", "_", key, flags=re.ASCII)[:100]
-        words = [self._program, "--app-name=mpsbar"]
-        words += [f"--hint=string:x-canonical-private-synchronous:mpsbar-{name}", "--"]
-        words += [_clean(title, _TITLE_MOST), body]
-        self._commands.start([_encode(word) for word in words])
+        arguments = [self._program, "--app-name=mpsbar"]
+        arguments += [f"--hint=string:x-canonical-private-synchronous:mpsbar-{name}", "--"]
+        arguments += [_clean(title, _TITLE_MOST), body]
+        self._queue.put([_encode(argument) for argument in arguments])
 
 
-class Silence:
-    """There is nothing here to notify with."""
+class NoNotifier:
+    """Shows nothing: this desktop has no notifications."""
 
     kind = "none"
 
@@ -100,11 +111,52 @@ class Silence:
         pass
 
 
+class CommandQueue:
+    """Runs commands one after another on a thread of its own."""
+
+    def __init__(self, log: Callable[[str], None], seconds: float = DESKTOP_SECONDS) -> None:
+        self._log = log
+        self._seconds = seconds
+        self._waiting: queue.Queue[Sequence[bytes]] = queue.Queue(_MOST_WAITING)
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._last_problem = ""
+
+    def put(self, command: Sequence[bytes]) -> None:
+        """Returns at once; a failure is logged."""
+        try:
+            self._waiting.put_nowait(command)
+        except queue.Full:
+            self._log_problem(
+                f"{describe_command(command)}: too many are waiting, so one was dropped"
+            )
+            return
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="mpsbar-desktop", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            command = self._waiting.get()
+            problem = run_command(command, seconds=self._seconds)
+            if problem is not None:
+                self._log_problem(problem)
+
+    def _log_problem(self, problem: str) -> None:
+        """Logs a problem once: a broken program fails each time."""
+        if problem != self._last_problem:
+            self._last_problem = problem
+            self._log(problem)
+
+
 def _clean(text: str, most: int) -> str:
-    """Without what ends an argument early (NUL) or a line twice; never empty, never endless."""
-    words = "".join(c if c.isprintable() or c == "\n" else " " for c in text[:most])
-    return words + "…" if len(text) > most else words or " "
+    """Only printable characters and line ends, at least one character, at most `most`."""
+    clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text[:most])
+    return clean + "…" if len(text) > most else clean or " "
 
 
-def _encode(word: str) -> bytes:
-    return word.encode("utf-8", "replace")
+def _encode(argument: str) -> bytes:
+    return argument.encode("utf-8", "replace")

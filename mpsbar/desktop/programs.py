@@ -1,65 +1,80 @@
-"""Programs of the desktop, run beside all else: with a time-out, never through a shell."""
+"""Programs of the desktop: run with a time-out and without a shell; files and apps opened.
 
-import queue
+All from any thread. That a file was opened means that the desktop was asked to: it does not report
+whether anything appeared.
+"""
+
+import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
-SECONDS = 20.0  # a desktop that is just waking up; nobody waits for it
-_MOST_WAITING = 20
+DESKTOP_SECONDS = 20.0  # enough for a desktop that is just waking up
+ACTIVITY_MONITOR = "com.apple.ActivityMonitor"
+INSTRUMENTS = "com.apple.dt.Instruments"  # comes with Xcode
 
 
-class Commands:
-    """One after the other, on a thread of their own."""
+def open_file(path: Path, platform: str = sys.platform) -> bool:
+    """Opens a file with the program that the user has chosen for its kind."""
+    path = path.absolute()
+    if not path.exists():
+        return False
+    if platform != "darwin":
+        return _start_xdg_open(path)
+    from AppKit import NSURL, NSWorkspace
 
-    def __init__(self, log: Callable[[str], None], seconds: float = SECONDS) -> None:
-        self._log = log
-        self._seconds = seconds
-        self._waiting: queue.Queue[Sequence[bytes]] = queue.Queue(_MOST_WAITING)
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._last_problem = ""
+    url = NSURL.fileURLWithPath_(str(path))
+    return bool(NSWorkspace.sharedWorkspace().openURL_(url))
 
-    def start(self, command: Sequence[bytes]) -> None:
-        """Returns at once. How it went is nobody's business, only that it failed is logged."""
-        try:
-            self._waiting.put_nowait(command)
-        except queue.Full:
-            self._complain(f"{_name(command)}: too many are waiting, one was left out")
-            return
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="mpsbar-desktop", daemon=True
-                )
-                self._thread.start()
 
-    def _run(self) -> None:
-        while True:
-            command = self._waiting.get()
-            problem = run_command(command, seconds=self._seconds)
-            if problem is not None:
-                self._complain(problem)
+def open_application(bundle_identifier: str, platform: str = sys.platform) -> bool:
+    """Opens an app of macOS by its identifier; False where there is none."""
+    if platform != "darwin":
+        return False
+    from AppKit import NSWorkspace, NSWorkspaceOpenConfiguration
 
-    def _complain(self, problem: str) -> None:
-        """A program that is broken is so each time."""
-        if problem != self._last_problem:
-            self._last_problem = problem
-            self._log(problem)
+    workspace = NSWorkspace.sharedWorkspace()
+    url = workspace.URLForApplicationWithBundleIdentifier_(bundle_identifier)
+    if url is None:
+        return False
+    workspace.openApplicationAtURL_configuration_completionHandler_(
+        url, NSWorkspaceOpenConfiguration.configuration(), None
+    )
+    return True
+
+
+def _start_xdg_open(path: Path) -> bool:
+    program = shutil.which("xdg-open")
+    has_screen = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")
+    if program is None or not has_screen:
+        return False
+    null = subprocess.DEVNULL
+    try:
+        opened = subprocess.Popen(
+            [program, path], stdin=null, stdout=null, stderr=null, start_new_session=True
+        )
+    except OSError:
+        return False
+    # It may last as long as the viewer: it is waited for, so that no zombie stays, never ended.
+    threading.Thread(target=opened.wait, name="mpsbar-open", daemon=True).start()
+    return True
 
 
 def run_command(
-    command: Sequence[bytes], stdin: bytes | None = None, seconds: float = SECONDS
+    command: Sequence[bytes], stdin: bytes | None = None, seconds: float = DESKTOP_SECONDS
 ) -> str | None:
-    """None when it went well, else one sentence."""
-    # Not a pipe: what a program leaves running (xclip does) would hold it open, and us with it.
+    """Runs a program to its end; returns None if it succeeded, else one sentence."""
+    # Not a pipe: a child that the program leaves running (xclip does) would hold it open.
     with tempfile.TemporaryFile() as errors:
         problem = _run(command, stdin, seconds, errors)
         errors.seek(0)
-        words = errors.read(500).decode("utf-8", "replace").strip()
-    return problem and f"{problem} {words}".strip()
+        output = errors.read(500).decode("utf-8", "replace").strip()
+    return problem and f"{problem} {output}".strip()
 
 
 def _run(
@@ -76,11 +91,11 @@ def _run(
             start_new_session=True,  # Ctrl-C in our terminal is not meant for it
         )
     except (OSError, ValueError) as error:
-        return f"{_name(command)}: {error}"
+        return f"{describe_command(command)}: {error}"
     except subprocess.TimeoutExpired:
-        return f"{_name(command)}: no answer within {seconds:.0f} s"
-    return f"{_name(command)}: exit {done.returncode}" if done.returncode else None
+        return f"{describe_command(command)}: no answer within {seconds:.0f} s"
+    return f"{describe_command(command)}: exit {done.returncode}" if done.returncode else None
 
 
-def _name(command: Sequence[bytes]) -> str:
+def describe_command(command: Sequence[bytes]) -> str:
     return command[0].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A block to paste into a bug report: versions, this computer, torch in each Python."""
+"""Renders the block to paste into a bug report: versions, this computer, torch in each Python."""
 
 import platform
 from dataclasses import replace
@@ -9,8 +9,8 @@ from mpsbar import __version__
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.checkup import Checkup
 from mpsbar.doctor.render import render_doctor
+from mpsbar.doctor.rules import Checkup
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.findings import say_health
 from mpsbar.ui.text.status import render_table
@@ -20,9 +20,9 @@ from mpsbar.ui.text.wording import _
 def render_diagnostics(
     version: str, snapshot: Snapshot, checkup: Checkup | None, home: str, dtypes: str = ""
 ) -> str:
-    """Names of processes, but neither their arguments nor their paths; `home` as ~.
+    """The block, without arguments and paths of processes; `home` is shown as ~.
 
-    `dtypes` is what the last probe found, in words.
+    `dtypes` is the result of the last probe in words.
     """
     snapshot = without_private(snapshot)
     parts = [f"mpsbar {version}"]
@@ -33,24 +33,24 @@ def render_diagnostics(
         parts.append("\n".join(_render_ended(snapshot)))
     if dtypes:
         parts.append(dtypes)
-    if checkup is not None:  # last: its last line says whether there is a problem
+    if checkup is not None:  # at the end, because its last line says whether there is a problem
         parts.append(render_doctor(checkup))
     return wording.shorten_home("\n\n".join(parts), home) + "\n"
 
 
 def without_private(snapshot: Snapshot) -> Snapshot:
-    """A process may call itself what it likes, with all of its arguments."""
-    workers = tuple(replace(one, name=bare_name(one.name)) for one in snapshot.workers)
-    found = snapshot.processes
-    processes = None if found is None else tuple(
-        replace(one, name=bare_name(one.name)) for one in found
-    )  # fmt: skip
-    ended = tuple(replace(one, name=bare_name(one.name)) for one in snapshot.ended)
-    return replace(snapshot, workers=workers, processes=processes, ended=ended)
+    """The snapshot with bare names: a process may put all of its arguments into its title."""
+    processes = snapshot.processes
+    return replace(
+        snapshot,
+        workers=tuple(replace(worker, name=bare_name(worker.name)) for worker in snapshot.workers),
+        processes=processes and tuple(replace(p, name=bare_name(p.name)) for p in processes),
+        ended=tuple(replace(end, name=bare_name(end.name)) for end in snapshot.ended),
+    )
 
 
 def bare_name(name: str) -> str:
-    """torchrun train.py stays; of /data/jane/serve --key=1 only serve does."""
+    """Keep torchrun train.py; shorten /data/jane/serve --key=1 to serve."""
     words = [PurePath(word).name if "/" in word else word for word in name.split(" ")]
     first, *others = words or [""]
     plain = [word for word in others if "=" not in word and not word.startswith("--")]
@@ -65,7 +65,7 @@ def _render_memory(snapshot: Snapshot) -> str:
 
 
 def _settings(process: Process) -> list[str]:
-    """What it was started with, of torch's own variables."""
+    """The variables of torch in the environment of the process."""
     title = f"{process.name} ({process.pid})"
     settings = process.settings.items()
     return [f"{title}: {name}={printable(value, 200)}" for name, value in settings]
@@ -74,19 +74,19 @@ def _settings(process: Process) -> list[str]:
 def _render_ended(snapshot: Snapshot) -> list[str]:
     return [
         _("{name} ({pid}) {words}").format(
-            name=one.name, pid=one.pid, words=wording.ended(one, snapshot.time)
+            name=end.name, pid=end.pid, words=wording.ended(end, snapshot.time)
         )
-        for one in snapshot.ended
+        for end in snapshot.ended
     ]
 
 
-_PARTS = ("rumps", "pyobjc-core", "textual")
+_PACKAGES = ("rumps", "pyobjc-core", "textual")
 
 
 def read_versions() -> str:
-    """0.1.0 · Python 3.11.7 · rumps 0.4.0"""
+    """Versions of mpsbar and what it runs on: 0.1.0 · Python 3.11.7 · rumps 0.4.0."""
     words = [__version__, f"Python {platform.python_version()}"]
-    for name in _PARTS:
+    for name in _PACKAGES:
         try:
             words.append(f"{name} {version(name)}")
         except PackageNotFoundError:

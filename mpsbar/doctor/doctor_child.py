@@ -1,16 +1,16 @@
-"""The doctor's throwaway: says about the Python that runs it, stage by stage, what torch can do.
+"""The child process of the doctor: reports what torch can do in the Python that runs it.
 
-A script of its own for anybody's Python (3.8 and newer): no import from its siblings, one marked
-JSON line as soon as each stage is known, so that a crash or a hang leaves the answers before it.
+A script of its own for any Python (3.8 and newer): it imports nothing of mpsbar and writes one
+marked JSON line for each stage, so that a crash or a hang leaves the answers before it.
 """
 
-# ruff: noqa: E402 - the path is put in order before anything else is imported
+# ruff: noqa: E402 - sys.path is changed before anything else is imported
 from __future__ import annotations
 
 import os
 import sys
 
-# This folder is first on the path of a script, and its file names must not hide anybody's modules.
+# This folder is first on the path of a script; its file names must not hide other modules.
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - before any import
 if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or os.curdir) != _HERE]  # noqa: PTH100
@@ -22,7 +22,7 @@ import signal
 from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable[…] needs 3.9
 
 MARK = "\x1empsbar "
-# If whoever started us is killed, a hang in torch still ends some time.
+# SIGALRM ends us if torch hangs and the process that started us was killed.
 _LAST_RESORT_SECONDS = 600
 _LONGEST_TEXT = 1000
 _MOST_SETTINGS = 40
@@ -30,29 +30,27 @@ _MOST_SETTINGS = 40
 
 def main() -> None:
     preloaded = "torch" in sys.modules
-    _stand_back()
-    _tell("python", _read_python)
-    if not _tell("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found"):
-        _tell("end", dict)
-        return
-    if _tell("import", _import_torch).get("version"):
-        _ask_torch()
-    _tell("end", dict)
+    _lower_priority()
+    _report("python", _read_python)
+    found = _report("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found")
+    if found and _report("import", _import_torch).get("version"):
+        _inspect_torch()
+    _report("end", dict)
 
 
-def _ask_torch() -> None:
+def _inspect_torch() -> None:
     import torch
 
-    _tell("built", lambda: {"mps": bool(_call(torch, "backends.mps.is_built", False))})
-    available = _tell("available", lambda: _read_available(torch))
+    _report("built", lambda: {"mps": bool(_call(torch, "backends.mps.is_built", False))})
+    available = _report("available", lambda: _read_available(torch))
     device = next((name for name in ("cuda", "mps") if available.get(name)), "cpu")
-    _tell("chosen", lambda: {"device": device})
-    _tell("computed", lambda: {"sum": _compute(torch, device)})
-    _tell("capability", lambda: {"dtypes": _read_dtypes(torch)})
+    _report("chosen", lambda: {"device": device})
+    _report("computed", lambda: {"sum": _compute(torch, device)})
+    _report("capability", lambda: {"dtypes": _read_dtypes(torch)})
 
 
-def _stand_back() -> None:
-    """Somebody's training run has the right of way."""
+def _lower_priority() -> None:
+    """A training run on this computer must not be slowed down."""
     try:
         os.nice(19)
         signal.alarm(_LAST_RESORT_SECONDS)
@@ -60,11 +58,11 @@ def _stand_back() -> None:
         pass
 
 
-def _tell(stage: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """One line, whatever happens: past any replaced or buffered sys.stdout."""
+def _report(stage: str, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Write one line, also if `read` fails, and past any replaced or buffered sys.stdout."""
     try:
-        answer = ask()
-    except BaseException as error:  # noqa: BLE001 - also a SystemExit is an answer
+        answer = read()
+    except BaseException as error:  # noqa: BLE001 - a SystemExit is an answer, too
         answer = {"error": _describe(error)}
     line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
     while line:
@@ -75,7 +73,7 @@ def _tell(stage: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def _describe(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - somebody's __str__
+    except Exception:  # noqa: BLE001 - its __str__ may fail
         text = "?"
     return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
 
@@ -100,7 +98,7 @@ def _read_settings() -> dict[str, str]:
 
 
 def _is_translated() -> bool | None:
-    """Whether Rosetta runs us; a Mac that never heard of it has no such name."""
+    """Whether Rosetta runs us; ENOENT on a Mac that does not have it."""
     try:
         import ctypes
         import errno
@@ -114,12 +112,12 @@ def _is_translated() -> bool | None:
         if not failed:
             return value.value == 1
         return False if ctypes.get_errno() == errno.ENOENT else None
-    except Exception:  # noqa: BLE001 - a Python without ctypes: all else can still be told
+    except Exception:  # noqa: BLE001 - a Python without ctypes can still report the rest
         return None
 
 
 def _find_torch() -> dict[str, Any]:
-    """What can be known of it without running it."""
+    """The file and version of torch, without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:  # a stray folder of that name has no origin
         return {"found": False}
@@ -150,26 +148,26 @@ def _read_available(torch: Any) -> dict[str, Any]:
     for name, place in (("mps", "backends.mps.is_available"), ("cuda", "cuda.is_available")):
         try:
             answer[name] = bool(_call(torch, place, False))
-        except Exception as error:  # noqa: BLE001 - that one is broken, the other may not be
+        except Exception as error:  # noqa: BLE001 - the other backend may still work
             answer[name], answer[name + "_error"] = None, _describe(error)
     return answer
 
 
 def _compute(torch: Any, device: str) -> float:
-    """Really small, and read back: a wrong answer shows as well as an exception."""
+    """A small computation, read back: a wrong result shows as well as an exception."""
     ones = torch.ones(2, 2, device=device)
     return float((ones @ ones).sum().item())
 
 
 def _read_dtypes(torch: Any) -> list[str] | None:
-    """From torch 2.10, on MPS from 2.12; None where this torch cannot say."""
+    """The dtypes that torch claims to support: from 2.10, on MPS from 2.12; else None."""
     capability = _call(torch, "accelerator.get_device_capability", {})
     names = capability.get("supported_dtypes")
     return None if names is None else sorted(str(name).replace("torch.", "") for name in names)
 
 
 def _call(module: Any, path: str, default: Any) -> Any:
-    """The function at `path`; `default` where this torch has none."""
+    """Call the function at `path`; return `default` where this torch has none."""
     function = _get(module, path)
     return default if function is None else function()
 
@@ -186,4 +184,4 @@ def _text(value: Any) -> str | None:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # the answers are out: how torch takes itself down is not asked
+    os._exit(0)  # all answers are sent; a crash of torch at exit does not matter

@@ -1,11 +1,11 @@
-"""From what the doctor's throwaway said to a Device. Pure; it is somebody's Python: not trusted."""
+"""Parses the answers of the doctor's child process, which are not trusted, to a Device. Pure."""
 
 import signal
 from typing import Any
 
-from mpsbar.core.naming import printable
-from mpsbar.core.torch_releases import parse_numbers
-from mpsbar.doctor.rules import STAGES, Device, Ended
+from mpsbar.core.dtype_results import parse_number, parse_text
+from mpsbar.core.torch_facts import parse_numbers
+from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 
 _LONGEST_TEXT = 1000
 _MOST = 100  # settings, dtypes
@@ -15,11 +15,11 @@ Stages = dict[str, Answer]
 
 
 def parse_device(python: str, answers: list[Answer], tail: bytes, code: int | None) -> Device:
-    """From its answers, what it wrote to stderr last and its exit code (None: hung)."""
-    told = _parse_stages(answers)
-    ended = _parse_end(told, code)
-    stage = next((name for name in STAGES if name not in told), None)
-    errors = [_error(told, name) for name in ("torch", "import")]
+    """`tail` is the end of what it wrote to stderr, `code` its exit code (None: it hung)."""
+    stages = _parse_stages(answers)
+    ended = _parse_end(stages, code)
+    stage = next((name for name in STAGES if name not in stages), None)
+    errors = [_error(stages, name) for name in ("torch", "import")]
     complaint = next(filter(None, errors), None) or _last_line(tail)
     return Device(
         python=python,
@@ -27,14 +27,14 @@ def parse_device(python: str, answers: list[Answer], tail: bytes, code: int | No
         stage=stage if ended in ("crashed", "exited", "hung") else None,
         signal=_signal_name(code) if ended == "crashed" else None,
         error=None if ended in ("ok", "no_torch") else complaint,
-        **_parse_python(told),
-        **_parse_torch(told),
-        **_parse_devices(told),
+        **_parse_python(stages),
+        **_parse_torch(stages),
+        **_parse_devices(stages),
     )
 
 
-def _parse_python(told: Stages) -> dict[str, Any]:
-    answer = told.get("python", {})
+def _parse_python(stages: Stages) -> dict[str, Any]:
+    answer = stages.get("python", {})
     words = ("version", "implementation", "architecture", "system", "prefix")
     return {
         **{name: _optional(answer.get(name)) for name in words},
@@ -44,34 +44,34 @@ def _parse_python(told: Stages) -> dict[str, Any]:
     }
 
 
-def _parse_torch(told: Stages) -> dict[str, Any]:
-    found, loaded = told.get("torch", {}), told.get("import", {})
+def _parse_torch(stages: Stages) -> dict[str, Any]:
+    found, loaded = stages.get("torch", {}), stages.get("import", {})
     return {
         "torch": _optional(loaded.get("version")) or _optional(found.get("version")),
         "torch_file": _optional(found.get("file")),
         "torch_preloaded": _flag(found.get("preloaded")),
         "cuda": _optional(loaded.get("cuda")),
         "hip": _optional(loaded.get("hip")),
-        "mps_built": _flag(told.get("built", {}).get("mps")),
+        "mps_built": _flag(stages.get("built", {}).get("mps")),
     }
 
 
-def _parse_devices(told: Stages) -> dict[str, Any]:
-    available = told.get("available", {})
+def _parse_devices(stages: Stages) -> dict[str, Any]:
+    available = stages.get("available", {})
     return {
         "mps_available": _flag(available.get("mps")),
         "cuda_available": _flag(available.get("cuda")),
         "mps_error": _optional(available.get("mps_error")),
         "cuda_error": _optional(available.get("cuda_error")),
-        "chosen": _optional(told.get("chosen", {}).get("device")),
-        "computed": _number(told.get("computed", {}).get("sum")),
-        "compute_error": _error(told, "computed"),
-        "dtypes": _parse_dtypes(told.get("capability", {}).get("dtypes")),
+        "chosen": _optional(stages.get("chosen", {}).get("device")),
+        "computed": parse_number(stages.get("computed", {}).get("sum")),
+        "compute_error": _error(stages, "computed"),
+        "dtypes": _parse_dtypes(stages.get("capability", {}).get("dtypes")),
     }
 
 
 def _parse_stages(answers: list[Answer]) -> Stages:
-    """By stage; the first answer of each counts."""
+    """The first answer of each stage."""
     stages: Stages = {}
     for answer in answers:
         if isinstance(answer.get("stage"), str):
@@ -79,16 +79,16 @@ def _parse_stages(answers: list[Answer]) -> Stages:
     return stages
 
 
-def _parse_end(told: Stages, code: int | None) -> Ended:
-    if "end" in told and "python" in told:  # what came after does not matter
-        if told.get("torch", {}).get("found") is False:
+def _parse_end(stages: Stages, code: int | None) -> InspectionEnd:
+    if "end" in stages and "python" in stages:  # what happened afterwards does not matter
+        if stages.get("torch", {}).get("found") is False:
             return "no_torch"
-        return "ok" if "built" in told else "broken_torch"
+        return "ok" if "built" in stages else "broken_torch"
     if code is None:
         return "hung"
     if code < 0:
         return "crashed"
-    return "exited" if "python" in told else "not_python"
+    return "exited" if "python" in stages else "not_python"
 
 
 def _signal_name(code: int | None) -> str | None:
@@ -103,37 +103,29 @@ def _signal_name(code: int | None) -> str | None:
 def _parse_settings(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
-    return {parse_text(k): parse_text(v) for k, v in list(value.items())[:_MOST]}
+    return {_text(k): _text(v) for k, v in list(value.items())[:_MOST]}
 
 
 def _parse_dtypes(value: Any) -> tuple[str, ...] | None:
-    return tuple(map(parse_text, value[:_MOST])) if isinstance(value, list) else None
+    return tuple(map(_text, value[:_MOST])) if isinstance(value, list) else None
 
 
-def _error(told: Stages, stage: str) -> str | None:
-    return _optional(told.get(stage, {}).get("error"))
+def _error(stages: Stages, stage: str) -> str | None:
+    return _optional(stages.get(stage, {}).get("error"))
 
 
 def _last_line(tail: bytes) -> str | None:
     lines = tail.decode(errors="replace").strip().splitlines()
-    return parse_text(lines[-1]) if lines else None
+    return _text(lines[-1]) if lines else None
+
+
+def _text(value: object) -> str:
+    return parse_text(str(value), _LONGEST_TEXT) or ""
 
 
 def _optional(value: Any) -> str | None:
-    return parse_text(value) if isinstance(value, str) else None
-
-
-def parse_text(value: object) -> str:
-    """On one line: torch's longer sentences have several."""
-    return printable(" ".join(str(value)[:_LONGEST_TEXT].split()), _LONGEST_TEXT)
+    return parse_text(value, _LONGEST_TEXT)
 
 
 def _flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value) if isinstance(value, float | int) else None
-    except OverflowError:
-        return None

@@ -1,30 +1,38 @@
-"""Which Pythons of this user are worth a look, and a look at each, few at a time."""
+"""Finds the Pythons of this user and inspects torch in each, in a few child processes at a time."""
 
 import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from mpsbar.core.dtype_results import parse_text
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.checkup import Checkup, build_checkup
-from mpsbar.doctor.rules import Device
-from mpsbar.doctor.runner import inspect_python
+from mpsbar.doctor.doctor_child import MARK
+from mpsbar.doctor.parse import parse_device
+from mpsbar.doctor.rules import Checkup, Device, build_checkup
+from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
 MOST_PYTHONS = 8
 # Each imports torch: more at once would only make a small machine swap.
 _AT_ONCE = 2
+# Enough to import torch from a slow disk, on a busy machine.
+_INSPECT_SECONDS = 60.0
+_MOST_ANSWERS = 32
+_SCRIPT = Path(__file__).with_name("doctor_child.py")
 
-Progress = Callable[[int, int], None]
+OnInspected = Callable[[int, int], None]  # done, total
 
 
 def check_up(
     snapshot: Snapshot,
     pythons: list[str],
-    on_progress: Progress | None = None,
+    on_progress: OnInspected | None = None,
     stop: threading.Event | None = None,
 ) -> Checkup:
     devices = inspect_pythons(pythons[:MOST_PYTHONS], on_progress, stop)
@@ -34,37 +42,64 @@ def check_up(
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
     """One path for each environment, those in use first."""
     found: dict[str, str] = {}
-    for python in _candidates(snapshot, enabled):
+    for python in _list_candidates(snapshot, enabled):
         if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
-            found.setdefault(_environment(python), python)
+            found.setdefault(_find_environment(python), python)
     return list(found.values())
 
 
 def inspect_pythons(
     pythons: list[str],
-    on_progress: Progress | None = None,
+    on_progress: OnInspected | None = None,
     stop: threading.Event | None = None,
 ) -> tuple[Device, ...]:
-    tell = on_progress or _tell_nobody
     stop = stop or threading.Event()
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="mpsbar-look") as pool:
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="mpsbar-inspect") as pool:
         try:
-            tell(0, len(pythons))
-            looks = [pool.submit(inspect_python, python, stop=stop) for python in pythons]
-            for done, _ in enumerate(as_completed(looks)):
-                tell(done + 1, len(looks))
+            if on_progress is not None:
+                on_progress(0, len(pythons))
+            futures = [pool.submit(inspect_python, python, stop=stop) for python in pythons]
+            for done, _ in enumerate(as_completed(futures), 1):
+                if on_progress is not None:
+                    on_progress(done, len(futures))
         except BaseException:
-            stop.set()  # Ctrl-C: what was started ends now
+            stop.set()  # Ctrl-C ends the child processes now
             pool.shutdown(cancel_futures=True)
             raise
-    return tuple(look.result() for look in looks)
+    return tuple(future.result() for future in futures)
 
 
-def _tell_nobody(done: int, total: int) -> None:
-    pass
+def inspect_python(
+    python: str, seconds: float = _INSPECT_SECONDS, stop: threading.Event | None = None
+) -> Device:
+    """Inspect one Python. Never raises: no such file, a crash and a hang are answers."""
+    try:
+        return _inspect(python, seconds, stop or threading.Event())
+    except NotTrusted as problem:
+        return Device(python, "unsafe", error=str(problem))
+    except (FileNotFoundError, NotADirectoryError):
+        return Device(python, "no_python")
+    except (OSError, ValueError) as error:
+        return Device(python, "not_python", error=parse_text(str(error), 1000))
 
 
-def _candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | None]:
+def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
+    answers: list[ChildAnswer] = []
+    with start_child(python, [str(_SCRIPT)], MARK) as child:
+        deadline = time.monotonic() + seconds
+        code = None  # it hung
+        for received in child.read_answers():
+            answers += received[: _MOST_ANSWERS - len(answers)]
+            if stop.is_set():
+                return Device(python, "stopped")
+            if time.monotonic() > deadline:
+                break
+        else:
+            code = child.end()
+    return parse_device(python, answers, child.tail, code)
+
+
+def _list_candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | None]:
     yield from (w.executable for w in snapshot.workers if w.frameworks.get("torch"))
     yield from (p.python for p in snapshot.processes or () if "torch" in p.frameworks)
     yield from enabled
@@ -72,11 +107,11 @@ def _candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | No
         if prefix := os.environ.get(variable):
             yield str(Path(prefix, "bin", "python"))
     yield shutil.which("python3")
-    if not is_in_app():  # the app's own is no Python that anybody uses
+    if not is_in_app():  # nobody uses the app's own Python
         yield sys.executable
 
 
-def _environment(python: str) -> str:
-    """A venv is its folder, whose python is a link to somewhere else; else the file itself."""
+def _find_environment(python: str) -> str:
+    """The folder of a venv, whose python is a link to somewhere else; else the file itself."""
     folder = Path(python).parent.parent
     return str(folder if (folder / "pyvenv.cfg").exists() else Path(python).resolve())

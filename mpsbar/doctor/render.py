@@ -1,4 +1,4 @@
-"""`mpsbar doctor`: the health of each Python's torch, for people or as schema 1. Pure."""
+"""Renders the output of `mpsbar doctor`, for people or as JSON of schema 1. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,8 +8,7 @@ from typing import Any
 from mpsbar.core.findings import Reason
 from mpsbar.core.machine import Machine
 from mpsbar.core.naming import printable
-from mpsbar.doctor.checkup import Checkup
-from mpsbar.doctor.rules import COMPUTED, Device
+from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.startup import say_doubt, say_no_icon
@@ -21,7 +20,7 @@ _LONGEST_PATH = 4096
 
 
 def render_doctor(checkup: Checkup, home: str | None = None) -> str:
-    """`home` is shown as ~ wherever it stands."""
+    """The findings for people; `home` is shown as ~ everywhere."""
     lines = [_render_machine(checkup.machine)]
     lines += [
         _("could not be read: {reader}: {text}").format(
@@ -42,7 +41,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
 
 
 def build_doctor(checkup: Checkup) -> dict[str, Any]:
-    """Schema 1; every value may be null, fields are only added."""
+    """The findings as JSON of schema 1; every value may be null, fields are only added."""
     return {
         "schema": 1,
         "machine": build_machine(checkup.machine),
@@ -61,7 +60,7 @@ def build_doctor(checkup: Checkup) -> dict[str, Any]:
 
 
 def _render_icon(checkup: Checkup) -> list[str]:
-    """Nothing where there never was one."""
+    """Lines about the menu bar icon; none where there never was one."""
     lines = [] if checkup.no_icon is None else [say_no_icon(checkup.no_icon)]
     if checkup.icon is not None:
         when = datetime.fromtimestamp(checkup.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -71,8 +70,9 @@ def _render_icon(checkup: Checkup) -> list[str]:
 
 
 def render_progress(done: int, total: int) -> str:
-    one, many = _("looking at 1 Python: {done} done"), _("looking at {total} Pythons: {done} done")
-    return (one if total == 1 else many).format(total=total, done=done)
+    if total == 1:
+        return _("looking at 1 Python: {done} done").format(done=done)
+    return _("looking at {total} Pythons: {done} done").format(total=total, done=done)
 
 
 def _render_machine(machine: Machine) -> str:

@@ -1,43 +1,44 @@
-"""What one Python's torch can do on this machine, and what is to be said about it. Pure."""
+"""Judges one Python's torch on this machine, and puts the doctor's findings together. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from mpsbar.agent.mps_support import dtype_macos, has_dtype, lowest_macos
-from mpsbar.core import torch_releases as versions
+from mpsbar.core import torch_facts as versions
 from mpsbar.core.findings import Level, Reason, Value
-from mpsbar.core.machine import Machine
-from mpsbar.core.torch_settings import judge_settings
+from mpsbar.core.machine import IconCheck, Machine, Problem, Process
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.torch_facts import judge_settings
 
-# How the look ended: a crash or a hang is an answer. Unsafe: somebody else can change what it would
-# run, so it was not run.
-Ended = Literal[
+# How the inspection ended: a crash or a hang is an answer. Unsafe: it was not run, because another
+# user can change its files.
+InspectionEnd = Literal[
     "ok", "no_torch", "broken_torch", "crashed", "exited", "hung", "no_python", "not_python",
     "unsafe", "stopped",
 ]  # fmt: skip
-# What the throwaway tells, in this order; `Device.stage` is the first it did not get through.
+# The answers of the child process, in this order; `Device.stage` is the first that is missing.
 STAGES = ("python", "torch", "import", "built", "available", "chosen", "computed", "capability")
 COMPUTED = 8.0  # ones(2, 2) @ ones(2, 2), summed
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """None: was not told. The settings are those it was looked at with."""
+    """What torch can do in one Python. None: not known."""
 
     python: str  # the path that was run
-    ended: Ended
+    ended: InspectionEnd
     stage: str | None = None
-    signal: str | None = None  # that it crashed with: SIGSEGV
-    error: str | None = None  # of the stage, or the last line it wrote
+    signal: str | None = None  # the crash, such as SIGSEGV
+    error: str | None = None  # of the stage, or the last line on stderr
     version: str | None = None  # of Python
     implementation: str | None = None
     architecture: str | None = None  # arm64, x86_64: of the Python, not of the chip
     system: str | None = None  # sys.platform
-    os_version: tuple[int, ...] | None = None  # as this Python is told, which may be 10.16
+    os_version: tuple[int, ...] | None = None  # as this Python reads it, which may be 10.16
     prefix: str | None = None
     translated: bool | None = None  # by Rosetta
-    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_*
+    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_* during the inspection
     torch: str | None = None
     torch_file: str | None = None
     torch_preloaded: bool | None = None  # by a start-up file, before any script
@@ -49,13 +50,13 @@ class Device:
     mps_error: str | None = None  # is_available() raised
     cuda_error: str | None = None
     chosen: str | None = None  # by the usual cuda, then mps, then cpu
-    computed: float | None = None  # on it; COMPUTED is right
+    computed: float | None = None  # on the chosen device; COMPUTED is right
     compute_error: str | None = None
-    dtypes: tuple[str, ...] | None = None  # in torch's own words, where it can say
+    dtypes: tuple[str, ...] | None = None  # that torch itself lists
 
 
 def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
-    """All there is to say, the worst first; what is only worth knowing has the level "ok"."""
+    """All findings, the worst first; what is only worth knowing has the level "ok"."""
     reasons = [*_judge_end(device)]
     if device.ended in ("ok", "crashed", "exited", "hung"):
         reasons += _judge_choice(device)
@@ -68,7 +69,7 @@ def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
 
 
 def why_no_mps(device: Device, machine: Machine) -> Reason | None:
-    """None: MPS is there, or nothing is known of it."""
+    """Why there is no MPS; None: it is available, or nothing is known of it."""
     if device.mps_available or device.mps_built is None:
         return None
     if device.system != "darwin" and not device.mps_built:
@@ -85,14 +86,14 @@ def why_no_mps(device: Device, machine: Machine) -> Reason | None:
 
 
 def _may_use_mps(device: Device) -> bool:
-    """On a Mac also a torch that went down before it could say: a setting may be why."""
+    """On a Mac this includes a torch that crashed first: a setting may be the cause."""
     if device.mps_built is not None:
         return device.mps_built
     return device.system == "darwin" and device.torch_file is not None
 
 
 def _why_unavailable(device: Device, machine: Machine) -> Reason:
-    """Built in, and yet not there: torch itself says only that, or names the wrong macOS."""
+    """Why MPS is built in but not available: torch does not say, or names the wrong macOS."""
     too_old = _macos_too_old(device, machine)
     if too_old is not None:
         return Reason("mps_macos_too_old", "warning", too_old)
@@ -113,11 +114,11 @@ def _macos_too_old(device: Device, machine: Machine) -> dict[str, Value] | None:
 
 
 def _macos(device: Device, machine: Machine) -> tuple[int, ...] | None:
-    """What the machine says; a Python built long ago is told 10.16 by any newer macOS."""
+    """The version of macOS; a Python built long ago reads 10.16 on any newer one."""
     if device.system != "darwin":
         return None
-    told = device.os_version
-    return machine.os_version or (told if told is not None and told >= (11,) else None)
+    version = device.os_version
+    return machine.os_version or (version if version is not None and version >= (11,) else None)
 
 
 def _judge_end(device: Device) -> Iterator[Reason]:
@@ -147,7 +148,7 @@ def _judge_choice(device: Device) -> Iterator[Reason]:
 
 
 def _judge_versions(device: Device, machine: Machine) -> Iterator[Reason]:
-    """Releases of torch with MPS, against this chip and this macOS."""
+    """Compare the release of torch with this chip and this macOS."""
     release = versions.parse_release(device.torch)
     if release is None:
         return
@@ -175,3 +176,56 @@ def _judge_bfloat16(release: versions.Release, macos: tuple[int, ...] | None) ->
         yield Reason("bfloat16_needs_torch", "ok")
     elif needed is not None and macos is not None and macos < needed:
         yield Reason("bfloat16_needs_macos", "ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What `mpsbar doctor` found."""
+
+    machine: Machine
+    pythons: tuple[tuple[Device, tuple[Reason, ...]], ...] = ()
+    processes: tuple[tuple[Process, tuple[Reason, ...]], ...] = ()  # with notable settings
+    problems: tuple[Problem, ...] = ()  # what could not be read of the machine
+    left_out: tuple[str, ...] = ()  # Pythons that were not inspected: there were too many
+    icon: IconCheck | None = None  # what the menu bar app last read of its icon
+    no_icon: str | None = None  # the code of why this Python could not draw one
+
+    @property
+    def worries(self) -> tuple[Reason, ...]:
+        judged = [*(r for _, r in self.pythons), *(r for _, r in self.processes)]
+        return tuple(reason for reasons in judged for reason in reasons if reason.level != "ok")
+
+
+def build_checkup(
+    snapshot: Snapshot, devices: tuple[Device, ...], left_out: tuple[str, ...] = ()
+) -> Checkup:
+    machine = snapshot.machine
+    return Checkup(
+        machine=machine,
+        pythons=tuple((device, judge_device(device, machine)) for device in _unique(devices)),
+        processes=_judge_processes(snapshot),
+        problems=snapshot.problems,
+        left_out=left_out,
+    )
+
+
+def _unique(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Each environment once: a shim and a second name lead to the same one."""
+    found: dict[object, Device] = {}
+    for device in devices:
+        is_known = device.prefix is not None
+        found.setdefault((device.prefix, device.version) if is_known else device.python, device)
+    return tuple(found.values())
+
+
+def _judge_processes(snapshot: Snapshot) -> tuple[tuple[Process, tuple[Reason, ...]], ...]:
+    """Judge the settings of running processes, which may differ from those of this shell."""
+    if not (snapshot.machine.os or "").startswith("macOS"):
+        return ()
+    versions = {worker.pid: worker.frameworks.get("torch") for worker in snapshot.workers}
+    judged = (
+        (process, judge_settings(process.settings, versions.get(process.pid)))
+        for process in snapshot.processes or ()
+        if "torch" in process.frameworks
+    )
+    return tuple((process, reasons) for process, reasons in judged if reasons)

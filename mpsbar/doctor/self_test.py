@@ -1,4 +1,4 @@
-"""How mpsbar's check of itself reads: pass and fail, and what a person must look at. Pure."""
+"""Renders mpsbar's check of itself: what passed, failed, or must be seen by a person. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from typing import Any, Literal
 from mpsbar.core.naming import printable
 from mpsbar.ui.text.wording import _, shorten_home
 
-# skip: it cannot be made here, and the detail says why; look: only a person can see it.
-CheckState = Literal["pass", "fail", "skip", "look"]
+# skip: not possible here, and the detail says why; look: only a person can see it.
+SelfCheckState = Literal["pass", "fail", "skip", "look"]
 
 
 @dataclass(frozen=True, slots=True)
 class SelfCheck:
     key: str
-    state: CheckState
+    state: SelfCheckState
     detail: str = ""  # a value, or a code for the text
 
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "skip": "-", "look": "look"}
 _WIDTH = 400
 
-# What only eyes can tell, in the order of packaging/MAC_CHECKLIST.md.
-LOOKS = {
+# What only a person can see, in the order of packaging/MAC_CHECKLIST.md.
+FOR_PEOPLE = {
     "drawn": _("the hexagon with three bars is in the menu bar, sharp, coloured as its neighbours"),
     "open_menu": _("the menu opens at once, and its numbers move while it is open"),
     "columns": _("sizes stand right-aligned in one column, names are not cut off before it"),
@@ -37,15 +37,15 @@ LOOKS = {
 def render_self_test(version: str, checks: Sequence[SelfCheck], home: str) -> str:
     lines = [_("mpsbar {version} looks at itself").format(version=version), ""]
     lines += [_line(check, home) for check in checks if check.state != "look"]
-    looks = [check for check in checks if check.state == "look"]
-    if looks:
+    for_people = [check for check in checks if check.state == "look"]
+    if for_people:
         lines += ["", _("Look at these yourself, on a Mac (packaging/MAC_CHECKLIST.md):")]
-        lines += [_line(check, home) for check in looks]
+        lines += [_line(check, home) for check in for_people]
     return "\n".join([*lines, "", _sum(checks)])
 
 
 def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]:
-    """For programs."""
+    """The checks as JSON values, for programs."""
     rows = [{"check": c.key, "state": c.state, "detail": c.detail or None} for c in checks]
     return {"schema": 1, "mpsbar": version, "checks": rows}
 
@@ -53,11 +53,10 @@ def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]
 def _line(check: SelfCheck, home: str) -> str:
     mark = _MARKS[check.state]
     if check.state == "look":
-        return f"  {mark}  {LOOKS[check.key]}"
+        return f"  {mark}  {FOR_PEOPLE[check.key]}"
     words = _why_skipped(check.detail) if check.state == "skip" else check.detail
-    told = printable(words, _WIDTH)
-    told = shorten_home(told, home)
-    return f"  {mark:4}  {_title(check.key)}" + (f": {told}" if told else "")
+    detail = shorten_home(printable(words, _WIDTH), home)
+    return f"  {mark:4}  {_title(check.key)}" + (f": {detail}" if detail else "")
 
 
 def _why_skipped(code: str) -> str:

@@ -1,17 +1,27 @@
-"""What was silently wrong in some torch on MPS: each check returns None, or what is wrong here.
+"""Checks for bugs that gave silently wrong numbers in some torch on MPS, and their issues.
 
-Run by the probe's throwaway in anybody's Python (3.9 and newer), which is handed this text: the
-standard library and the torch it is given, no sibling. `dtypes/known_bugs.py` has the issues.
+Each check returns None, or what is wrong here. The probe's child process runs this text in any
+Python (3.9 and newer): it uses the standard library and the torch it is given, no other module.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable, NamedTuple  # noqa: UP035 - collections.abc's needs 3.9.2
+
+
+class Bug(NamedTuple):
+    """Where a bug is known, as others reported it; nothing here was measured on a Mac."""
+
+    issues: tuple[int, ...]  # github.com/pytorch/pytorch/issues/…
+    first: tuple[int, int] | None = None  # release of torch; None: from the beginning, or not known
+    last: tuple[int, int] | None = None  # None: not fixed as far as is known
+    macos_below: int | None = None
+    chips: tuple[str, ...] = ()
 
 
 def _check_long_matmul(torch: Any, device: str) -> str | None:
-    """Reads past the reduction dimension: what lies there comes from a tensor that was freed."""
+    """The bug reads past the reduction dimension, where numbers of a freed tensor lie."""
     garbage = torch.full((50000, 25), 1e6, device=device)
     del garbage
     a = torch.rand(50000, 25)
@@ -51,7 +61,7 @@ def _check_rprop(torch: Any, device: str) -> str | None:
 
 
 def _check_random(torch: Any, device: str) -> str | None:
-    """Drawn into a transposed tensor: some torch leave it as it was."""
+    """Some releases leave a transposed tensor unchanged instead of drawing into it."""
     draws: dict[str, Callable[[Any], Any]] = {
         "uniform_": lambda t: t.uniform_(1, 2), "normal_": lambda t: t.normal_(5, 0.1),
         "bernoulli_": lambda t: t.bernoulli_(1.0), "random_": lambda t: t.random_(1, 9),
@@ -115,7 +125,7 @@ def _check_argmax(torch: Any, device: str) -> str | None:
 def _check_unique(torch: Any, device: str) -> str | None:
     keys = torch.randint(0, 450_000_000, (2000,))
     values, inverse = keys.to(device).unique(return_inverse=True)
-    places = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong one may lead nowhere at all
+    places = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong index may be out of range
     same = bool((values.cpu()[places] == keys).all())
     return None if same else "unique(return_inverse=True) does not lead back to large int64 keys"
 
@@ -133,7 +143,7 @@ def _check_layer_norm_grads(torch: Any, device: str) -> str | None:
         norm(x.to(place, kind)).square().sum().backward()
         return torch.stack([norm.weight.grad, norm.bias.grad])
 
-    x = torch.rand(4, 8)  # which needs no gradient: that is the case
+    x = torch.rand(4, 8)  # the bug shows if the input needs no gradient
     return _differs(grads(device, torch.float32), grads("cpu", torch.float64))
 
 
@@ -176,7 +186,7 @@ def _check_bitwise(torch: Any, device: str) -> str | None:
 
 
 def _check_fused_adam(torch: Any, device: str) -> str | None:
-    """With found_inf set the step is to be left out."""
+    """With found_inf set the optimizer must not step."""
     parameter, grad = torch.ones(8, device=device), torch.ones(8, device=device)
     _step_adam(torch, parameter, grad, fused=True, found_inf=torch.ones((), device=device))
     moved = bool((parameter.cpu() != 1).any())
@@ -184,7 +194,7 @@ def _check_fused_adam(torch: Any, device: str) -> str | None:
 
 
 def _step_adam(torch: Any, parameter: Any, grad: Any, **how: Any) -> None:
-    """As torch.optim.Adam does; the class itself would import half of torch.compile first."""
+    """One step as torch.optim.Adam does it; that class would import half of torch.compile."""
     adam = importlib.import_module("torch.optim.adam").adam
 
     steps = torch.zeros((), device=parameter.device if how.get("fused") else "cpu")
@@ -196,7 +206,7 @@ def _step_adam(torch: Any, parameter: Any, grad: Any, **how: Any) -> None:
 
 
 def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None]) -> str | None:
-    """One step of an optimizer, on a parameter that is not contiguous."""
+    """Compare one step of an optimizer on a parameter that is not contiguous."""
     start, grad = torch.rand(3, 2), torch.rand(2, 3) + 0.5
     there, here = _copy(start, device).t(), _copy(start, "cpu").t()
     step(there, grad.to(device))
@@ -207,7 +217,7 @@ def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None
 
 
 def _copy(tensor: Any, device: str) -> Any:
-    """Also on the CPU no alias: what is changed in place must not change the right answer."""
+    """A copy on the device, on the CPU too: changes in place must not change the right answer."""
     return tensor.clone().to(device)
 
 
@@ -221,4 +231,28 @@ CHECKS: dict[str, Callable[[Any, str], str | None]] = {
     name[len("_check_") :]: check
     for name, check in list(globals().items())
     if name.startswith("_check_")
+}
+# By the name of the check.
+BUGS: dict[str, Bug] = {
+    "long_matmul": Bug((193487, 177116, 195163), (2, 7), (2, 13), chips=("M1", "M2")),
+    "addcdiv": Bug((118115,), None, (2, 3), macos_below=15),
+    "adam": Bug((118115,), None, (2, 3), macos_below=15),
+    "rprop": Bug((118117,), (2, 2), (2, 2)),
+    "random": Bug((165267, 165257, 124029), None, (2, 9), macos_below=15),
+    "linear_weight": Bug((162730,), (2, 8), (2, 8)),
+    "linear_bias": Bug((188438,), (2, 14), None, chips=("M1",)),
+    "matmul_out": Bug((104832,), (2, 0), (2, 0)),
+    "repeated_sum": Bug((178497,), (2, 11), None),
+    "sum_uint8": Bug((179415,), (2, 11), (2, 11)),
+    "cumsum": Bug((90635, 96614, 125318), (2, 0), (2, 3)),
+    "argmax": Bug((92311,), (1, 13), (2, 0), macos_below=14),
+    "unique": Bug((195595,), None, (2, 14)),
+    "mask_assignment": Bug((126919, 124206), (2, 2), (2, 2)),
+    "layer_norm_grads": Bug((183825,), None, (2, 12)),
+    "conv_batch": Bug((96225,), None, None),
+    "conv_channels": Bug((129207,), (2, 3), (2, 3)),
+    "attention_dropout": Bug((184126,), None, (2, 12)),
+    "draws": Bug((85611, 99802, 92752, 136623), (1, 12), (2, 4)),
+    "bitwise": Bug((146085, 145203), (2, 6), (2, 6)),
+    "fused_adam": Bug((186360,), None, (2, 13)),
 }

@@ -1,19 +1,19 @@
-"""The dtype probe's throwaway: runs what it is handed on one device, cell by cell.
+"""The child process of the dtype probe: runs operations and checks on one device, cell by cell.
 
-A script of its own for anybody's Python (3.9 and newer) with torch: no import from its siblings,
-one marked JSON line as soon as each cell is known. A crash or a hang costs the cell it happens
-in: whoever started us sees which was next, and starts us again without it. The plan comes as one
-JSON line on stdin: which device, the texts of operations.py and checks.py, the cells that are
-known already, and how much memory at most.
+A script of its own for any Python (3.9 and newer) with torch: it imports nothing of mpsbar and
+writes one marked JSON line as soon as each cell is known. A crash or a hang costs the cell it
+happens in: the runner sees which was next, and starts the script again without it. The plan comes
+as one JSON line on stdin: the device, the texts of operations.py and checks.py, the cells that are
+known already, and the most memory to use.
 """
 
-# ruff: noqa: E402 - the path is put in order before anything else is imported
+# ruff: noqa: E402 - sys.path is changed before anything else is imported
 from __future__ import annotations
 
 import os
 import sys
 
-# This folder is first on the path of a script, and its file names must not hide anybody's modules.
+# This folder is first on the path of a script; its file names must not hide other modules.
 _HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
 if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
@@ -27,10 +27,10 @@ import signal
 import time
 import types
 import warnings
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 MARK = "\x1empsbar-probe "
-_LAST_RESORT_SECONDS = 1800  # if whoever started us is killed and we hang
+_LAST_RESORT_SECONDS = 1800  # SIGALRM ends us if we hang and the runner was killed
 _LONGEST_TEXT = 600
 _ROUNDS, _REPEATS = 3, 3  # of which the fastest round counts
 
@@ -41,16 +41,16 @@ _NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory"
 def main() -> None:
     wire = _take_stdout()
     plan = json.loads(sys.stdin.readline())
-    _stand_back()
-    _say(wire, "python", _guarded(_read_python))
+    _lower_priority()
+    _send(wire, "python", _guarded(_read_python))
     found = _guarded(_find_torch)
-    _say(wire, "torch", found)
+    _send(wire, "torch", found)
     if found.get("found"):
         loaded = _guarded(_import_torch)
-        _say(wire, "import", loaded)
+        _send(wire, "import", loaded)
         if "version" in loaded:
             _probe(wire, plan)
-    _say(wire, "end", {})
+    _send(wire, "end", {})
 
 
 def _probe(wire: int, plan: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
     dtypes = [name for name in operations.DTYPES if hasattr(torch, name)]
     cells = [f"{name}/{dtype}" for dtype in dtypes for name in operations.OPERATIONS]
     cells += checks.CHECKS
-    _say(wire, "device", dict(start, cells=cells))
+    _send(wire, "device", dict(start, cells=cells))
     if start.get("device") is None:
         return
     cases = _Cases(torch, start["device"], operations, checks)
@@ -70,14 +70,14 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
     for cell in cells:
         if cell not in known:
             answer = _guarded(lambda name=cell: cases.run(name))  # type: ignore[misc]
-            _say(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
+            _send(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
             if memory.is_over() or os.getppid() != starter:
                 return
 
 
 def _load(name: str, text: str) -> Any:
     module = types.ModuleType(name)
-    exec(compile(text, f"{name}.py", "exec"), vars(module))  # noqa: S102 - our own, from whoever started us
+    exec(compile(text, f"{name}.py", "exec"), vars(module))  # noqa: S102 - our own source, sent by the runner
     return module
 
 
@@ -97,10 +97,10 @@ class _Cases:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answer = self._compare(build, dtype)
-        return _mind_warnings(answer, [_shorten(str(warning.message)) for warning in caught])
+        return _read_warnings(answer, [_shorten(str(warning.message)) for warning in caught])
 
     def _compare(self, build: Callable[[Any], Any], dtype: str) -> dict[str, Any]:
-        """In `dtype` on the device, against the same numbers in the widest kind on the CPU."""
+        """Compare the result in `dtype` on the device with that of the widest dtype on the CPU."""
         place = self.operations.Place
         try:
             run = build(place(self.torch, self.device, dtype))
@@ -114,7 +114,7 @@ class _Cases:
         return {"state": "works", "error": _number(off), "seconds": self._time(run)}
 
     def _check(self, check: Callable[[Any, str], str | None]) -> dict[str, Any]:
-        """A text: what is silently wrong. An operation that is refused is not silent."""
+        """A text says what is silently wrong; an operation that raises is not silent."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.torch.manual_seed(7)
@@ -141,7 +141,7 @@ def _refusal(error: Exception, state: str) -> dict[str, Any]:
     return {"state": "no_memory" if _NO_MEMORY.search(text) else state, "text": text}
 
 
-def _mind_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
+def _read_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
     fallen = [text for text in texts if _FALLBACK.search(text)]
     if fallen and answer["state"] == "works":
         return dict(answer, state="fallback", text=fallen[0])
@@ -152,19 +152,19 @@ def _mind_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
 
 
 def _shorten(text: str) -> str:
-    """Without the place in torch's source."""
+    """The warning without the place in torch's source."""
     return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
 
 
 def _take_stdout() -> int:
-    """What we say goes out here; what torch or anybody's start-up file prints goes nowhere."""
+    """Keep stdout for our answers; what torch or a start-up file prints is discarded."""
     wire, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     return wire
 
 
-def _stand_back() -> None:
-    """Somebody's training run has the right of way."""
+def _lower_priority() -> None:
+    """A training run on this computer must not be slowed down."""
     try:
         os.nice(19)
         signal.alarm(_LAST_RESORT_SECONDS)
@@ -172,7 +172,7 @@ def _stand_back() -> None:
         pass
 
 
-def _say(wire: int, stage: str, answer: dict[str, Any]) -> None:
+def _send(wire: int, stage: str, answer: dict[str, Any]) -> None:
     line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
     while line:
         line = line[os.write(wire, line) :]
@@ -181,14 +181,14 @@ def _say(wire: int, stage: str, answer: dict[str, Any]) -> None:
 def _guarded(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return ask()
-    except BaseException as error:  # noqa: BLE001 - also a SystemExit is an answer
+    except BaseException as error:  # noqa: BLE001 - a SystemExit is an answer, too
         return {"state": "failed", "text": _describe(error)}
 
 
 def _describe(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - somebody's __str__
+    except Exception:  # noqa: BLE001 - its __str__ may fail
         text = "?"
     return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
 
@@ -198,7 +198,7 @@ def _read_python() -> dict[str, Any]:
         "python": sys.executable,
         "prefix": os.path.realpath(sys.prefix),
         "version": ".".join(map(str, sys.version_info[:3])),
-        # The same words as agent/places.py has: the file is found again by them.
+        # The same values as in agent/places.py, which names the file of the result by them.
         "system": platform.mac_ver()[0] or platform.release(),
         "os": "macOS" if platform.mac_ver()[0] else platform.system(),
         "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),
@@ -207,8 +207,8 @@ def _read_python() -> dict[str, Any]:
 
 def _find_torch() -> dict[str, Any]:
     spec = importlib.util.find_spec("torch")
-    is_there = spec is not None and spec.origin is not None  # a stray folder has no origin
-    return {"found": is_there, "file": spec.origin if spec is not None else None}
+    is_found = spec is not None and spec.origin is not None  # a stray folder has no origin
+    return {"found": is_found, "file": spec.origin if spec is not None else None}
 
 
 def _import_torch() -> dict[str, Any]:
@@ -218,13 +218,13 @@ def _import_torch() -> dict[str, Any]:
 
 
 def _start_device(torch: Any, wanted: str) -> dict[str, Any]:
-    there = {"cpu": True, "mps": _has(torch, "backends.mps"), "cuda": _has(torch, "cuda")}
-    first = next(name for name in ("cuda", "mps", "cpu") if there[name])
+    available = {"cpu": True, "mps": _has(torch, "backends.mps"), "cuda": _has(torch, "cuda")}
+    first = next(name for name in ("cuda", "mps", "cpu") if available[name])
     device = first if wanted == "auto" else wanted
-    if not there.get(device):
+    if not available.get(device):
         return {"device": None, "missing": device}
-    torch.set_num_threads(1)  # one core at most; and one is quicker with so little to do
-    torch.set_warn_always(True)  # or only the first fall-back of all would be told
+    torch.set_num_threads(1)  # use one core at most, which is also faster for small tensors
+    torch.set_warn_always(True)  # otherwise torch warns of the first fallback only
     torch.ones(1, device=device).sum().item()
     name, dtypes = _device_name(torch, device), _capability(torch, device)
     return {"device": device, "name": name, "dtypes": dtypes}
@@ -245,7 +245,7 @@ def _device_name(torch: Any, device: str) -> str | None:
 
 
 def _capability(torch: Any, device: str) -> list[str] | None:
-    """What this torch says of itself: from 2.10, on MPS from 2.12; None where it cannot say."""
+    """The dtypes that torch claims to support: from 2.10, on MPS from 2.12; else None."""
     try:
         if torch.accelerator.current_accelerator().type != device:
             return None
@@ -256,12 +256,12 @@ def _capability(torch: Any, device: str) -> list[str] | None:
 
 
 class _Memory:
-    """No more than `ceiling` bytes above what torch itself takes: refused where a limit can be
-    set, and looked at after each cell where not."""
+    """Keeps us within `ceiling` bytes above what torch itself takes: by a limit where one can be
+    set, and by a reading after each cell."""
 
     def __init__(self, torch: Any, device: str, ceiling: int) -> None:
         self.torch, self.device, self.ceiling = torch, device, ceiling
-        with contextlib.suppress(Exception):  # an older torch, another system: it is looked at
+        with contextlib.suppress(Exception):  # an older torch, another system: only readings
             self._limit()
         self.before = self._taken()
 
@@ -271,7 +271,7 @@ class _Memory:
 
     def is_over(self) -> bool:
         if (self.used() or 0) > self.ceiling and self.device != "cpu":
-            getattr(self.torch, self.device).empty_cache()  # also the graphs of what is done
+            getattr(self.torch, self.device).empty_cache()  # frees cached graphs, too
         return (self.used() or 0) > self.ceiling
 
     def _limit(self) -> None:
@@ -288,17 +288,17 @@ class _Memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def _taken(self) -> int | None:
-        """The device's own; on the CPU our peak. (The libraries of a GPU come and go unasked.)"""
+        """Memory of the device; on the CPU our peak, which there no GPU library inflates."""
         try:
             if self.device == "mps":
                 return int(self.torch.mps.driver_allocated_memory())
             return int(self.torch.cuda.memory_reserved()) if self.device == "cuda" else _read_peak()
-        except Exception:  # noqa: BLE001 - cannot be told here
+        except Exception:  # noqa: BLE001 - not known here
             return None
 
 
 def _read_peak() -> int:
-    if sys.platform == "linux":  # where rusage would count what our parent had
+    if sys.platform == "linux":  # where ru_maxrss includes the peak of our parent
         return _read_status("VmHWM")
     import resource
 
@@ -328,4 +328,4 @@ def _get(value: Any, path: str) -> Any:
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # the answers are out: how torch takes itself down is not asked
+    os._exit(0)  # all answers are sent; a crash of torch at exit does not matter

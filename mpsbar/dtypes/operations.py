@@ -1,14 +1,14 @@
-"""The operations people meet, in every dtype: how each is run, and how far off its numbers are.
+"""The operations of the probe, for every dtype: how each is run, and how its error is measured.
 
-Run by the probe's throwaway in anybody's Python (3.9 and newer), which is handed this text: the
-standard library and the torch it is given, no sibling.
+The probe's child process runs this text in any Python (3.9 and newer): it uses the standard
+library and the torch it is given, no other module.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from typing import Any, Callable  # noqa: UP035 - before 3.9.2 the other one is no hint
+from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 FLOATS = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 COMPLEX = ("complex64",)
@@ -22,7 +22,8 @@ DTYPES = (
     *FLOATS[4:],
 )  # float32 first: others are timed against it
 
-# What rounding may cost, as a part of the largest number of the result; the others are exact.
+# The error that rounding may cause, relative to the largest number of the result; other dtypes are
+# exact.
 TOLERANCE = {
     "float64": 1e-10, "float32": 1e-4, "complex64": 1e-4, "float16": 1e-2, "bfloat16": 5e-2,
     "float8_e4m3fn": 0.2, "float8_e5m2": 0.4,
@@ -30,7 +31,7 @@ TOLERANCE = {
 
 
 class Place:
-    """Where one run of an operation happens: a device and a dtype, or the reference."""
+    """Where an operation runs: a device and a dtype, or the CPU and the widest dtype."""
 
     def __init__(self, torch: Any, device: str, dtype: str, wide: bool = False) -> None:
         self.torch, self.device, self.name, self.wide = torch, device, dtype, wide
@@ -39,7 +40,7 @@ class Place:
         self.seed = 0
 
     def make(self, *shape: int) -> Any:
-        """The same numbers at every place, rounded to the dtype; small: no integer overflows."""
+        """The same random numbers in every place, rounded to the dtype, too small to overflow."""
         self.seed += 1
         generator = self.torch.Generator().manual_seed(self.seed)
         if self.name in (*INTEGERS, *BOOL):
@@ -57,7 +58,7 @@ class Place:
         return tensor.to(self._widest()) if self.wide else tensor.to(self.device)
 
     def plain(self, tensor: Any) -> Any:
-        """Indices and masks: not in the dtype that is tried."""
+        """Indices and masks, which keep their own dtype."""
         return tensor.to(self.device)
 
     def _widest(self) -> Any:
@@ -79,7 +80,7 @@ def _copy(p: Place) -> Any:
 
 
 def _add(p: Place) -> Any:
-    """Not a + b: Python would put a sentence of its own in the place of torch's TypeError."""
+    """torch.add, because a + b would replace torch's TypeError by Python's own."""
     a, b = p.make(64, 64), p.make(64)
     return lambda: p.torch.add(a, b)
 
@@ -128,7 +129,7 @@ def _cumsum(p: Place) -> Any:
 
 def _argmax(p: Place) -> Any:
     rows, columns = p.torch.arange(8).unsqueeze(1), p.torch.arange(8)
-    x = p.put((columns * 5 + rows * 3) % 8)  # no number twice in a row: one answer only
+    x = p.put((columns * 5 + rows * 3) % 8)  # no number twice in a row, so the answer is unique
     return lambda: x.argmax(1)
 
 
@@ -165,7 +166,7 @@ def _backward(p: Place) -> Any:
 
 
 def _adam(p: Place) -> Any:
-    """As torch.optim.Adam steps; the class itself would import half of torch.compile first."""
+    """One step as torch.optim.Adam does it; that class would import half of torch.compile."""
     adam = importlib.import_module("torch.optim.adam").adam
 
     torch, weight = p.torch, p.make(16, 16)
@@ -201,7 +202,7 @@ def _autocast(p: Place) -> Any:
 
 _REAL = (*FLOATS, *INTEGERS, *BOOL)
 _ALL = (*_REAL, *COMPLEX)
-# By name, in the order they are shown: how it is run, and the dtypes for which that makes sense.
+# By name, in the order they are shown: how it is run, and the dtypes for which it is meaningful.
 OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
     "create": (_create, _ALL),
     "copy": (_copy, _ALL),
@@ -225,7 +226,7 @@ OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
 
 
 def measure_error(got: Any, right: Any) -> float:
-    """The largest difference, as a part of the largest number; infinite where there is none."""
+    """The largest difference, relative to the largest number; infinite if shapes differ or NaN."""
     if got.shape != right.shape:
         return float("inf")
     right = right.detach()

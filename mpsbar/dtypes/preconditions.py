@@ -1,4 +1,4 @@
-"""Whether now is a good moment for a probe: it must not disturb a run, nor the machine. Pure."""
+"""Judges whether a probe may run now: it must not disturb a training run or the machine. Pure."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
 
 
 def judge_moment(snapshot: Snapshot) -> tuple[Reason, ...]:
-    """What speaks against it, the worst first: "critical" to be refused, "warning" asked about."""
+    """Reasons against a probe now, the worst first: "critical" refuses it, "warning" asks."""
     reasons = []
     if snapshot.machine.pressure == "critical":
         reasons.append(Reason("probe_pressure", "critical"))
@@ -48,7 +48,7 @@ def judge_moment(snapshot: Snapshot) -> tuple[Reason, ...]:
 
 
 def say_moment(reason: Reason, name: str | None) -> str:
-    """What speaks against a probe now; `name` is that of the process the reason is about."""
+    """One reason against a probe in words; `name` is that of the process it is about."""
     if reason.code == "probe_pressure":
         return _("memory pressure is critical: a probe now could make the system end a process")
     share = reason.values.get("percent")

@@ -1,4 +1,4 @@
-"""What the dtype probe measured: one JSON file for each interpreter, torch, system and device."""
+"""Keeps the results of the dtype probe: a JSON file for each Python, torch, system and device."""
 
 import contextlib
 import json
@@ -14,23 +14,24 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.verdicts import find_safe
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import read_bytes, replace_file
-from mpsbar.system.owned_files import is_usable, tell_refused
+from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
 
 _LARGEST = 1 << 20
 _MOST = 16
-_TOLD_BY_OLD_PYTHONS = "10.16"  # for any macOS since 11
+_COMPATIBILITY_VERSION = "10.16"  # what an old Python reads on any macOS since 11
 # Another process may have probed, torch may have been upgraded.
-_RELIED_ON_SECONDS = 30.0
+_REREAD_SECONDS = 30.0
 _VERSION = re.compile(r"^__version__ = ['\"](.{1,100})['\"]", re.MULTILINE)
 
 
 def write_result(probe: Probe) -> Path | None:
-    """None: there is a whole result already, and this one has holes, or it cannot be named.
-    OSError: it could not be kept."""
+    """Write the result; None: it is incomplete and a complete one exists, or it has no name.
+
+    OSError: it could not be written.
+    """
     file = _find_file(probe)
-    if file is None or (probe.ended != "ok" and _is_whole(file)):
+    if file is None or (probe.ended != "ok" and _is_complete(file)):
         return None
     places.prepare(str(file.parent))
     require_safe(file.parent)
@@ -40,7 +41,7 @@ def write_result(probe: Probe) -> Path | None:
 
 
 def read_result(file: Path) -> Probe:
-    """A UserError says what is wrong with the file, which may be anybody's: it is only shown."""
+    """Read any file that claims to be a result; a UserError says what is wrong with it."""
     try:
         return parse_record(json.loads(read_bytes(file, _LARGEST)))
     except OSError as error:
@@ -52,18 +53,18 @@ def read_result(file: Path) -> Probe:
 
 
 def find_result(snapshot: Snapshot) -> Probe | None:
-    """The last of the first torch process that was probed; with none running, the last of all."""
+    """The newest result of the first torch process that has one; if none runs, of any."""
     results = sorted(_read_current(), key=lambda probe: (probe.device == "cpu", -(probe.time or 0)))
-    asked = list(_interpreters(snapshot))
-    for python, torch in asked:
+    interpreters = list(_find_interpreters(snapshot))
+    for python, torch in interpreters:
         for probe in results:
             if _is_of(probe, python) and torch in (None, probe.torch):
                 return probe
-    return next(iter(results), None) if not asked else None
+    return next(iter(results), None) if not interpreters else None
 
 
-def _interpreters(snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
-    """Paths of Pythons, with the version of their torch where it is known."""
+def _find_interpreters(snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
+    """The Pythons that run torch, with its version where it is known."""
     for worker in snapshot.workers:
         if worker.executable and worker.state != "gone" and "torch" in worker.frameworks:
             yield worker.executable, worker.frameworks["torch"]
@@ -77,14 +78,14 @@ def _is_of(probe: Probe, python: str) -> bool:
 
 
 def _read_current() -> Iterator[Probe]:
-    """Those that this system, and as far as can be seen from outside this torch, still is."""
+    """Results that still hold: for this system, and for the torch that is installed."""
     folder = paths.probe_folder()
     if folder is None:
         return
     files: list[Path] = []
     try:
         places.check(str(folder))
-        # The name tells the system too: of another one need not even be opened.
+        # The file name has the system in it: a file of another system need not be opened.
         fitting = [
             file for file in folder.glob("*.json") if any(s in file.name for s in _systems())
         ]
@@ -92,7 +93,7 @@ def _read_current() -> Iterator[Probe]:
     except FileNotFoundError:
         return
     except OSError as problem:
-        tell_refused(folder, problem)
+        log_refused(folder, problem)
         return
     for file in files[:_MOST]:
         with contextlib.suppress(UserError):
@@ -110,11 +111,11 @@ def _is_current(probe: Probe) -> bool:
 
 
 def _systems() -> tuple[str, str]:
-    return places.system_version(), _TOLD_BY_OLD_PYTHONS
+    return places.system_version(), _COMPATIBILITY_VERSION
 
 
 def _installed(probe: Probe) -> str | None:
-    """The version that torch's folder names now; None: cannot be seen."""
+    """The version of torch that is installed now; None: not known."""
     if probe.torch_file is None:
         return None
     if not Path(probe.torch_file).exists():
@@ -129,13 +130,13 @@ def _installed(probe: Probe) -> str | None:
 
 def _find_file(probe: Probe) -> Path | None:
     folder = paths.probe_folder()
-    told = (probe.device, probe.torch, probe.system, probe.prefix, probe.version)
-    if folder is None or not all(told) or not probe.cells:
+    identity = (probe.device, probe.torch, probe.system, probe.prefix, probe.version)
+    if folder is None or not all(identity) or not probe.cells:
         return None
-    return folder / places.result_name(*(str(value) for value in told))
+    return folder / places.result_name(*(str(value) for value in identity))
 
 
-def _is_whole(file: Path) -> bool:
+def _is_complete(file: Path) -> bool:
     try:
         return read_result(file).ended == "ok"
     except UserError:
@@ -143,32 +144,32 @@ def _is_whole(file: Path) -> bool:
 
 
 class LatestResult:
-    """The probe that holds for what runs now, read again only when something may have changed."""
+    """The result that holds for what runs now; read again only if something may have changed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._asked: object = None
+        self._state: object = None
         self._read_at = float("-inf")
         self._probe: Probe | None = None
 
     def read(self, snapshot: Snapshot) -> Probe | None:
-        """The very same object while nothing changes."""
-        asked = (_pythons(snapshot), snapshot.probing is None, _stamp())
-        if asked != self._asked or self._clock() - self._read_at > _RELIED_ON_SECONDS:
-            self._asked, self._read_at = asked, self._clock()
-            found = None if _stamp() is None else find_result(snapshot)
+        """The result; the same object while nothing changes."""
+        state = (_list_pythons(snapshot), snapshot.probing is None, _read_stamp())
+        if state != self._state or self._clock() - self._read_at > _REREAD_SECONDS:
+            self._state, self._read_at = state, self._clock()
+            found = None if _read_stamp() is None else find_result(snapshot)
             if found != self._probe:
                 self._probe = found
         return self._probe
 
 
-def _pythons(snapshot: Snapshot) -> frozenset[str | None]:
+def _list_pythons(snapshot: Snapshot) -> frozenset[str | None]:
     workers = {worker.executable for worker in snapshot.workers}
     return frozenset(workers | {process.python for process in snapshot.processes or ()})
 
 
-def _stamp() -> int | None:
-    """When a result came or went."""
+def _read_stamp() -> int | None:
+    """When a result was last added or removed."""
     folder = paths.probe_folder()
     try:
         return None if folder is None else folder.stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""Runs the dtype probe in somebody's Python: a crash or a hang costs one cell, and it goes on."""
+"""Runs the dtype probe in child processes: a crash or a hang costs one cell, and it goes on."""
 
 import contextlib
 import importlib.resources
@@ -21,20 +21,20 @@ from mpsbar.core.dtype_results import (
     parse_text,
 )
 from mpsbar.dtypes.dtype_child import MARK
-from mpsbar.system.child_process import Answer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
 
-# Of tensors, above what torch itself takes.
+# Bytes of tensors, above what torch itself takes.
 CEILING = 256 << 20
-# A cold torch from a slow disk on a busy machine; a first kernel that is compiled on one.
+# Enough to import torch from a slow disk on a busy machine, and to compile a first kernel.
 START_SECONDS = 120.0
 CELL_SECONDS = 30.0
-# Each costs another import of torch. A dtype, or an operation, that went down so often is known
-# well enough.
+# Each costs another import of torch.
 _MOST_RESTARTS = 16
-_MOST_ALIKE = 3
+# After so many crashes the other cells of a dtype or an operation are not tried.
+_MOST_CRASHES = 3
 _MOST_CELLS = 2000
-# Of which a process does not die by its own fault: the cell is tried once more.
+# Signals that somebody else sent: the cell is tried once more.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
@@ -44,33 +44,33 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(slots=True)
 class _Session:
-    """What is known of one Python until now; it outlives the throwaways that find it out."""
+    """What is known of one Python so far, over all the child processes that were needed."""
 
-    stages: dict[str, Answer] = field(default_factory=dict)
+    stages: dict[str, ChildAnswer] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)  # all there are, in order
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)
-    fallen: Counter[str] = field(default_factory=Counter)  # by dtype and by operation
+    crashes: Counter[str] = field(default_factory=Counter)  # by dtype and by operation
     memory: int | None = None
     tail: bytes = b""
-    is_at_work: bool = False  # the present throwaway got as far as its cells
-    is_over: bool = False  # and said itself that it is done
+    has_started: bool = False  # the present child process has reached the cells
+    is_over: bool = False  # the present child process said that it is done
     false_starts: int = 0
 
-    def hear(self, told: Answer) -> None:
-        stage = told.pop("stage", None)
-        cell = told.pop("cell", None)
-        self.is_at_work = self.is_at_work or stage == "device"
+    def add(self, answer: ChildAnswer) -> None:
+        stage = answer.pop("stage", None)
+        cell = answer.pop("cell", None)
+        self.has_started = self.has_started or stage == "device"
         if stage == "cell" and cell in self.cells:
-            self.answers.setdefault(cell, told)
-            used = told.get("memory")
+            self.answers.setdefault(cell, answer)
+            used = answer.get("memory")
             if isinstance(used, int):
                 self.memory = max(used, self.memory or 0)
         elif stage == "end":
             self.is_over = True
         elif isinstance(stage, str) and stage not in self.stages:
-            self.stages[stage] = told
-            cells = told.get("cells") if stage == "device" else None
+            self.stages[stage] = answer
+            cells = answer.get("cells") if stage == "device" else None
             if isinstance(cells, list):
                 self.cells = [str(cell)[:100] for cell in cells[:_MOST_CELLS]]
 
@@ -79,18 +79,18 @@ class _Session:
         return next((cell for cell in self.cells if cell not in self.answers), None)
 
     def blame(self, cell: str, state: str, text: str | None = None) -> None:
-        """That cell; what is alike and went down too often is left out from now on."""
+        """Record why a cell failed; skip cells of a dtype or operation that failed too often."""
         self.answers[cell] = {"state": state, "text": text}
         operation, _, dtype = cell.partition("/")
-        self.fallen.update({f"{operation}/", f"/{dtype}"} if dtype else {})
-        tired = tuple(group for group, times in self.fallen.items() if times >= _MOST_ALIKE)
+        self.crashes.update({f"{operation}/", f"/{dtype}"} if dtype else {})
+        skipped = tuple(group for group, n in self.crashes.items() if n >= _MOST_CRASHES)
         for other in self.cells:
-            if other.startswith(tired) or other.endswith(tired):
+            if other.startswith(skipped) or other.endswith(skipped):
                 self.answers.setdefault(other, {"state": "unknown"})
 
 
 class Runner:
-    """`run` it once, on any thread; `cancel` from any other."""
+    """One probe: call `run` once, on any thread, and `cancel` from any other."""
 
     def __init__(
         self,
@@ -106,11 +106,11 @@ class Runner:
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """`run` returns within a moment, with what was measured until now."""
+        """Make `run` return at once, with what was measured so far."""
         self._cancelled.set()
 
     def run(self, on_progress: OnProgress | None = None) -> Probe:
-        """In the first of the Pythons that has torch. Never raises for what they do."""
+        """Probe the first of the Pythons that has torch; what they do raises no exception here."""
         probe, unsafe = Probe("", "no_torch"), None
         for python in self._pythons:
             probe = self._run_in(python, on_progress or _ignore)
@@ -134,7 +134,7 @@ class Runner:
         return _build_probe(python, ended, session, self._ceiling, (wall, seconds))
 
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
-        """One throwaway after the other, until every cell is known."""
+        """Start one child process after the other, until every cell is known."""
         on_progress(Progress(0, None))
         for _ in range(_MOST_RESTARTS):
             code = self._run_once(python, session, on_progress)
@@ -147,16 +147,16 @@ class Runner:
                 return _parse_death(session, code)
             if cell is None:
                 return "ok"
-            if not session.is_at_work and session.false_starts:
+            if not session.has_started and session.false_starts:
                 return "stopped"
             _judge_death(session, cell, code)
         return "stopped" if session.next_cell else "ok"
 
     def _run_once(self, python: str, session: _Session, on_progress: OnProgress) -> int | None:
-        """Its exit code; None: it hung and was ended."""
+        """Run one child process; return its exit code, or None if it hung and was ended."""
         plan = {"device": self._device, "skip": list(session.answers), "ceiling": self._ceiling}
-        session.is_at_work = session.is_over = False
-        # The script as a file of its own, also where mpsbar itself lies in an archive.
+        session.has_started = session.is_over = False
+        # The script must be a file, also where mpsbar itself is in an archive.
         with (
             importlib.resources.as_file(_SOURCES / "dtype_child.py") as script,
             start_child(python, [str(script)], MARK, _build_input(plan)) as child,
@@ -168,10 +168,10 @@ class Runner:
     def _listen(self, child: ChildProcess, session: _Session, on_progress: OnProgress) -> bool:
         deadline = time.monotonic() + self._start_seconds
         is_first = True
-        for answers in child.listen():
+        for answers in child.read_answers():
             for answer in answers:
                 is_first = is_first and answer.get("stage") != "cell"
-                session.hear(answer)
+                session.add(answer)
             if answers:
                 seconds = self._start_seconds if is_first else self._cell_seconds
                 deadline = time.monotonic() + seconds
@@ -184,7 +184,7 @@ class Runner:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """One line: the plan, and the text of the cases, for the throwaway's Python lacks mpsbar."""
+    """The plan as one line, with the text of the cases: the child's Python has no mpsbar."""
     texts = {
         name: (_SOURCES / f"{name}.py").read_text("utf-8") for name in ("operations", "checks")
     }
@@ -196,8 +196,8 @@ def _ignore(_: Progress) -> None:
 
 
 def _judge_death(session: _Session, cell: str, code: int | None) -> None:
-    """Of the throwaway that was to run `cell` next; no cell's fault if it never got there."""
-    if not session.is_at_work:
+    """Blame the cell that was next, unless the child process never got that far."""
+    if not session.has_started:
         session.false_starts += 1
     elif code is None:
         session.blame(cell, "hung")
@@ -208,18 +208,18 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
-    """Of one that said all it had to say."""
+    """How the probe ended if the child process came to its end."""
     if session.stages.get("torch", {}).get("found") is False:
         return "no_torch"
     if "version" not in session.stages.get("import", {}):
         return "broken_torch"
     if not session.stages.get("device", {}).get("device"):
         return "no_device"
-    return "ok" if session.next_cell is None else "stopped"  # by itself: too much memory
+    return "ok" if session.next_cell is None else "stopped"  # it used too much memory
 
 
 def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
-    """Of one that went down before the first cell."""
+    """How the probe ended if the child process died before the first cell."""
     if code is None:
         return "hung"
     if "python" not in session.stages:
@@ -230,25 +230,28 @@ def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
 def _build_probe(
     python: str, ended: ProbeEnded, session: _Session, ceiling: int, times: tuple[float, float]
 ) -> Probe:
-    told, loaded, device = (session.stages.get(n, {}) for n in ("python", "import", "device"))
-    every = [build_cell(c, session.answers.get(c, {"state": "unknown"})) for c in session.cells]
+    interpreter, loaded, device = (
+        session.stages.get(stage, {}) for stage in ("python", "import", "device")
+    )
+    names = session.cells if device.get("device") else []
+    results = [build_cell(name, session.answers.get(name, {})) for name in names]
     dtypes = device.get("dtypes")
     return Probe(
         python=python,
         ended=ended,
-        prefix=parse_text(told.get("prefix"), 4096),
-        version=parse_text(told.get("version")),
+        prefix=parse_text(interpreter.get("prefix"), 4096),
+        version=parse_text(interpreter.get("version")),
         torch=parse_text(loaded.get("version")),
-        system=parse_text(told.get("system")),
-        os=parse_text(told.get("os")),
+        system=parse_text(interpreter.get("system")),
+        os=parse_text(interpreter.get("os")),
         device=parse_text(device.get("device") or device.get("missing")),
         device_name=parse_text(device.get("name")),
         torch_file=parse_text(session.stages.get("torch", {}).get("file"), 4096),
         capability=tuple(map(str, dtypes)) if isinstance(dtypes, list) else None,
-        fallback=parse_text(told.get("fallback")),
+        fallback=parse_text(interpreter.get("fallback")),
         error=_find_error(ended, session),
-        cells=tuple(one for one in every if isinstance(one, Cell)) if device.get("device") else (),
-        checks=tuple(o for o in every if isinstance(o, Check)) if device.get("device") else (),
+        cells=tuple(result for result in results if isinstance(result, Cell)),
+        checks=tuple(result for result in results if isinstance(result, Check)),
         time=times[0],
         seconds=times[1],
         memory=session.memory,
@@ -259,9 +262,9 @@ def _build_probe(
 def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
     if ended in ("ok", "cancelled", "no_torch", "no_python"):
         return None
-    said = (session.stages.get(name, {}).get("text") for name in ("torch", "import", "device"))
+    texts = (session.stages.get(name, {}).get("text") for name in ("torch", "import", "device"))
     lines = session.tail.decode(errors="replace").strip().splitlines()
-    return parse_text(next(filter(None, said), lines[-1] if lines else None))
+    return parse_text(next(filter(None, texts), lines[-1] if lines else None))
 
 
 def _signal_name(code: int) -> str:

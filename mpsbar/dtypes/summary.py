@@ -1,4 +1,4 @@
-"""The dtype probe in short: a headline that tells only surprises, rows, progress, JSON. Pure."""
+"""The dtype probe in short: a headline of its surprises, rows, progress, JSON. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,10 +6,16 @@ from typing import Any
 
 from mpsbar.core.dtype_results import Probe, Progress, build_record
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
-from mpsbar.dtypes.changes import Change
-from mpsbar.dtypes.known_bugs import BUGS
+from mpsbar.dtypes.checks import BUGS
 from mpsbar.dtypes.text import say_surprise, say_where, say_why, standings, title_of
-from mpsbar.dtypes.verdicts import Verdict, count_failures, find_safe, find_surprises, judge_dtypes
+from mpsbar.dtypes.verdicts import (
+    Change,
+    Verdict,
+    count_failures,
+    find_safe,
+    find_surprises,
+    judge_dtypes,
+)
 from mpsbar.ui.text.wording import _
 
 DASH = "–"
@@ -17,7 +23,7 @@ DASH = "–"
 
 @dataclass(frozen=True, slots=True)
 class DtypeRow:
-    """One dtype, for a menu: what it is worth here, and why."""
+    """One dtype in a menu: its verdict, and the reason."""
 
     dtype: str
     text: str
@@ -25,7 +31,7 @@ class DtypeRow:
 
 
 def say_headline(probe: Probe | None) -> str:
-    """For a menu's row "dtypes: …", and status."""
+    """The headline for the menu's row "dtypes: …" and for status."""
     if probe is None or not probe.cells:
         return _("not probed yet")
     surprises = find_surprises(probe)
@@ -39,7 +45,7 @@ def say_headline(probe: Probe | None) -> str:
 
 
 def build_rows(probe: Probe) -> tuple[DtypeRow, ...]:
-    """The table with reasons, for a submenu."""
+    """The rows of the submenu: each dtype with its reason."""
     rows = []
     for verdict in judge_dtypes(probe):
         words = [standings()[verdict.standing], say_speed(verdict)]
@@ -68,20 +74,20 @@ def say_progress(progress: Progress) -> str:
 
 
 def draw_progress(progress: Progress, width: int = 30) -> str:
-    """A bar for a terminal."""
+    """The progress as a bar for a terminal."""
     full = width * progress.percent // 100
     return f"{'█' * full}{'░' * (width - full)} {say_progress(progress)}"
 
 
 def say_speed(verdict: Verdict) -> str:
-    """Against float32: 0.5× takes twice as long."""
+    """The speed relative to float32: 0.5× takes twice as long."""
     if verdict.speed is None:
         return DASH
     return f"{verdict.speed:.1f}×" if verdict.speed > 0.95 else f"{verdict.speed:.2f}×"
 
 
 def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[str, Any]:
-    """Schema 1, the whole: what was kept, and what it comes to. Fields are only added."""
+    """The whole probe with its verdicts, as JSON of schema 1. Fields are only added."""
     checks = [
         {
             **asdict(check), "title": title_of(check.name), "issues": bug.issues if bug else (),
@@ -106,13 +112,13 @@ def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[s
 
 
 def build_dtypes(probe: Probe | None) -> DtypeHealth:
-    """The last probe without its cells: for status, and whoever gives advice."""
+    """The last probe without its cells, for status and for advice."""
     if probe is None:
         return NOT_PROBED
     names = ("python", "version", "torch", "os", "system", "device", "device_name", "time", "ended")
-    told = {name: getattr(probe, name) for name in names}
+    values = {name: getattr(probe, name) for name in names}
     return DtypeHealth(
-        summary={**told, "safe": find_safe(probe), **_build_summary(probe)},
+        summary={**values, "safe": find_safe(probe), **_build_summary(probe)},
         surprise=say_headline(probe) if find_surprises(probe) else "",
         failed=count_failures(probe),
     )

@@ -1,4 +1,4 @@
-"""The dtype probe for people: the table, with signs on a terminal and words in a pipe. Pure."""
+"""Renders the dtype probe as a table: with signs on a terminal, in words elsewhere. Pure."""
 
 import textwrap
 from collections import Counter
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.changes import Change
 from mpsbar.dtypes.summary import DASH, say_speed
 from mpsbar.dtypes.text import known_for, say_surprise, say_why, standings, states, title_of
-from mpsbar.dtypes.verdicts import Verdict, find_surprises, judge_dtypes
+from mpsbar.dtypes.verdicts import Change, Verdict, find_surprises, judge_dtypes
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
 from mpsbar.ui.text.wording import _
@@ -28,7 +27,7 @@ _WHY_IN_WORDS, _WHY_LINES = 100, 3
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
-    """Where it is shown: on a terminal with signs, or in words."""
+    """How the table is shown: with signs on a terminal, or in words."""
 
     with_signs: bool = False
     is_coloured: bool = False
@@ -40,15 +39,19 @@ class TableStyle:
 
 
 def render_probe(
-    probe: Probe, look: TableStyle, kept: str | None = None, changes: Sequence[Change] | None = None
+    probe: Probe,
+    style: TableStyle,
+    path: str | None = None,
+    changes: Sequence[Change] | None = None,
 ) -> str:
+    """The whole probe; `path` is the file of the result, `changes` are those since another one."""
     verdicts = judge_dtypes(probe)
     parts = [
-        "\n".join([_subject(probe, look), *_headlines(probe, look)]),
-        "\n".join(_table(probe, verdicts, look)),
-        "\n".join(_legend(probe, verdicts, look)),
-        "" if look.with_signs else "\n".join(_cells_in_words(probe)),
-        "\n".join(_footer(probe, look, kept)),
+        "\n".join([_subject(probe, style), *_headlines(probe, style)]),
+        "\n".join(_table(probe, verdicts, style)),
+        "\n".join(_legend(probe, verdicts, style)),
+        "" if style.with_signs else "\n".join(_cells_in_words(probe)),
+        "\n".join(_footer(probe, style, path)),
     ]
     if changes is not None:
         parts.append(render_changes(changes))
@@ -72,46 +75,46 @@ def render_changes(changes: Sequence[Change]) -> str:
     return "\n".join([_("What changed:"), *lines])
 
 
-def _subject(probe: Probe, look: TableStyle) -> str:
+def _subject(probe: Probe, style: TableStyle) -> str:
     device = probe.device or wording.UNKNOWN
     named = f"{device} ({probe.device_name})" if probe.device_name else device
     system = probe.system and f"{probe.os or wording.UNKNOWN} {probe.system}"
     words = (f"torch {probe.torch}", named, f"Python {probe.version}", system, probe.python)
-    return look.paint(" · ".join(word for word in words if word), "dim")
+    return style.paint(" · ".join(word for word in words if word), "dim")
 
 
-def _headlines(probe: Probe, look: TableStyle) -> list[str]:
-    """The loudest first, each on a line of its own."""
+def _headlines(probe: Probe, style: TableStyle) -> list[str]:
+    """The surprises, the worst first, each on a line of its own."""
     surprises = find_surprises(probe)
-    lines = [look.paint(_headline(reason, look), reason.level) for reason in surprises]
+    lines = [style.paint(_headline(reason, style), reason.level) for reason in surprises]
     if not surprises:
-        lines.append(look.paint(_("As expected: no surprises."), "ok"))
+        lines.append(style.paint(_("As expected: no surprises."), "ok"))
     if probe.ended in ("cancelled", "stopped"):
         total = len(probe.cells) + len(probe.checks)
         stopped = {"cancelled": _("Cancelled"), "stopped": _("Stopped early")}[probe.ended]
         text = _("{stopped}: {done} of {total} were measured").format(
             stopped=stopped, done=probe.measured, total=total
         )
-        lines.append(look.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
+        lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
     return lines
 
 
-def _headline(reason: Reason, look: TableStyle) -> str:
+def _headline(reason: Reason, style: TableStyle) -> str:
     text = say_surprise(reason)
     if "check" in reason.values:
-        told = reason.values.get("text")
+        details = reason.values.get("text")
         known = known_for(str(reason.values["check"]))
-        text = f"{text}: {told}" if told else text
+        text = f"{text}: {details}" if details else text
         text = f"{text} ({known})" if known else text
     elif operations := reason.values.get("operations"):
         text = f"{text}: {operations}"
-    sign = {"critical": "✗ ", "warning": "! "}.get(reason.level, "") if look.with_signs else ""
+    sign = {"critical": "✗ ", "warning": "! "}.get(reason.level, "") if style.with_signs else ""
     return sign + text
 
 
-def _table(probe: Probe, verdicts: Sequence[Verdict], look: TableStyle) -> list[str]:
+def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
     head = [_("DTYPE"), _("HERE"), _("GUIDES"), _("TORCH"), _("OPERATIONS"), _("SPEED"), ""]
-    rows = [_row(probe, verdict, look) for verdict in verdicts]
+    rows = [_row(probe, verdict, style) for verdict in verdicts]
     shown = [i for i in range(len(head)) if any(row[i] not in ("", DASH) for row in rows)]
     table = [[row[i] for i in shown] for row in [head, *rows]]
     fixed = len(shown) - (1 if len(head) - 1 in shown else 0)
@@ -120,23 +123,23 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], look: TableStyle) -> list[
     for number, row in enumerate(table):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         painted = (
-            look.paint(line, "head")
+            style.paint(line, "head")
             if not number
-            else _colour(line, probe, verdicts[number - 1], look)
+            else _colour(line, probe, verdicts[number - 1], style)
         )
-        lines += _with_why(line, painted, row[fixed] if fixed < len(row) else "", look)
+        lines += _with_why(line, painted, row[fixed] if fixed < len(row) else "", style)
     return lines
 
 
-def _row(probe: Probe, verdict: Verdict, look: TableStyle) -> list[str]:
+def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
     cells = probe.of(verdict.dtype)
-    sign = f"{_STANDING_SIGNS[verdict.standing]} " if look.with_signs else ""
+    sign = f"{_STANDING_SIGNS[verdict.standing]} " if style.with_signs else ""
     return [
         verdict.dtype,
         sign + standings()[verdict.standing],
         _differing(standings().get(verdict.guides or "", DASH), verdict.differs_from_guides),
         _differing(_yes_or_no(verdict.torch_says), verdict.differs_from_torch),
-        _strip(cells) if look.with_signs else _count(cells),
+        _strip(cells) if style.with_signs else _count(cells),
         say_speed(verdict),
         say_why(verdict),
     ]
@@ -152,31 +155,31 @@ def _count(cells: Sequence[Cell]) -> str:
     return _("{works} of {all} work").format(works=works, all=len(meant))
 
 
-def _colour(line: str, probe: Probe, verdict: Verdict, look: TableStyle) -> str:
-    """The verdict by its surprise, the strip sign by sign."""
+def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str:
+    """Colour the verdict by its surprise and the strip sign by sign."""
     standing = f"{_STANDING_SIGNS[verdict.standing]} {standings()[verdict.standing]}"
     usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
-    style = verdict.surprises[0].level if verdict.surprises else usual
+    colour = verdict.surprises[0].level if verdict.surprises else usual
     cells = probe.of(verdict.dtype)
-    strip = "".join(look.paint(*_SIGNS[cell.state]) for cell in cells)
+    strip = "".join(style.paint(*_SIGNS[cell.state]) for cell in cells)
     line = line.replace(_strip(cells), strip, 1)
-    return line.replace(standing, look.paint(standing, style), 1)
+    return line.replace(standing, style.paint(standing, colour), 1)
 
 
-def _with_why(line: str, painted: str, why: str, look: TableStyle) -> list[str]:
-    """Beside the row where there is room, else under it."""
+def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]:
+    """The reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
-    if not look.with_signs:  # below it stands in full
+    if not style.with_signs:  # the full text follows below the table
         return [f"{painted}  {wording.shorten(why, _WHY_IN_WORDS)}"]
-    if len(line) + 2 + len(why) <= look.width:
+    if len(line) + 2 + len(why) <= style.width:
         return [f"{painted}  {why}"]
-    wrapped = _wrap(why, look, _WHY_LINES)
-    return [painted.rstrip(), *(look.paint(f"    {part}", "dim") for part in wrapped)]
+    wrapped = _wrap(why, style, _WHY_LINES)
+    return [painted.rstrip(), *(style.paint(f"    {part}", "dim") for part in wrapped)]
 
 
-def _wrap(text: str, look: TableStyle, most: int) -> list[str]:
-    return textwrap.wrap(text, max(40, look.width - 4), max_lines=most, placeholder=" …")
+def _wrap(text: str, style: TableStyle, most: int) -> list[str]:
+    return textwrap.wrap(text, max(40, style.width - 4), max_lines=most, placeholder=" …")
 
 
 def _differing(word: str, differs: bool) -> str:
@@ -187,21 +190,21 @@ def _yes_or_no(value: bool | None) -> str:
     return DASH if value is None else _("yes") if value else _("no")
 
 
-def _legend(probe: Probe, verdicts: Sequence[Verdict], look: TableStyle) -> list[str]:
-    """Of the signs that occur, and the order of the operations."""
+def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
+    """The signs that occur, and the order of the operations."""
     found = {cell.state for cell in probe.cells}
-    told = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
-    lines = _wrap("   ".join(told), look, 2) if look.with_signs else []
+    signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
+    lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
     notes = [_("speed: against float32, of small tensors")]
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
         notes.append(_("≠ not so here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
-    lines += [" · ".join(notes), *(_wrap(names, look, 4) if look.with_signs else [])]
-    return [look.paint(line, "dim") for line in lines]
+    lines += [" · ".join(notes), *(_wrap(names, style, 4) if style.with_signs else [])]
+    return [style.paint(line, "dim") for line in lines]
 
 
 def _cells_in_words(probe: Probe) -> list[str]:
-    """What does not simply work, the same text once."""
+    """Cells that do not work, each text once."""
     groups: dict[tuple[str, str, str | None], list[str]] = {}
     for cell in probe.cells:
         if cell.state not in ("works", "meaningless"):
@@ -227,13 +230,13 @@ def _say_checks(probe: Probe) -> str:
     return "; ".join([words.format(here=here, n=number), *others])
 
 
-def _footer(probe: Probe, look: TableStyle, kept: str | None) -> list[str]:
+def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
     lines = [_say_checks(probe)]
     used = _("{seconds}, at most {used} of memory (ceiling {ceiling}) above torch's own").format(
         seconds=wording.duration(probe.seconds), used=wording.size(probe.memory),
         ceiling=wording.size(probe.ceiling),
     )  # fmt: skip
     lines.append(used)
-    if kept is not None:
-        lines.append(_("kept in {path}").format(path=kept))
-    return [look.paint(line, "dim") for line in lines]
+    if path is not None:
+        lines.append(_("kept in {path}").format(path=path))
+    return [style.paint(line, "dim") for line in lines]

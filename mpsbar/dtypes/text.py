@@ -2,7 +2,7 @@
 
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.known_bugs import BUGS, Bug
+from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.ui.text.wording import UNKNOWN, _
 

@@ -1,32 +1,34 @@
-"""Supported, limited or unsupported: what the cells of a dtype come to, what surprises. Pure."""
+"""Verdicts on each dtype, what surprises in them, and what changed between two probes. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from mpsbar.agent.mps_support import DTYPE_SINCE, dtype_macos, has_dtype
-from mpsbar.core import torch_releases as versions
-from mpsbar.core.dtype_results import Cell, Check, Probe
+from mpsbar.core import torch_facts as versions
+from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason, Value
 
 Standing = Literal["supported", "limited", "unsupported", "unknown"]
-_ORDER: tuple[Standing, ...] = ("unsupported", "limited", "supported")
 _ONLY_STORED = ("create", "copy")
 _HEAVY = ("matmul", "linear", "conv2d", "attention")
 _BAD = ("inaccurate", "crashed", "hung")
-# Ways to go wrong, the worst first: the cells' state and the code of the reason.
-_WAYS = {
+# States of a cell that failed, the worst first, and the code of the reason.
+_FAILURES = {
     "inaccurate": "dtype_wrong", "crashed": "dtype_crashed", "hung": "dtype_hung",
     "unsupported": "dtype_refused", "fallback": "dtype_falls_back",
 }  # fmt: skip
-# What guides for Apple Silicon print; they speak of MPS, and of no other dtype.
+_CHECK_FAILURES = {
+    "wrong": "silently_wrong", "crashed": "check_crashed", "hung": "check_hung",
+}  # fmt: skip
+# What guides for Apple Silicon say of MPS; they name no other dtype.
 GUIDES: dict[str, Standing] = {
     "float32": "supported", "float16": "limited", "bfloat16": "unsupported",
     "int32": "limited", "int64": "limited",
 }  # fmt: skip
-# What MPS got later than the dtype itself.
+# Operations that MPS got in a later release than the dtype itself.
 _LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
-# A GPU on which one call takes so much longer than in float32 does it in another way.
+# If a call takes so much longer than in float32, the GPU has no fast path for the dtype.
 _SLOW_TIMES, _SLOW_SECONDS = 8.0, 0.001
 
 
@@ -34,11 +36,11 @@ _SLOW_TIMES, _SLOW_SECONDS = 8.0, 0.001
 class Verdict:
     dtype: str
     standing: Standing
-    reason: Reason  # why, in one
-    expected: Standing | None = None  # at least, by what is known of this torch; None: nothing is
+    reason: Reason  # the most important one
+    expected: Standing | None = None  # at least, for this torch; None: nothing is known of it
     guides: Standing | None = None
     torch_says: bool | None = None
-    speed: float | None = None  # against float32 on the same device: 2 is twice as fast
+    speed: float | None = None  # relative to float32 on the same device: 2 is twice as fast
     surprises: tuple[Reason, ...] = ()
 
     @property
@@ -47,7 +49,7 @@ class Verdict:
 
     @property
     def differs_from_torch(self) -> bool:
-        """torch lists it and it does not work, or the other way round."""
+        """Whether torch lists a dtype that does not work, or does not list one that works."""
         if self.torch_says is None or self.standing == "unknown":
             return False
         return self.torch_says == (self.standing == "unsupported")
@@ -58,28 +60,30 @@ def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
 
 
 def find_surprises(probe: Probe) -> tuple[Reason, ...]:
-    """The loudest first: wrong numbers without a word, then what each dtype does unexpectedly."""
-    found = [_silent(check) for check in probe.checks if check.state == "wrong"]
-    found += [_fatal(check) for check in probe.checks if check.state in ("crashed", "hung")]
-    codes = [*_WAYS.values(), "dtype_unsupported", "dtype_slow"]
-    told = [reason for verdict in judge_dtypes(probe) for reason in verdict.surprises]
-    return (*found, *sorted(told, key=lambda reason: codes.index(reason.code)))
+    """The worst first: silently wrong numbers, crashes, then what each dtype does unexpectedly."""
+    checks = [
+        Reason(_CHECK_FAILURES[c.state], "critical", {"check": c.name, "text": c.text})
+        for c in sorted(probe.checks, key=lambda check: check.state != "wrong")
+        if c.state in _CHECK_FAILURES
+    ]
+    codes = [*_FAILURES.values(), "dtype_unsupported", "dtype_slow"]
+    dtypes = [reason for verdict in judge_dtypes(probe) for reason in verdict.surprises]
+    return (*checks, *sorted(dtypes, key=lambda reason: codes.index(reason.code)))
 
 
 def count_failures(probe: Probe) -> dict[str, int]:
-    """In how many operations each unexpectedly failed that float32 could stand in for."""
+    """The number of operations that failed, for each float dtype that failed unexpectedly."""
     counts: dict[str, int] = {}
     for verdict in judge_dtypes(probe):
         if "float" in verdict.dtype and any(
             reason.code != "dtype_slow" for reason in verdict.surprises
         ):
-            failed = [c for c in probe.of(verdict.dtype) if c.state in _WAYS]
-            counts[verdict.dtype] = len(failed)
+            counts[verdict.dtype] = sum(c.state in _FAILURES for c in probe.of(verdict.dtype))
     return counts
 
 
 def find_safe(probe: Probe) -> dict[str, bool]:
-    """Whether a script may use it: the simplest works, and nothing that it computed was wrong."""
+    """Whether a script may use each dtype: `add` works, and no operation gave wrong numbers."""
     safe = {}
     for verdict in judge_dtypes(probe):
         states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
@@ -92,7 +96,7 @@ def find_safe(probe: Probe) -> dict[str, bool]:
 def expect(
     dtype: str, device: str | None, torch: str | None, system: str | None
 ) -> Standing | None:
-    """At least this, by what is known of torch's releases."""
+    """The least that is to be expected of this release of torch on this system."""
     if device == "mps":
         return _expect_mps(dtype, versions.parse_release(torch), versions.parse_numbers(system))
     if dtype in ("float32", "float64"):
@@ -122,12 +126,12 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
     cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
     expected = expect(dtype, probe.device, probe.torch, probe.system)
     standing = _stand(cells)
-    is_meant = expected == "supported" and probe.device != "cpu"  # to be as fast, or faster
-    slow = _slow(probe, dtype) if is_meant else None
+    should_be_fast = expected == "supported" and probe.device != "cpu"
+    slow = _find_slow(probe, dtype) if should_be_fast else None
     new = [cell for cell in cells if not _is_known_gap(cell, probe)]
     surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
     return Verdict(
-        dtype, standing, _why(dtype, cells, standing), expected,
+        dtype, standing, _find_reason(dtype, cells, standing), expected,
         guides=GUIDES.get(dtype) if probe.device == "mps" else None,
         torch_says=None if probe.capability is None else dtype in probe.capability,
         speed=None if standing == "unsupported" else _speed(probe, dtype),
@@ -151,22 +155,22 @@ def _stand(cells: list[Cell]) -> Standing:
     return "supported" if all(cell.state == "works" for cell in known) else "limited"
 
 
-def _why(dtype: str, cells: list[Cell], standing: Standing) -> Reason:
-    """The worst way it went; all that went so are named in it."""
+def _find_reason(dtype: str, cells: list[Cell], standing: Standing) -> Reason:
+    """The worst failure, with the names of all operations that failed so."""
     if standing == "unsupported":
         text = next((c.text for c in cells if c.state == "unsupported"), cells[-1].text)
         stored = all(c.state == "works" for c in cells if c.operation in _ONLY_STORED)
         code = "dtype_only_stored" if stored else "dtype_unsupported"
         return Reason(code, "ok", {"dtype": dtype, "error": text})
-    for state, code in _WAYS.items():
-        if any(cell.state == state for cell in cells):
-            return _told(dtype, code, [c for c in cells if c.state == state], len(cells))
+    for state, code in _FAILURES.items():
+        if failed := [cell for cell in cells if cell.state == state]:
+            return _build_reason(dtype, code, failed, len(cells))
     missing = sum(cell.state in ("unknown", "no_memory") for cell in cells)
     values: dict[str, Value] = {"dtype": dtype, "number": missing, "of": len(cells)}
     return Reason("dtype_not_measured" if missing else "dtype_works", "ok", values)
 
 
-def _told(dtype: str, code: str, cells: list[Cell], of: int) -> Reason:
+def _build_reason(dtype: str, code: str, cells: list[Cell], of: int) -> Reason:
     values: dict[str, Value] = {
         "dtype": dtype, "number": len(cells), "of": of,
         "operations": ", ".join(cell.operation for cell in cells),
@@ -182,14 +186,14 @@ def _surprises(
     if standing == "unsupported" and expected in ("limited", "supported"):
         error = next((c.text for c in cells if c.state == "unsupported"), None)
         yield Reason("dtype_unsupported", "warning", {"dtype": dtype, "error": error})
-    is_short = standing in _ORDER and expected == "supported" and standing == "limited"
-    for state, code in _WAYS.items():
-        told = [cell for cell in cells if cell.state == state]
-        if told and (state in _BAD or is_short):
-            yield _told(dtype, code, told, len(cells))
+    is_limited = expected == "supported" and standing == "limited"
+    for state, code in _FAILURES.items():
+        failed = [cell for cell in cells if cell.state == state]
+        if failed and (state in _BAD or is_limited):
+            yield _build_reason(dtype, code, failed, len(cells))
 
 
-def _slow(probe: Probe, dtype: str) -> Reason | None:
+def _find_slow(probe: Probe, dtype: str) -> Reason | None:
     base = {cell.operation: cell.seconds for cell in probe.of("float32")}
     slow = [
         (cell, cell.seconds / first)
@@ -207,7 +211,7 @@ def _slow(probe: Probe, dtype: str) -> Reason | None:
 
 
 def _speed(probe: Probe, dtype: str) -> float | None:
-    """The median over the operations that both can do, the heavy ones if there are any."""
+    """The median over the operations that both dtypes have, the heavy ones if there are any."""
     base = {cell.operation: cell.seconds for cell in probe.of("float32")}
     ratios = {
         cell.operation: first / cell.seconds
@@ -219,10 +223,40 @@ def _speed(probe: Probe, dtype: str) -> float | None:
     return ordered[len(ordered) // 2] if ordered else None
 
 
-def _silent(check: Check) -> Reason:
-    return Reason("silently_wrong", "critical", {"check": check.name, "text": check.text})
+ChangeKind = Literal["subject", "check", "dtype", "cell"]
+# Neither what was not measured nor what only the newer probe measures is a change.
+_NOT_KNOWN = (None, "unknown", "no_memory")
 
 
-def _fatal(check: Check) -> Reason:
-    code = f"check_{check.state}"
-    return Reason(code, "critical", {"check": check.name, "text": check.text})
+@dataclass(frozen=True, slots=True)
+class Change:
+    kind: ChangeKind
+    name: str  # "torch", "float16", "float16 matmul", "adam"
+    before: str
+    after: str
+
+
+def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
+    """What differs after an upgrade: versions, checks, verdicts, cells."""
+    return tuple(
+        Change(kind, name, old, new)
+        for kind, old_values, new_values in zip(
+            get_args(ChangeKind), _list_values(before), _list_values(after), strict=True
+        )
+        for name, new in new_values.items()
+        if new not in _NOT_KNOWN and (old := old_values.get(name)) not in _NOT_KNOWN
+        if old is not None and new is not None and old != new
+    )
+
+
+def _list_values(probe: Probe) -> tuple[dict[str, str | None], ...]:
+    """By name, for each kind of change."""
+    return (
+        {
+            "device": probe.device, "torch": probe.torch, "system": probe.system,
+            "python": probe.version,
+        },
+        {check.name: check.state for check in probe.checks},
+        {verdict.dtype: verdict.standing for verdict in judge_dtypes(probe)},
+        {f"{cell.dtype} {cell.operation}": cell.state for cell in probe.cells},
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The file of the history: opened, made or brought up to date; a damaged one is moved aside."""
+"""Opens the file of the history: creates it, migrates it, or moves a damaged one aside."""
 
 import os
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mpsbar.core.counters import COUNTERS
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 # Each step brings a file up by one version. Steps are never changed, only added. The column of a
@@ -36,16 +36,18 @@ STEPS: tuple[str, ...] = (
         level TEXT, pid INTEGER, name TEXT, size INTEGER, phase TEXT, details TEXT);
     """,
 )
-# A tick must not wait for whoever else has the file.
+# Values of the machine at one time, in the tables `machine` and `machine_minutes`.
+MACHINE_COLUMNS = ("used", "swap", "gpu", "busy", "total", "budget")
+# A tick must not wait for another process that uses the file.
 _BUSY_SECONDS = 0.05
 _PAGE = 4096
-# What is not yet in the main file, at most; the cap leaves room for it.
+# The size of the write-ahead log, at most; the cap leaves room for it.
 WAL_BYTES = 1 << 20
 _MOST_DAMAGED = 1
 
 
 def build_steps() -> list[str]:
-    """STEPS, and in the step of its version the columns of each counter that came later."""
+    """STEPS, with the columns of each counter that was added later in the step of its version."""
     later = [counter for counter in COUNTERS if counter.recorded and counter.recorded > 1]
     newest = max([len(STEPS), *(counter.recorded or 0 for counter in later)])
     steps = [*STEPS, *[""] * (newest - len(STEPS))]
@@ -59,12 +61,12 @@ def build_steps() -> list[str]:
     return steps
 
 
-class Newer(Exception):
-    """Written by a newer mpsbar: not ours to change."""
+class NewerFormat(Exception):
+    """The file was written by a newer mpsbar, and must not be changed."""
 
 
 def open_database(file: Path, cap: int) -> sqlite3.Connection:
-    """Ready to be written. sqlite3.Error or OSError: it cannot be."""
+    """Open the file for writing. sqlite3.Error or OSError: it cannot be written."""
     make_folder(file.parent)
     require_safe(file)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -80,42 +82,42 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
 
 
 def find_room(cap: int) -> int:
-    """Bytes for the main file: beside it there is what waits to be taken into it."""
+    """Bytes for the main file: the cap minus room for the write-ahead log."""
     return max(256 * _PAGE, cap - 3 * WAL_BYTES)
 
 
 def is_damage(error: Exception) -> bool:
-    """Not a database, or not a whole one; a full disk or a lock is neither."""
+    """Whether the file is no database, or not a complete one; a full disk is no damage."""
     return type(error) is sqlite3.DatabaseError
 
 
 def is_busy(error: Exception) -> bool:
-    """Someone else writes; SQLite's own sentence, which names no file."""
+    """Whether another process writes; SQLite has only its message for that."""
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def is_full(error: Exception) -> bool:
-    """The disk, or the room that we gave it."""
+    """Whether the disk is full, or the file has reached its cap."""
     return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
 
 
 def move_aside(file: Path) -> Path:
-    """With what belongs to it; of earlier ones none is kept, they would add up."""
+    """Rename a damaged file; earlier damaged ones are removed, so that they do not add up."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    kept = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
+    moved = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
     older = sorted(file.parent.glob(f"{file.stem}.damaged-*"))
     for old in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
         with suppress(OSError):
             old.unlink()
     for ending in ("-wal", "-shm"):
         with suppress(OSError):
-            file.with_name(file.name + ending).replace(kept.with_name(kept.name + ending))
-    file.replace(kept)
-    return kept
+            file.with_name(file.name + ending).replace(moved.with_name(moved.name + ending))
+    file.replace(moved)
+    return moved
 
 
 def read_size(file: Path) -> int:
-    """Bytes on disk, with what is not yet in the main file."""
+    """Bytes on disk, with the write-ahead log."""
     total = 0
     for ending in ("", "-wal"):
         with suppress(FileNotFoundError):
@@ -126,7 +128,7 @@ def read_size(file: Path) -> int:
 def _prepare(connection: sqlite3.Connection, cap: int) -> None:
     _check(connection)
     if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of no effect later on
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect later
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
@@ -136,18 +138,18 @@ def _prepare(connection: sqlite3.Connection, cap: int) -> None:
 
 
 def _check(connection: sqlite3.Connection) -> None:
-    """Before anything is changed in it."""
+    """Check version and integrity, before anything in the file is changed."""
     version = read_version(connection)
     if version > len(build_steps()):
-        raise Newer(f"its format is {version}, of a newer mpsbar")
-    with closing(connection.execute("PRAGMA quick_check(1)")) as told:
-        answer = told.fetchone()
+        raise NewerFormat(f"its format is {version}, of a newer mpsbar")
+    with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:
+        answer = cursor.fetchone()
     if answer is None or answer[0] != "ok":
         raise sqlite3.DatabaseError("the file is damaged")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """All steps that are missing, or none of them."""
+    """Apply all missing steps, or none of them."""
     steps, version = build_steps(), read_version(connection)
     if version == len(steps):
         return

@@ -1,25 +1,90 @@
-"""The history read by whoever wants it, while another process writes it."""
+"""Reads the history, as immutable values, while another process may be writing it."""
 
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mpsbar.core.counters import RECORDED
-from mpsbar.history.records import Event, Period, Run, TimeSeries
+from mpsbar.core.findings import Level, Value
+from mpsbar.history.database import MACHINE_COLUMNS
 from mpsbar.system import paths
-from mpsbar.system.owned_files import is_usable
+from mpsbar.system.files import is_usable
+
+Column = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSeries:
+    """Values over time: `times` in seconds since the epoch, and a column of values by name."""
+
+    times: tuple[float, ...] = ()
+    columns: dict[str, Column] = field(default_factory=dict)
+
+    def most(self, name: str) -> int | None:
+        known = [value for value in self.columns.get(name, ()) if value is not None]
+        return max(known, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One process from its start to its end; bytes."""
+
+    pid: int
+    started: float | None
+    name: str
+    device: str
+    is_connected: bool
+    first: float
+    last: float  # seen
+    ended: float | None = None  # None: it runs, as far as was recorded
+    how: str | None = None  # stopped, pressure, unknown; unseen: while mpsbar was not running
+    peak: int | None = None
+    footprint_peak: int | None = None
+    known: dict[str, int | None] = field(default_factory=dict)  # the last known value of each
+    series: TimeSeries = field(default_factory=TimeSeries)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """A Free or an alert."""
+
+    time: float
+    kind: str  # "free" or "alert"
+    code: str  # how the Free ended; the reason's code
+    pid: int | None
+    name: str | None
+    level: Level = "ok"
+    size: int | None = None  # bytes freed
+    phase: str = ""  # of an alert: raised, worse, recovered, ended
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Everything between two times."""
+
+    since: float
+    until: float
+    machine: TimeSeries = field(default_factory=TimeSeries)  # used, swap, gpu, busy, total, budget
+    runs: tuple[Run, ...] = ()  # allocated, cached, held, footprint; the largest first
+    events: tuple[RecordedEvent, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.machine.times and not self.runs
+
 
 _WAIT_SECONDS = 2.0
 _MOST_RUNS = 40
 _MOST_EVENTS = 300
-_MACHINE = ("used", "swap", "gpu", "busy", "total", "budget")
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
-    """sqlite3.Error: there is none, or it cannot be read. OSError: somebody else can change it."""
+    """Open the file. sqlite3.Error: it is missing or unreadable. OSError: others can change it."""
     if not is_usable(file):
         raise PermissionError(f"{file} is not used")
     address = f"file:{quote(str(file))}?mode=ro"
@@ -30,13 +95,13 @@ def open_to_read(file: Path) -> sqlite3.Connection:
         connection.close()
         if not file.exists():
             raise
-        # Where nothing may be written SQLite cannot share it: read what is in the main file.
+        # SQLite cannot share a file in a read-only folder: read the main file alone.
         connection = sqlite3.connect(f"{address}&immutable=1", uri=True)
     return connection
 
 
 def read_start(file: Path | None = None) -> float | None:
-    """Since when something was recorded; None: nothing was."""
+    """The time of the oldest reading; None: nothing was recorded."""
     try:
         with closing(open_to_read(file or paths.history_file())) as connection:
             rows = connection.execute(
@@ -48,28 +113,26 @@ def read_start(file: Path | None = None) -> float | None:
     return min(times) / 1000 if times else None
 
 
-def read_span(since: float, until: float, points: int, file: Path | None = None) -> Period:
-    """At most `points` in each course, each the most of its stretch. Empty where nothing is."""
-    empty = Period(since, until)
+def read_period(since: float, until: float, points: int, file: Path | None = None) -> Period:
+    """Everything between two times, with at most `points` in each series, each a maximum."""
+    window = (int(since * 1000), int(until * 1000))
+    step = max(1, (window[1] - window[0]) // points)
     try:
         with closing(open_to_read(file or paths.history_file())) as connection:
             connection.execute("BEGIN")
-            return _read_span(connection, since, until, points)
+            return Period(
+                since,
+                until,
+                _read_machine(connection, window, step),
+                _read_runs(connection, window, step),
+                _read_events(connection, window),
+            )
     except (sqlite3.Error, OSError):
-        return empty
-
-
-def _read_span(connection: sqlite3.Connection, since: float, until: float, points: int) -> Period:
-    window = (int(since * 1000), int(until * 1000))
-    step = max(1, (window[1] - window[0]) // points)
-    return Period(
-        since, until, _read_machine(connection, window, step), _read_runs(connection, window, step),
-        _read_happenings(connection, window),
-    )  # fmt: skip
+        return Period(since, until)
 
 
 def _read_machine(connection: sqlite3.Connection, window: tuple[int, int], step: int) -> TimeSeries:
-    most = ", ".join(f"max({name})" for name in _MACHINE)
+    most = ", ".join(f"max({name})" for name in MACHINE_COLUMNS)
     rows = connection.execute(
         f"SELECT max(time), {most} FROM ("  # noqa: S608 - our own names
         " SELECT * FROM machine_minutes WHERE time BETWEEN ?1 AND ?2"
@@ -77,7 +140,7 @@ def _read_machine(connection: sqlite3.Connection, window: tuple[int, int], step:
         ") GROUP BY time / ?3 ORDER BY 1",
         (*window, step),
     ).fetchall()
-    return _build_course(rows, _MACHINE)
+    return _build_series(rows, MACHINE_COLUMNS)
 
 
 def _read_runs(
@@ -91,11 +154,11 @@ def _read_runs(
         " ORDER BY coalesce(peak, 0) DESC, coalesce(footprint_peak, 0) DESC LIMIT ?",
         (*window, _MOST_RUNS),
     ).fetchall()
-    courses = _read_courses(connection, [row[0] for row in known], window, step)
-    return tuple(_build_run(row, courses.get(row[0], [])) for row in known)
+    series = _read_series(connection, [row[0] for row in known], window, step)
+    return tuple(_build_run(row, series.get(row[0], [])) for row in known)
 
 
-def _read_courses(
+def _read_series(
     connection: sqlite3.Connection, runs: list[int], window: tuple[int, int], step: int
 ) -> dict[int, list[Any]]:
     wanted = ", ".join(str(run) for run in runs)
@@ -109,51 +172,55 @@ def _read_courses(
         ") GROUP BY run, time / ?3 ORDER BY 1, 2",
         (*window, step),
     )
-    courses: dict[int, list[Any]] = {}
+    series: dict[int, list[Any]] = {}
     for run, *row in rows:
-        courses.setdefault(run, []).append(row)
-    return courses
+        series.setdefault(run, []).append(row)
+    return series
 
 
 def _recorded_columns(connection: sqlite3.Connection) -> list[str]:
-    """Of a file that an older mpsbar wrote, and nobody has brought up yet, not all are there."""
-    there = {row[1] for row in connection.execute("PRAGMA table_info(samples)")}
-    return [name if name in there else f"NULL AS {name}" for name in RECORDED]
+    """The columns of RECORDED; NULL for those that a file of an older mpsbar lacks."""
+    present = {row[1] for row in connection.execute("PRAGMA table_info(samples)")}
+    return [name if name in present else f"NULL AS {name}" for name in RECORDED]
 
 
-def _build_course(rows: list[Any], names: tuple[str, ...]) -> TimeSeries:
+def _build_series(rows: list[Any], names: tuple[str, ...]) -> TimeSeries:
     if not rows:
         return TimeSeries()
     times, *columns = zip(*rows, strict=True)
-    told = dict(zip(names, columns, strict=True))
-    return TimeSeries(tuple(time / 1000 for time in times), told)
+    by_name = dict(zip(names, columns, strict=True))
+    return TimeSeries(tuple(time / 1000 for time in times), by_name)
 
 
-def _build_run(row: tuple[Any, ...], course: list[Any]) -> Run:
+def _build_run(row: tuple[Any, ...], series: list[Any]) -> Run:
     _, pid, started, name, device, connected, first, last, ended, how, *sizes = row
     peak, footprint_peak, *known = sizes
     return Run(
         pid, started, name, device or "", bool(connected), first / 1000, last / 1000,
         None if ended is None else ended / 1000, how, peak, footprint_peak,
-        dict(zip(RECORDED, known, strict=True)), _build_course(course, RECORDED),
+        dict(zip(RECORDED, known, strict=True)), _build_series(series, RECORDED),
     )  # fmt: skip
 
 
-def _read_happenings(connection: sqlite3.Connection, window: tuple[int, int]) -> tuple[Event, ...]:
+def _read_events(
+    connection: sqlite3.Connection, window: tuple[int, int]
+) -> tuple[RecordedEvent, ...]:
     rows = connection.execute(
         "SELECT time, kind, code, pid, name, level, size, phase, details FROM events"
         " WHERE time BETWEEN ? AND ? ORDER BY time DESC, id DESC LIMIT ?",
         (*window, _MOST_EVENTS),
     ).fetchall()
     return tuple(
-        Event(time / 1000, kind, code, pid, name or None, level, size, phase, _parse(details))
+        RecordedEvent(
+            time / 1000, kind, code, pid, name or None, level, size, phase, _parse(details)
+        )
         for time, kind, code, pid, name, level, size, phase, details in rows
     )
 
 
 def _parse(details: str | None) -> dict[str, Any]:
     try:
-        told = json.loads(details or "{}")
+        values = json.loads(details or "{}")
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -1,28 +1,28 @@
-"""How long the history keeps what: an hour in full, a week by the minute, and never too much."""
+"""How long history is kept: an hour in full, a week by the minute, never above a size."""
 
 import sqlite3
 
 from mpsbar.core.counters import RECORDED
-from mpsbar.history.database import find_room
+from mpsbar.history.database import MACHINE_COLUMNS, find_room
 
 _HOUR = 3600_000  # milliseconds, as all times in the file
-KEEP_FULL = _HOUR  # each reading; then one row a minute
+KEEP_FULL = _HOUR  # every reading; after that one row a minute
 KEEP = 7 * 24 * _HOUR
 _MINUTE = 60_000
 _MOST_EVENTS = 10_000
 _MOST_RUNS = 5_000
-# At once, so that no transaction is larger than what may wait beside the main file.
+# Rows dropped at once: a transaction must fit into the write-ahead log.
 _CHUNK = 4_000
 _PAGES = 200
-_FULL, _ROOMY = 0.9, 0.75  # of the room it has
+_FULL, _ROOMY = 0.9, 0.75  # of the size: where dropping starts and stops
 _VALUES = {
     "samples": ("minutes", RECORDED),
-    "machine": ("machine_minutes", ("used", "swap", "gpu", "busy", "total", "budget")),
+    "machine": ("machine_minutes", MACHINE_COLUMNS),
 }
 
 
 def thin(connection: sqlite3.Connection, now: int) -> None:
-    """What is older than KEEP_FULL becomes one row a minute, of the most that was seen in it."""
+    """Replace readings older than KEEP_FULL by one row a minute, of the largest values in it."""
     cutoff = (now - KEEP_FULL) // _MINUTE * _MINUTE
     for table, (coarse, values) in _VALUES.items():
         keys = ("run",) if table == "samples" else ()
@@ -46,7 +46,7 @@ def thin(connection: sqlite3.Connection, now: int) -> None:
 
 
 def drop(connection: sqlite3.Connection, now: int) -> None:
-    """What is older than KEEP, or of a time that a wrong clock told."""
+    """Drop what is older than KEEP, or lies in the future because a clock was wrong."""
     connection.execute("BEGIN IMMEDIATE")
     for table in ("minutes", "machine_minutes", "samples", "machine", "events"):
         connection.execute(
@@ -60,13 +60,13 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
 
 
 def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
-    """The oldest go first, until there is room again; the file itself shrinks with them."""
+    """Drop the oldest rows until there is room, and shrink the file."""
     room = find_room(cap)
     if _read_used(connection) > room * _FULL:
         while _read_used(connection) > room * _ROOMY and _drop_oldest(connection):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     for _ in range(_read(connection, "freelist_count") // _PAGES + 1):
-        # As a script: execute() would take the first step only, which gives back one page.
+        # executescript, because execute() would run the first step only, which frees one page.
         connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

@@ -1,4 +1,4 @@
-"""This computer: what can be read of it and of its processes without anyone's cooperation."""
+"""This computer and its processes, as far as they can be read without their cooperation."""
 
 import os
 import sys
@@ -7,15 +7,15 @@ from mpsbar.system.platform import Computer
 
 
 def this_computer() -> Computer:
-    """The one place that asks which platform this is; $MPSBAR_REPLAY names a recorded one."""
+    """Chooses the platform; $MPSBAR_REPLAY names a recorded machine."""
     if name := os.environ.get("MPSBAR_REPLAY"):
         from mpsbar.system import replay
 
-        return replay.Computer(replay.read_recording(name))
+        return replay.RecordedComputer(replay.read_recording(name))
     if sys.platform == "darwin":
         from mpsbar.system import macos
 
-        return macos.Computer()
+        return macos.MacComputer()
     from mpsbar.system import linux
 
-    return linux.Computer()
+    return linux.LinuxComputer()

@@ -1,6 +1,6 @@
-"""Runs a throwaway Python: starts it, reads what it says line by line, ends it with its children.
+"""Runs a script in another Python: starts it, reads its answers, ends it with its children.
 
-The doctor and the dtype probe run their scripts here. A crash or a hang is an answer.
+The doctor and the dtype probe run their scripts here. A crash or a hang is an answer too.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ from mpsbar.system.start_python import start_python
 
 _LONGEST_LINE = 1 << 18
 _LONGEST_TAIL = 1 << 12
-_TICK = 0.2  # how soon a death is noticed whose pipe somebody else keeps open, and a cancel
+_TICK = 0.2  # how soon a cancel is noticed, and an end while somebody else keeps the pipe open
 _END_SECONDS = 10.0
 
-Answer = dict[str, Any]
+ChildAnswer = dict[str, Any]
 
 
 @dataclass(slots=True)
 class ChildProcess:
-    """A running throwaway. Its answers are lines of JSON that begin with `mark`."""
+    """A running script. Its answers are lines of JSON that begin with `mark`."""
 
     process: "subprocess.Popen[bytes]"
     mark: bytes
@@ -37,23 +37,23 @@ class ChildProcess:
     _rest: bytes = b""
     _watch: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
-    def listen(self) -> Iterator[list[Answer]]:
-        """New answers, again and again, at least every fifth of a second; ends when it is over."""
+    def read_answers(self) -> Iterator[list[ChildAnswer]]:
+        """Yields new answers at least every fifth of a second, perhaps none, until it has ended."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        self._watch.register(self.process.stdout, selectors.EVENT_READ, self._hear)
-        self._watch.register(self.process.stderr, selectors.EVENT_READ, self._hear_error)
+        self._watch.register(self.process.stdout, selectors.EVENT_READ, self._parse_lines)
+        self._watch.register(self.process.stderr, selectors.EVENT_READ, self._keep_tail)
         while True:
-            # Asked before reading: what a dead one wrote is all in the pipes by then.
-            is_dead = self.process.poll() is not None
-            answers: list[Answer] = []
-            heard = self._read(answers)
+            # Checked before reading: all that an ended process wrote is in the pipes by then.
+            has_ended = self.process.poll() is not None
+            answers: list[ChildAnswer] = []
+            has_read = self._read(answers)
             yield answers
-            if is_dead and not heard:
+            if has_ended and not has_read:
                 return
 
     def end(self) -> int:
-        """Kill it with all it started; its exit code. Once: its pid may be another's afterwards."""
+        """Kills it with all it started, once (its pid may be used again); returns its exit code."""
         if self.code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -70,36 +70,33 @@ class ChildProcess:
         except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
             return -signal.SIGKILL
 
-    def _read(self, answers: list[Answer]) -> bool:
-        """Whether something was said."""
-        if not self._watch.get_map():  # it closed its pipes and lives on, most often only just
+    def _read(self, answers: list[ChildAnswer]) -> bool:
+        """Reads what is in the pipes; returns whether that was anything."""
+        if not self._watch.get_map():  # it closed its pipes and is about to end
             time.sleep(_TICK / 10)
             return False
-        heard = False
+        has_read = False
         for key, _ in self._watch.select(_TICK):
             chunk = os.read(key.fd, 1 << 16)
             if chunk:
                 answers += key.data(chunk)
-                heard = True
+                has_read = True
             else:
                 self._watch.unregister(key.fileobj)
-        return heard
+        return has_read
 
-    def _hear(self, chunk: bytes) -> list[Answer]:
-        """Noise is dropped as it comes, however much; an answer starts on a line of its own."""
+    def _parse_lines(self, chunk: bytes) -> list[ChildAnswer]:
+        """The answers in a chunk; other output is dropped as it comes, however much it is."""
         *lines, rest = (self._rest + chunk).split(b"\n")
         self._rest = rest if len(rest) < _LONGEST_LINE else b""
-        lines = [
-            line for line in lines if len(line) < _LONGEST_LINE
-        ]  # also if it came in one piece
         return [
             answer
             for line in lines
-            if line.startswith(self.mark)
+            if line.startswith(self.mark) and len(line) < _LONGEST_LINE
             if (answer := parse_answer(line[len(self.mark) :])) is not None
         ]
 
-    def _hear_error(self, chunk: bytes) -> list[Answer]:
+    def _keep_tail(self, chunk: bytes) -> list[ChildAnswer]:
         self.tail = (self.tail + chunk)[-_LONGEST_TAIL:]
         return []
 
@@ -108,7 +105,7 @@ class ChildProcess:
 def start_child(
     python: str, arguments: Sequence[str], mark: str, stdin: bytes | None = None
 ) -> Iterator[ChildProcess]:
-    """OSError or ValueError where there is nothing to start, NotTrusted where it may not be."""
+    """Starts a script; NotTrusted if it may not be, another OSError or ValueError if it cannot."""
     process = start_python(
         python, arguments, build_environment(os.environ),
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -116,15 +113,15 @@ def start_child(
     child = ChildProcess(process, mark.encode())
     try:
         if stdin is not None:
-            # A thread: one that never reads would hold us at a full pipe.
+            # A thread: a script that never reads would block us at a full pipe.
             threading.Thread(target=_write_stdin, args=(process, stdin), daemon=True).start()
         yield child
     finally:
         child.end()
 
 
-def parse_answer(text: bytes) -> Answer | None:
-    """None for anything but one object of JSON: it is somebody's Python, and not trusted."""
+def parse_answer(text: bytes) -> ChildAnswer | None:
+    """None for anything but one JSON object: the other Python is not trusted."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -133,12 +130,12 @@ def parse_answer(text: bytes) -> Answer | None:
 
 
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Ours, without what would lead another Python to our own modules, or make it a worker."""
+    """Our environment, without what leads another Python to our modules or makes it a worker."""
     left_out = {"__PYVENV_LAUNCHER__"}
     if is_in_app():  # its start-up points Python at the bundle
         left_out |= {"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE"}
-    kept = {name: value for name, value in environ.items() if name not in left_out}
-    return kept | {"MPSBAR_DISABLE": "1"}
+    remaining = {name: value for name, value in environ.items() if name not in left_out}
+    return remaining | {"MPSBAR_DISABLE": "1"}
 
 
 def _write_stdin(process: "subprocess.Popen[bytes]", data: bytes) -> None:

@@ -24,7 +24,7 @@ _MOST_MAPS = 8 << 20
 _MOST_STRINGS = 1 << 20
 _CHUNK = 1 << 13
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-# Also when nobody seems to have come: not every kernel tells the last pid.
+# Also when no process seems to have started: not every kernel reports the last pid.
 _LIST_SECONDS = 30.0
 _SUPPLIES = ("Mains", "USB", "Wireless")
 _LIBRARIES = [library for framework in FRAMEWORKS for library in framework.libraries]
@@ -41,12 +41,12 @@ _MEMORY_LINES = 4
 _CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
 _PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
 # Percent of the last 10 s in which something (some) or everything (full) waited for memory.
-# systemd-oomd acts at 60 % "full"; people feel far less.
+# systemd-oomd acts at 60% "full"; people notice far less.
 _SOME_WARNING = 10.0
 _FULL_CRITICAL = 10.0
 
 
-class Computer:
+class LinuxComputer:
     footprint_kind: FootprintKind = "rss"
     recorded_workers: list[dict[str, Any]] | None = None
 
@@ -58,17 +58,17 @@ class Computer:
         self._last_pid = b""
         self._list_at = 0.0
         self._pressure: Pressure | None = None
-        self._kept: dict[str, IO[bytes]] = {}  # read at every look
+        self._open_files: dict[str, IO[bytes]] = {}  # read at every scan
         self._supplies: list[str] | None = None
-        self._failures: dict[str, str] = {}  # why a kept file could not be read
+        self._failures: dict[str, str] = {}  # why one of these could not be read
         self.problems: tuple[Problem, ...] = ()
 
     def read_machine(self) -> Machine:
         if self._fixed is None:
             self._fixed = self._read_fixed()
         fixed = self._fixed
-        self._pressure = parse_pressure(self._read_kept("pressure/memory"), self._pressure)
-        meminfo = parse_kilobytes(self._read_kept("meminfo"), _MEMORY)
+        self._pressure = parse_pressure(self._read_open("pressure/memory"), self._pressure)
+        meminfo = parse_kilobytes(self._read_open("meminfo"), _MEMORY)
         total, free = meminfo.get(b"SwapTotal"), meminfo.get(b"SwapFree")
         self.problems = (
             *([] if len(meminfo) == _MEMORY_LINES else [self._explain("meminfo")]),
@@ -89,7 +89,7 @@ class Computer:
 
         The last number of /proc/loadavg is the pid given out last.
         """
-        last = self._read_kept("loadavg").rpartition(b" ")[2]
+        last = self._read_open("loadavg").rpartition(b" ")[2]
         now = time.monotonic()
         if last and last == self._last_pid and now < self._list_at:
             return None
@@ -106,7 +106,7 @@ class Computer:
         return parse_maps(self._read(pid, "maps", _MOST_MAPS))
 
     def read_size(self, pid: int) -> int | None:
-        """Of its address space, in pages."""
+        """The size of its address space, in pages."""
         return int(self._read_short(pid, "statm").partition(b" ")[0])
 
     def read_start(self, pid: int) -> float:
@@ -137,12 +137,12 @@ class Computer:
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return None
 
-    def _read_kept(self, name: str) -> bytes:
-        """A file of one page that stays open; what cannot be read is empty."""
+    def _read_open(self, name: str) -> bytes:
+        """Reads a file of one page that stays open; empty if it cannot be read."""
         try:
-            if name not in self._kept:
-                self._kept[name] = open(f"{self._proc}/{name}", "rb", buffering=0)  # noqa: SIM115, PTH123
-            text = os.pread(self._kept[name].fileno(), _CHUNK, 0)
+            if name not in self._open_files:
+                self._open_files[name] = open(f"{self._proc}/{name}", "rb", buffering=0)  # noqa: SIM115, PTH123
+            text = os.pread(self._open_files[name].fileno(), _CHUNK, 0)
         except OSError as error:
             self._failures[name] = error.strerror or str(error)
             return b""
@@ -150,11 +150,10 @@ class Computer:
         return text
 
     def _explain(self, name: str) -> Problem:
-        why = self._failures.get(name, "not understood")
-        return Problem("machine", f"/proc/{name}: {why}")
+        return Problem("machine", f"/proc/{name}: {self._failures.get(name, 'not understood')}")
 
     def _read_short(self, pid: int, name: str) -> bytes:
-        """A file of one page."""
+        """Reads a file of one page."""
         file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.read(file, _CHUNK)
@@ -173,23 +172,20 @@ class Computer:
         return b"".join(parts)
 
     def _read_executable(self, pid: int) -> str | None:
-        """None also inside a container: its paths are not ours."""
+        """None also for a process in a container: its paths mean nothing here."""
         try:
-            ours, its = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
-            if its != ours:
+            own, other = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
+            if own != other:
                 return None
             return os.readlink(f"{self._proc}/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - it is text
         except OSError:
             return None
 
     def _since_epoch(self, ticks: int) -> float:
-        return self._boot_time() + ticks / os.sysconf("SC_CLK_TCK")
-
-    def _boot_time(self) -> float:
         if self._boot is None:
             match = re.search(r"^btime (\d+)$", self._text("proc/stat"), re.MULTILINE)
             self._boot = float(match[1]) if match else 0.0
-        return self._boot
+        return self._boot + ticks / os.sysconf("SC_CLK_TCK")
 
     def _read_fixed(self) -> Machine:
         uname = os.uname()
@@ -208,7 +204,10 @@ class Computer:
         )
 
     def _read_battery(self) -> bool | None:
-        """Whether no supply is on; None where there is none to ask."""
+        """Whether no power supply is online; None where none is known.
+
+        psutil would take a wireless mouse's battery (hidpp_battery_0) for the computer's.
+        """
         if self._supplies is None:
             folder = self._root / "sys/class/power_supply"
             self._supplies = [
@@ -227,7 +226,7 @@ class Computer:
 
 
 def parse_maps(maps: bytes) -> dict[str, str]:
-    """/proc/PID/maps to the frameworks whose code is loaded."""
+    """The frameworks whose code is loaded, from /proc/PID/maps."""
     found: dict[str, str] = {}
     for hint in _HINTS:
         for line in _lines_with(hint, maps):
@@ -240,7 +239,7 @@ def parse_maps(maps: bytes) -> dict[str, str]:
 
 
 def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:
-    """Of the hundreds of lines the few that may matter."""
+    """The few of hundreds of lines that contain `hint`."""
     place = text.find(hint)
     while place >= 0:
         start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
@@ -250,7 +249,7 @@ def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:
 
 
 def parse_stat(stat: bytes) -> tuple[int, int]:
-    """/proc/PID/stat to the parent's pid and the start in ticks since boot.
+    """The parent's pid and the start in ticks since boot, from /proc/PID/stat.
 
     The name in parentheses may hold anything, parentheses and spaces too.
     """
@@ -267,7 +266,7 @@ def parse_kilobytes(text: bytes, wanted: re.Pattern[bytes]) -> dict[bytes, int]:
 
 
 def parse_pressure(text: bytes, before: Pressure | None = None) -> Pressure | None:
-    """/proc/pressure/memory; kernels without PSI have none. A level is left at half its value."""
+    """The level from /proc/pressure/memory; None without PSI. It falls below half its limit."""
     levels = {kind: float(value) for kind, value in _PRESSURE.findall(text)}
     if b"some" not in levels:
         return None

@@ -1,4 +1,7 @@
-"""The app's log: rotated, for this user only, not to be forged into, and never in the way."""
+"""The app's log file: rotated, readable by this user only; names of processes cannot forge lines.
+
+A log that cannot be written never stops the app.
+"""
 
 import logging
 import os
@@ -8,20 +11,19 @@ import traceback
 from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
 
 from mpsbar.system import paths
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 _MOST_BYTES = 1_000_000
-_KEPT = 3
+_OLD_FILES = 3
 _MOST_CHARACTERS = 8000  # of one message, or one traceback
 _FORM = "%(asctime)s %(levelname)s %(threadName)s: %(message)s"
 
 
 def start_log() -> logging.Logger:
-    """The logger "mpsbar", writing to the log file; where that cannot be, to stderr."""
+    """Sets up the logger "mpsbar": it writes to the log file, or to stderr if it cannot."""
     logger = logging.getLogger("mpsbar")
     for old in logger.handlers[:]:
         logger.removeHandler(old)
@@ -31,7 +33,10 @@ def start_log() -> logging.Logger:
     logger.setLevel(logging.DEBUG if debugging else logging.INFO)
     file, problem = paths.log_file(), None
     try:
-        handler: logging.Handler = _open_handler(file)
+        make_folder(file.parent)
+        handler: logging.Handler = _FileHandler(
+            file, maxBytes=_MOST_BYTES, backupCount=_OLD_FILES, encoding="utf-8"
+        )
     except OSError as error:
         handler, problem = _StderrHandler(), error
     handler.setFormatter(_Formatter(_FORM))
@@ -41,35 +46,30 @@ def start_log() -> logging.Logger:
     return logger
 
 
-def _open_handler(file: Path) -> logging.Handler:
-    make_folder(file.parent)
-    return _FileHandler(file, maxBytes=_MOST_BYTES, backupCount=_KEPT, encoding="utf-8")
-
-
 class _StderrHandler(logging.Handler):
-    """There may be no stderr (an app without a terminal), or one that was closed."""
+    """Writes to stderr if there is one: an app without a terminal has none."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _tell_stderr(self.format(record))
+        _write_stderr(self.format(record))
 
 
 class _FileHandler(RotatingFileHandler):
-    """For this user's eyes only; what cannot be written goes to stderr."""
+    """A file that only this user can read; what cannot be written goes to stderr."""
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """The stream is opened anew next time: what it holds back would fail again and again."""
+        """Closes the stream, so that it is opened anew: its buffer would fail again and again."""
         stream, self.stream = self.stream, None
         with suppress(OSError, ValueError):
             if stream is not None:
                 stream.close()
-        _tell_stderr(self.format(record))
+        _write_stderr(self.format(record))
 
 
 def _open_private(path: str, flags: int) -> int:
-    """For this user alone where it has to be made. Not waiting for the reader of a pipe."""
+    """Makes a file for this user alone; a pipe in its place does not make us wait."""
     require_safe(path)
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -78,18 +78,18 @@ def _open_private(path: str, flags: int) -> int:
     return descriptor
 
 
-def _tell_stderr(text: str) -> None:
+def _write_stderr(text: str) -> None:
     with suppress(OSError, ValueError):
         if sys.stderr is not None:
             sys.stderr.write(text + "\n")
 
 
 class _Formatter(logging.Formatter):
-    """One record begins one line: names from other processes may hold newlines and escapes."""
+    """One record is one line: names of other processes may contain newlines and escapes."""
 
     def format(self, record: logging.LogRecord) -> str:
-        known = {"message": _message(record), "asctime": self.formatTime(record)}
-        lines = [escape(_FORM % (vars(record) | known))]
+        fields = {"message": _message(record), "asctime": self.formatTime(record)}
+        lines = [escape(_FORM % (vars(record) | fields))]
         if record.exc_info and record.exc_info[0] is not None:
             lines += _indent("".join(traceback.format_exception(*record.exc_info)))
         if record.stack_info:
@@ -114,7 +114,7 @@ def escape(text: str) -> str:
 
 
 def _indent(text: str) -> list[str]:
-    """A traceback keeps its lines, and its end, which says most; none looks like a record."""
+    """The lines of a traceback, indented so that none looks like a record; its end matters most."""
     if len(text) > _MOST_CHARACTERS:
         text = "…" + text[-_MOST_CHARACTERS:]
     return ["    " + escape(line) for line in text.rstrip("\n").split("\n")]

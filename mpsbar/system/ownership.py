@@ -1,8 +1,8 @@
-"""Who can change a file: its owner, and whoever can write it or a folder that leads to it.
+"""Who can change a file: its owner, and whoever can write it or a folder on its path.
 
-A file is safe if it and every folder on the way to it, of each link too, belong to this user or to
-root and nobody else can write them. Somebody who cannot write any of these cannot exchange them
-either, so that what was checked is what is used later.
+A file is safe if it and every folder on its path, also on the path of each link, belong to this
+user or to root and nobody else can write them. Whoever cannot write any of these cannot replace
+them either, so that what was checked is what is used later.
 """
 
 import errno
@@ -50,7 +50,7 @@ class Danger:
 
     @property
     def remedy(self) -> str | None:
-        """The command that takes the right to write away; None where that is not to be done."""
+        """The command that removes the permission to write; None where that would be wrong."""
         if self.kind == "owner" or self.is_sticky:
             return None
         sudo = "sudo " if self.is_roots and os.geteuid() != _ROOT else ""
@@ -58,7 +58,7 @@ class Danger:
 
 
 class NotTrusted(PermissionError):
-    """Somebody else can change it; the text says what, who, and what to do."""
+    """Somebody else can change a file; the text says which, who, and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(errno.EACCES, text)
@@ -68,7 +68,7 @@ class NotTrusted(PermissionError):
 
 
 def require_safe(path: str | os.PathLike[str]) -> None:
-    """NotTrusted if somebody else can change this file of mpsbar's; other OSErrors as they come."""
+    """Raises NotTrusted if somebody else can change this file of mpsbar's."""
     danger = find_danger(os.fspath(path))
     if danger is not None:
         raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
@@ -83,10 +83,10 @@ def _advise(danger: Danger) -> str:
 
 
 def find_danger(path: str) -> Danger | None:
-    """The first file or folder on the way that somebody else can change.
+    """The first file or folder on the path that somebody else can change.
 
-    What does not exist is no danger, unless somebody else could make it. OSError: the way cannot
-    be followed.
+    What does not exist is no danger, unless somebody else could make it. Raises OSError if the path
+    cannot be followed.
     """
     homes = _find_homes()
     danger: Danger | None = None
@@ -98,7 +98,7 @@ def find_danger(path: str) -> Danger | None:
                 danger = None
             danger = danger or _judge(step, status, is_last)
             if danger is not None and stat.S_ISLNK(status.st_mode):
-                return danger  # what comes now lies elsewhere
+                return danger  # the rest of the path is elsewhere
     except OSError:
         if danger is None:
             raise
@@ -153,16 +153,16 @@ def _judge(path: str, status: os.stat_result, is_last: bool) -> Danger | None:
         # In /tmp anybody can make files, and exchange only their own; the next step is this user's
         # or root's, or it is refused.
         return None
-    more = (status.st_uid == _ROOT, bool(status.st_mode & stat.S_ISVTX))
+    flags = (status.st_uid == _ROOT, bool(status.st_mode & stat.S_ISVTX))
     if status.st_mode & stat.S_IWOTH:
-        return Danger(path, "everybody", "", *more)
+        return Danger(path, "everybody", "", *flags)
     if status.st_mode & stat.S_IWGRP and not _is_group_safe(path, status):
-        return Danger(path, "group", _group_name(status.st_gid), *more)
+        return Danger(path, "group", _group_name(status.st_gid), *flags)
     return None
 
 
 def _is_group_safe(path: str, status: os.stat_result) -> bool:
-    """Is nobody in the group who is not this user or root anyway?"""
+    """Whether the group has no members but this user and root."""
     if sys.platform == "darwin":
         return status.st_gid in _MAC_GROUPS
     return _has_no_others(status) and not _has_acl(path)
@@ -171,7 +171,7 @@ def _is_group_safe(path: str, status: os.stat_result) -> bool:
 def _has_no_others(status: os.stat_result) -> bool:
     """Many Linux systems give each user a group of the same name, which can write all their files.
 
-    A directory service may not tell whose first group it is: only a group that is named as its
+    A directory service may not list whose first group it is: only a group that is named as its
     user, or that the system itself defines, is believed to have no other members.
     """
     try:
@@ -181,13 +181,13 @@ def _has_no_others(status: os.stat_result) -> bool:
     is_own = owner.pw_gid == group.gr_gid and owner.pw_name == group.gr_name
     if not is_own and group.gr_gid >= _FIRST_GROUP_OF_PEOPLE:
         return False
-    ours = (_ROOT, os.geteuid())
+    trusted = (_ROOT, os.geteuid())
     first = {user.pw_uid for user in pwd.getpwall() if user.pw_gid == group.gr_gid}
-    return first.issubset(ours) and all(_user_number(name) in ours for name in group.gr_mem)
+    return first.issubset(trusted) and all(_user_number(name) in trusted for name in group.gr_mem)
 
 
 def _has_acl(path: str) -> bool:
-    """With one, the bits of the group are the most that anybody named in it may do."""
+    """With an ACL the group's bits are the most that anybody named in it may do."""
     if sys.platform != "linux":
         return False
     try:

@@ -1,7 +1,7 @@
-"""What each platform module offers, under the same names: macos, linux and replay have a Computer.
+"""What every platform (linux, macos, replay) offers under the same names, and what they share.
 
-Reading is all a Computer does; what repeats, is cached or compared is in `scan`. A process that is
-gone raises ProcessLookupError, another user's PermissionError, anything else OSError.
+A Computer only reads; repeating, caching and comparing are done in `scan`. Reading a process that
+has ended raises ProcessLookupError, another user's PermissionError, anything else OSError.
 """
 
 import re
@@ -17,8 +17,8 @@ from mpsbar.core.naming import printable
 MAX_ARGUMENTS = 20
 MAX_CHARACTERS = 300
 MAX_VALUE = 4096  # a PATH is long
-# All we keep of someone's environment: torch's own settings, who a rank is, which Python runs.
-_KEPT = frozenset(
+# All that is stored of someone's environment: torch's own settings, the rank, which Python runs.
+_STORED_VARIABLES = frozenset(
     (
         "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
         "PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__",
@@ -35,12 +35,12 @@ def parse_command(arguments: Iterable[bytes]) -> tuple[str, ...]:
 
 
 def parse_variables(entries: Iterable[bytes]) -> dict[str, str]:
-    kept = {}
+    variables = {}
     for entry in entries:
         name, _, value = entry[: MAX_VALUE + 100].decode(errors="replace").partition("=")
-        if name in _KEPT or name.startswith("PYTORCH_"):
-            kept[printable(name, 100)] = printable(value, MAX_VALUE)
-    return kept
+        if name in _STORED_VARIABLES or name.startswith("PYTORCH_"):
+            variables[printable(name, 100)] = printable(value, MAX_VALUE)
+    return variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +65,24 @@ class GpuClient:
     """One opening of the GPU by one process."""
 
     pid: int
-    nanoseconds: int | None  # of GPU time since it was opened; None: not told
+    nanoseconds: int | None  # of GPU time since it was opened; None: not reported
 
 
 class Computer(Protocol):
     footprint_kind: FootprintKind
-    # What the agents of a recorded machine said; None: real workers, to be asked.
+    # What the agents of a recorded machine answered; None: this machine has real workers.
     recorded_workers: list[dict[str, Any]] | None
 
     def read_machine(self) -> Machine: ...
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What read_machine had to do without, and why, the last time."""
+        """What the last read_machine could not read, and why."""
 
     def list_processes(self) -> dict[int, Hashable] | None:
-        """At least this user's pids, each with a token that differs when the pid is used anew.
+        """At least this user's pids, each with a token that differs when the pid is used again.
 
-        None: nobody has come since it was last called.
+        None: no process was started since the last call.
         """
 
     def read_size(self, pid: int) -> int | None:
@@ -94,17 +94,18 @@ class Computer(Protocol):
     def read_details(self, pid: int) -> Details: ...
 
     def read_start(self, pid: int) -> float:
-        """The same as in its details, as cheap as can be: nothing may come between it and a
-        signal."""
+        """The start as in read_details, cheaply: `stop` reads it just before it sends a signal."""
 
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
-        """Without the peak only where that is much cheaper."""
+        """The peak may be left out where that is much cheaper."""
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
-        """By a number that is never used twice; None where the platform cannot tell."""
+        """By a number that is never used twice; None where the platform has no such list."""
 
 
-_BY_LIBRARY = {library: one.name for one in FRAMEWORKS for library in one.libraries}
+_BY_LIBRARY = {
+    library: framework.name for framework in FRAMEWORKS for library in framework.libraries
+}
 # The file names of wheels, conda packages and source builds, on Linux and macOS; a hash after
 # the name is auditwheel's.
 _FILE = re.compile(
@@ -113,6 +114,6 @@ _FILE = re.compile(
 
 
 def framework_of(path: str) -> str | None:
-    """The name of the framework that one mapped file is the code of, if it is of any."""
+    """The name of the framework whose code this mapped file is, or None."""
     match = _FILE.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
     return match and _BY_LIBRARY[match[1]]

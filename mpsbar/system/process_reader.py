@@ -1,57 +1,68 @@
-"""What one process has loaded and who it is: on the reading thread, since any of it may hang."""
+"""One process: what it has loaded, its name, and which Python it runs.
 
+All of it is called on the reading thread (read_timeouts), since any read may hang.
+"""
+
+import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import name_process, printable
-from mpsbar.system.interpreter import find_python
-from mpsbar.system.platform import MAX_VALUE, Computer
+from mpsbar.system.platform import MAX_VALUE, Computer, Details
 
 # A process of the same size as before has loaded nothing since, nor become another program by
-# exec; every so often that is not believed.
-_BELIEVED = 10
+# exec; that is assumed so many times, then its libraries are read again.
+_MOST_ASSUMED = 9
+# Where a wheel's libraries lie: the environment and its version of Python.
+_SITE = re.compile(r"(?P<prefix>.+)/lib/(?P<name>python3(?:\.\d+)?t?)/(?:site|dist)-packages/")
+_PYTHON = re.compile(r"[Pp]ython(?:3(?:\.\d+)?t?)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found; as large as the process was when that was found out again."""
+class Examination:
+    """What reading one process found."""
 
     process: Process | None  # None: it has no framework loaded
-    size: int | None = None
-    times: int = 1  # that it was found out or believed since
+    size: int | None = None  # of its address space then
+    assumed: int = 0  # times that the libraries were taken to be the same since
 
 
-def examine(computer: Computer, pid: int, before: Answer | None) -> Answer:
-    # Not at the first time: the first look at hundreds of processes should be quick.
+def examine_process(computer: Computer, pid: int, before: Examination | None) -> Examination:
+    """Reads the libraries of a process and describes it if a framework is among them."""
+    # Not the first time: the first scan of hundreds of processes should be quick.
     size = None if before is None else computer.read_size(pid)
     is_same = before is not None and size is not None and size == before.size
-    if before is not None and is_same and before.times < _BELIEVED:
-        return Answer(_weigh(computer, before.process), size, before.times + 1)
+    if before is not None and is_same and before.assumed < _MOST_ASSUMED:
+        return Examination(_read_footprint(computer, before.process), size, before.assumed + 1)
     libraries = computer.read_libraries(pid)
-    return Answer(describe(computer, pid, libraries) if libraries else None, size)
+    process = describe_process(computer, pid, libraries) if libraries else None
+    return Examination(process, size)
 
 
-def _weigh(computer: Computer, process: Process | None) -> Process | None:
-    """The same with its present footprint and the true peak."""
+def _read_footprint(computer: Computer, process: Process | None) -> Process | None:
+    """The same process with its present footprint and the true peak."""
     if process is None:
         return None
     footprint = computer.read_footprint(process.pid)
     return replace(process, footprint=footprint.now, footprint_peak=footprint.peak)
 
 
-def describe(computer: Computer, pid: int, libraries: dict[str, str]) -> Process:
+def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) -> Process:
     details = computer.read_details(pid)
     footprint = computer.read_footprint(pid)
     python, environment = find_python(details, next(iter(libraries.values())))
     if python is not None and not python.isprintable():
-        python, environment = None, None  # no path that could be typed; it might harm a terminal
+        python, environment = None, None  # nobody can type it, and it might harm a terminal
     variables = details.variables
     return Process(
         pid=pid,
         started=details.started,
         name=printable(name_process(details.command, None, variables, details.executable)),
-        frameworks=tuple(one.name for one in FRAMEWORKS if one.name in libraries),
+        frameworks=tuple(framework.name for framework in FRAMEWORKS if framework.name in libraries),
         parent=details.parent,
         command=details.command,
         executable=details.executable and printable(details.executable, MAX_VALUE),
@@ -62,3 +73,56 @@ def describe(computer: Computer, pid: int, libraries: dict[str, str]) -> Process
         footprint_peak=footprint.peak,
         footprint_kind=computer.footprint_kind,
     )
+
+
+def find_python(details: Details, library: str) -> tuple[str | None, str | None]:
+    """The interpreter and the folder of its environment; None and None for a frozen app.
+
+    Links are not resolved: a venv's python is a link, and the link is what matters. The place of
+    `library` cannot be wrong, the command line of the process can.
+    """
+    if details.executable is None or not _is_python(details.executable):
+        return None, None
+    for candidate in _list_candidates(details, library):
+        if candidate.startswith("/") and _is_python(candidate) and os.access(candidate, os.X_OK):
+            return candidate, _environment(candidate)
+    return details.executable, _environment(details.executable)
+
+
+def _list_candidates(details: Details, library: str) -> Iterator[str]:
+    claimed = list(_list_claimed(details))
+    # A venv may borrow torch from elsewhere, as with --system-site-packages.
+    yield from (path for path in claimed if _is_venv_of(path, details.executable))
+    if match := _SITE.match(library):
+        prefix, typed = match["prefix"], claimed[0].rpartition("/")[2]
+        yield from (path for path in claimed if path.startswith(f"{prefix}/"))
+        yield from (f"{prefix}/bin/{name}" for name in (typed, match["name"], "python3", "python"))
+    yield from claimed
+
+
+def _list_claimed(details: Details) -> Iterator[str]:
+    """The paths that the process was started by, or may have been found at by its name."""
+    started_as = details.command[0] if details.command else ""
+    yield started_as
+    yield details.variables.get("__PYVENV_LAUNCHER__", "")  # macOS: the stub of a framework build
+    if "/" not in started_as:
+        folders = details.variables.get("PATH", "").split(":")
+        yield from (f"{folder}/{started_as}" for folder in folders[:50] if started_as)
+
+
+def _is_venv_of(path: str, executable: str | None) -> bool:
+    """Whether it is a venv's link to the file that runs; then the name cannot be made up."""
+    if not path.startswith("/") or executable is None:
+        return False
+    has_settings = (Path(path).parent.parent / "pyvenv.cfg").exists()
+    return has_settings and os.path.realpath(path) == os.path.realpath(executable)
+
+
+def _environment(python: str) -> str | None:
+    """…/Versions/3.11/Resources/Python.app/Contents/MacOS/Python belongs to …/Versions/3.11."""
+    path = python.partition("/Resources/Python.app/")[0]
+    return path if path != python else str(Path(python).parent.parent)
+
+
+def _is_python(path: str) -> bool:
+    return _PYTHON.fullmatch(path.rpartition("/")[2]) is not None

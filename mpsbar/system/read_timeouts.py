@@ -1,43 +1,47 @@
-"""Reads that may never come back, done on a thread that can be left behind.
+"""Reads that may hang, done on threads that can be abandoned.
 
-A process stuck in the kernel makes whoever asks about it hang too, and no time-out of a system call
-helps. So one thread does the reading; if it does not get on, it is given up together with what it
-was reading, and another takes the rest.
+Reading about a process that is stuck in the kernel hangs too, and system calls have no time-out for
+it. So one thread does the reading; if it makes no progress, it is abandoned together with what it
+was reading, and another thread takes the rest. A value that is slow to read and changes seldom has
+a thread of its own (BackgroundValue): Metal's first device and the command ioreg can take a second.
 """
 
 import queue
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 # A read takes microseconds; a quarter of a second without any progress is a hang.
-PATIENCE = 0.25
-# For all reads of one look together.
-CEILING = 2.0
-# Threads given up for good cost memory; with so many only what is vital is still asked.
+STALL_SECONDS = 0.25
+# For all reads of one scan together.
+SCAN_SECONDS = 2.0
+# Abandoned threads cost memory; with so many only the vital reads are still made.
 MOST_STUCK = 8
+# How long a scan waits for a BackgroundValue. Usually enough, and far below STALL_SECONDS.
+BACKGROUND_SECONDS = 0.1
 
-Job = tuple[Hashable, Callable[[], Any]]
+T = TypeVar("T")
+ReadJob = tuple[Hashable, Callable[[], Any]]
 
 
 class Stuck(Exception):
-    """It has not answered, now or when it was last asked, and is not asked again meanwhile."""
+    """This read or an earlier one with the same key hangs; it is not tried again meanwhile."""
 
 
 class _Batch:
-    """Jobs on their way, done by the reading thread in order until it is left behind."""
+    """Jobs that the reading thread does in order until it is abandoned."""
 
-    __slots__ = ("is_left", "jobs", "results")
+    __slots__ = ("is_abandoned", "jobs", "results")
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[ReadJob]) -> None:
         self.jobs = jobs
         self.results: list[Any] = []
-        self.is_left = False
+        self.is_abandoned = False
 
     def work(self) -> None:
         for _, read in self.jobs:
-            if self.is_left:
+            if self.is_abandoned:
                 return
             try:
                 result = read()
@@ -47,7 +51,7 @@ class _Batch:
 
 
 class _Reader:
-    """A thread that works through one batch after the other."""
+    """A thread that works through one batch after another."""
 
     def __init__(self) -> None:
         self._batches: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
@@ -57,7 +61,7 @@ class _Reader:
         self.thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the batch it was given is done."""
+        """Whether the batch is done within that time."""
         try:
             self._done.get(timeout=max(0.0, seconds))
         except queue.Empty:
@@ -71,19 +75,19 @@ class _Reader:
 
 
 class Readers:
-    """`run` and `close` from one thread only."""
+    """Runs jobs with a time-out. Call `run` and `close` from one thread only."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, stall_seconds: float = STALL_SECONDS) -> None:
+        self._stall_seconds = stall_seconds
         self._reader: _Reader | None = None
         self._stuck: dict[Hashable, threading.Thread] = {}
 
     def run(
-        self, jobs: Sequence[Job], seconds: float = CEILING, vital: int = 0
+        self, jobs: Sequence[ReadJob], seconds: float = SCAN_SECONDS, vital: int = 0
     ) -> dict[Hashable, Any]:
-        """What each job gave, by its key: a value, the exception it raised, or Stuck.
+        """What each job returned, by its key: a value, the exception it raised, or Stuck.
 
-        What there was no time for is not among them. The first `vital` jobs are tried even when
+        Jobs for which there was no time are missing. The first `vital` jobs are tried even when
         many others are stuck.
         """
         deadline = time.monotonic() + seconds
@@ -104,29 +108,67 @@ class Readers:
             self._reader.give(None)
             self._reader = None
 
-    def _run_batch(self, jobs: Sequence[Job], deadline: float) -> dict[Hashable, Any]:
-        """The results of as many as came through; Stuck for one that does not."""
+    def _run_batch(self, jobs: Sequence[ReadJob], deadline: float) -> dict[Hashable, Any]:
+        """The results of the jobs that were done; Stuck for one that hangs."""
         batch = _Batch(jobs)
         if self._reader is None:
             self._reader = _Reader()
         self._reader.give(batch)
-        seen = -1
-        while not self._reader.wait(min(self._patience, deadline - time.monotonic())):
-            number = len(batch.results)
-            if number == seen or time.monotonic() >= deadline:
-                return self._leave(batch, number, is_stuck=number == seen)
-            seen = number
+        done_before = -1
+        while not self._reader.wait(min(self._stall_seconds, deadline - time.monotonic())):
+            done = len(batch.results)
+            if done == done_before or time.monotonic() >= deadline:
+                return self._abandon(batch, done, is_stuck=done == done_before)
+            done_before = done
         return {key: result for (key, _), result in zip(jobs, batch.results, strict=True)}
 
-    def _leave(self, batch: _Batch, number: int, is_stuck: bool) -> dict[Hashable, Any]:
-        """Give the thread up: it ends by itself once its present read comes back."""
+    def _abandon(self, batch: _Batch, done: int, is_stuck: bool) -> dict[Hashable, Any]:
+        """Abandons the thread: it ends by itself once its present read returns."""
         assert self._reader is not None
-        batch.is_left = True
-        results = {key: batch.results[index] for index, (key, _) in enumerate(batch.jobs[:number])}
-        if number < len(batch.jobs):
-            key = batch.jobs[number][0]
-            self._stuck[key] = self._reader.thread  # at the ceiling perhaps only slow: time tells
+        batch.is_abandoned = True
+        results = {key: batch.results[index] for index, (key, _) in enumerate(batch.jobs[:done])}
+        if done < len(batch.jobs):
+            key = batch.jobs[done][0]
+            self._stuck[key] = self._reader.thread  # at the deadline perhaps only slow
             if is_stuck:
                 results[key] = Stuck()
         self.close()
         return results
+
+
+class BackgroundValue(Generic[T]):
+    """A value read every `interval` seconds on a thread. Call `get` from one thread at a time."""
+
+    def __init__(
+        self, read: Callable[[], T | None], interval: float, clock: Callable[[], float]
+    ) -> None:
+        """If `read` raises, the value is None and `failure` says why."""
+        self._read = read
+        self._interval = interval
+        self._clock = clock
+        self._due: float | None = None
+        self._reading: threading.Thread | None = None
+        self._value: T | None = None
+        self.failure: str | None = None  # of the last reading
+
+    def get(self) -> T | None:
+        """The newest value; None while there is none yet."""
+        now = self._clock()
+        if self._reading is None and (self._due is None or now >= self._due):
+            self._due = now + self._interval
+            self._reading = threading.Thread(
+                target=self._refresh, name="mpsbar-seldom", daemon=True
+            )
+            self._reading.start()
+        if self._reading is not None:
+            self._reading.join(BACKGROUND_SECONDS)
+            if not self._reading.is_alive():
+                self._reading = None
+        return self._value
+
+    def _refresh(self) -> None:
+        try:
+            value, failure = self._read(), None
+        except Exception as error:  # noqa: BLE001 - no number is an answer; its absence is shown
+            value, failure = None, f"{type(error).__name__}: {error}"
+        self._value, self.failure = value, failure

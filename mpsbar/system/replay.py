@@ -1,7 +1,7 @@
-"""A recorded machine as a platform of its own: for demos, pictures and tests.
+"""A recorded machine as a platform of its own, for demos, pictures and tests.
 
-A recording holds what a real one was read to say, under the system's own names, and says itself
-which of its values were invented around that. Its course repeats, one step every two seconds.
+A recording holds values read from a real machine, under the system's own names, and marks the
+values that were added to them. Its time series repeat, one step every two seconds.
 """
 
 import json
@@ -27,14 +27,14 @@ def list_recordings() -> list[str]:
 
 
 def read_recording(name: str) -> dict[str, Any]:
-    """One of those that come along, or a file."""
+    """Reads a recording that comes with mpsbar, or a file."""
     path = Path(name) if "/" in name or name.endswith(".json") else _SHIPPED / f"{name}.json"
     try:
         with path.open("rb") as file:
             recording = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
-        known = ", ".join(list_recordings())
-        raise UserError(f"there is no recording {name}; there are {known}") from None
+        names = ", ".join(list_recordings())
+        raise UserError(f"there is no recording {name}; there are {names}") from None
     except (OSError, ValueError) as problem:
         raise UserError(f"{path} is no recording: {problem}") from None
     if not isinstance(recording, dict) or recording.get("recording") != 1:
@@ -42,7 +42,7 @@ def read_recording(name: str) -> dict[str, Any]:
     return recording
 
 
-class Computer:
+class RecordedComputer:
     footprint_kind: FootprintKind = "footprint"
     problems: tuple[Problem, ...] = ()
 
@@ -53,15 +53,15 @@ class Computer:
         self._clock = clock
         self._began = clock()
         self._epoch = time.time()
-        self._processes = {told["pid"]: told for told in recording.get("processes", ())}
+        self._processes = {process["pid"]: process for process in recording.get("processes", ())}
         self.recorded_workers: list[dict[str, Any]] | None = recording.get("workers", [])
 
     def read_machine(self) -> Machine:
-        told = self._recording.get("machine", {})
-        known = {name: _tuples(value) for name, value in told.items() if name in _FIELDS}
+        machine = self._recording.get("machine", {})
+        values = {name: _to_tuples(value) for name, value in machine.items() if name in _FIELDS}
         accelerator: Properties = self._now(self._recording.get("accelerator") or [{}])
         gpu = replace(parse_gpu(accelerator), **self._recording.get("gpu", {}))
-        return Machine(**known, gpu=gpu, recording=self._recording.get("title", "?"))
+        return Machine(**values, gpu=gpu, recording=self._recording.get("title", "?"))
 
     def list_processes(self) -> dict[int, Hashable] | None:
         return dict.fromkeys(self._processes, "recorded")
@@ -70,45 +70,44 @@ class Computer:
         return 0
 
     def read_libraries(self, pid: int) -> dict[str, str]:
-        return dict(self._told(pid)["libraries"])
+        return dict(self._find(pid)["libraries"])
 
     def read_start(self, pid: int) -> float:
-        """A recorded pid may be anyone's here: there is nobody to send a signal to."""
-        raise ProcessLookupError(f"{pid} is a recorded one")
+        """Always fails: the pid may be another process's here, which must not get a signal."""
+        raise ProcessLookupError(f"{pid} is a recorded process")
 
     def read_details(self, pid: int) -> Details:
-        told = self._told(pid)
+        process = self._find(pid)
         return Details(
-            started=self._epoch - told["started_ago"],
-            parent=told.get("parent"),
-            command=tuple(told["command"]),
-            executable=told.get("executable"),
-            variables=told.get("variables", {}),
+            started=self._epoch - process["started_ago"],
+            parent=process.get("parent"),
+            command=tuple(process["command"]),
+            executable=process.get("executable"),
+            variables=process.get("variables", {}),
         )
 
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:  # noqa: ARG002
-        course = self._told(pid)["footprint"]
-        return Footprint(self._now(course), max(course))
+        series = self._find(pid)["footprint"]
+        return Footprint(self._now(series), max(series))
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
-        """Counters that grow as the recorded share says."""
+        """The counters grow as the recorded share says."""
         passed = self._clock() - self._began
         return {
-            pid: GpuClient(pid, int(passed * told["gpu_percent"] * 1e7))
-            for pid, told in self._processes.items()
-            if told.get("gpu_percent") is not None
+            pid: GpuClient(pid, int(passed * process["gpu_percent"] * 1e7))
+            for pid, process in self._processes.items()
+            if process.get("gpu_percent") is not None
         }
 
-    def _told(self, pid: int) -> dict[str, Any]:
-        try:
-            told: dict[str, Any] = self._processes[pid]
-        except KeyError:
-            raise ProcessLookupError(pid) from None
-        return told
+    def _find(self, pid: int) -> dict[str, Any]:
+        if pid not in self._processes:
+            raise ProcessLookupError(pid)
+        process: dict[str, Any] = self._processes[pid]
+        return process
 
-    def _now(self, course: list[Any]) -> Any:
-        return course[int((self._clock() - self._began) / STEP_SECONDS) % len(course)]
+    def _now(self, series: list[Any]) -> Any:
+        return series[int((self._clock() - self._began) / STEP_SECONDS) % len(series)]
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(_to_tuples(item) for item in value) if isinstance(value, list) else value

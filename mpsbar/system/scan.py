@@ -1,7 +1,7 @@
-"""One look at this computer: its state, and the processes that have a framework loaded.
+"""Scans this computer: its state, and the processes that have a framework loaded.
 
-What a process has loaded is asked once for each process, and seldom again for one that had nothing
-(torch can be imported late). What is stuck never holds up the rest.
+The libraries of a process are read once, and seldom again if no framework was among them (torch can
+be imported late). A read that hangs never delays the others.
 """
 
 import heapq
@@ -12,21 +12,22 @@ from functools import partial
 from typing import Any
 
 from mpsbar.core.machine import Machine, Problem, Process
-from mpsbar.system.gpu_share import GpuShares
 from mpsbar.system.platform import Computer, Footprint, GpuClient
-from mpsbar.system.process_reader import Answer, examine
-from mpsbar.system.read_timeouts import CEILING, Readers, Stuck
+from mpsbar.system.process_reader import Examination, examine_process
+from mpsbar.system.read_timeouts import SCAN_SECONDS, Readers, Stuck
 
-# After this many seconds a process without torch is asked again; then after twice as many.
+# After this many seconds a process without torch is read again; then after twice as many.
 FIRST_WAIT = 2.0
 LONGEST_WAIT = 60.0
 # One with torch may have loaded another framework too, or become another program by exec.
 FOUND_WAIT = 30.0
-# One that is stuck costs nothing to ask: it is not, as long as its last answer is due.
-AGAIN_WAIT = 0.5
-# Ended, or not ours.
+# A failure may pass. One that is stuck costs nothing: read_timeouts does not read it meanwhile.
+RETRY_WAIT = 0.5
+# Two readings of the GPU times closer than this say nothing: the driver updates them in steps.
+_SHORTEST_SHARE_SECONDS = 0.05
+# Ended, or another user's.
 _GONE = (ProcessLookupError, FileNotFoundError, PermissionError)
-_NOT_KNOWN = Footprint(None, None)
+_UNKNOWN_FOOTPRINT = Footprint(None, None)
 # Processes that were here before us are spread over time, so that they do not come due together.
 _GOLDEN_RATIO = 0.618034
 
@@ -38,23 +39,64 @@ class Scan:
     machine: Machine
     processes: tuple[Process, ...] | None  # None: they could not be listed
     gpu_clients: dict[int, bool] = field(default_factory=dict)  # whether a pid holds the GPU
-    has_gpu_times: bool = False  # so that a second look tells each process's share
+    has_gpu_times: bool = False  # so that a second scan shows each process's share
     problems: tuple[Problem, ...] = ()
 
 
 @dataclass(slots=True)
-class _Known:
-    """One process; `process` once a framework was found in it."""
+class _Tracked:
+    """One process of the list; `process` once a framework was found in it."""
 
     wait: float
     due: float = 0.0
-    answer: Answer | None = None
+    examination: Examination | None = None
     process: Process | None = None
     has_gpu: bool = False
 
 
+class GpuShares:
+    """Each process's share of the GPU's time, from two readings of its clients' counters.
+
+    Counters only grow while a client is open, so clients are compared and processes are sums.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, GpuClient] = {}
+        self._time: float | None = None
+        self._shares: dict[int, float] = {}
+
+    def update(self, clients: dict[int, GpuClient] | None, now: float) -> dict[int, float]:
+        """Percent by pid; a process is missing while its share is not known."""
+        if clients is None:
+            self._before, self._time, self._shares = {}, None, {}
+        elif self._time is None or now - self._time >= _SHORTEST_SHARE_SECONDS:
+            self._shares = self._compare(clients, now)
+            self._before, self._time = clients, now
+        return self._shares
+
+    def _compare(self, clients: dict[int, GpuClient], now: float) -> dict[int, float]:
+        if self._time is None:
+            return {}
+        spent: dict[int, int] = {}
+        for number, client in clients.items():
+            delta = _subtract(self._before.get(number), client)
+            if delta is not None:
+                spent[client.pid] = spent.get(client.pid, 0) + delta
+        # Clients run side by side, so their sum can exceed the time that passed.
+        return {pid: min(100.0, ns / (now - self._time) / 1e7) for pid, ns in spent.items()}
+
+
+def _subtract(before: GpuClient | None, now: GpuClient) -> int | None:
+    """None for a client that is new, has no counter, or whose counter was reset."""
+    if before is None or before.pid != now.pid:
+        return None
+    if before.nanoseconds is None or now.nanoseconds is None:
+        return None
+    return now.nanoseconds - before.nanoseconds if now.nanoseconds >= before.nanoseconds else None
+
+
 class Scanner:
-    """`look` and `close` from one thread only."""
+    """Call `scan` and `close` from one thread only."""
 
     def __init__(self, computer: Computer, clock: Callable[[], float] = time.monotonic) -> None:
         self._computer = computer
@@ -62,13 +104,13 @@ class Scanner:
         self._readers = Readers()
         self._shares = GpuShares()
         self._tokens: dict[int, Hashable] = {}
-        self._known: dict[int, _Known] = {}
-        self._found: dict[int, _Known] = {}
+        self._tracked: dict[int, _Tracked] = {}
+        self._found: dict[int, _Tracked] = {}
         self._queue: list[tuple[float, int]] = []  # a heap: who comes due when
         self._was_listed = False
 
-    def look(self, seconds: float = CEILING) -> Scan:
-        """All that is known is asked at once; only who is new takes a second round."""
+    def scan(self, seconds: float = SCAN_SECONDS) -> Scan:
+        """Reads all known processes at once; only new ones take a second round."""
         deadline = self._clock() + seconds
         computer = self._computer
         standing = [
@@ -77,14 +119,15 @@ class Scanner:
             ("gpu", self._read_gpu),
         ]
         jobs = self._pick_due()
-        told = self._readers.run([*standing, *jobs], seconds, vital=len(standing))
-        problems = [_problem(key, told.get(key, Stuck())) for key, _ in standing]
-        machine, pids, gpu = (_value(told.get(key)) for key, _ in standing)
+        results = self._readers.run([*standing, *jobs], seconds, vital=len(standing))
+        problems = [_describe_problem(key, results.get(key, Stuck())) for key, _ in standing]
+        values = (results.get(key) for key, _ in standing)
+        machine, pids, gpu = (None if isinstance(v, Exception) else v for v in values)
         read_at, clients = gpu or (self._clock(), None)
-        problems += [*computer.problems, *self._learn_all(jobs, told)]
+        problems += [*computer.problems, *self._learn_all(jobs, results)]
         holders = None if clients is None else {client.pid for client in clients.values()}
         if pids is not None:
-            self._follow(pids)
+            self._update_list(pids)
         self._note_holders(holders or set())
         left = deadline - self._clock()
         if left > 0 and (new := self._pick_due(with_footprints=False)):
@@ -92,9 +135,9 @@ class Scanner:
         shares = self._shares.update(clients, read_at)
         return Scan(
             machine=machine or Machine(),
-            processes=self._collect(holders, shares) if self._is_listed(told) else None,
-            gpu_clients={} if holders is None else {pid: pid in holders for pid in self._known},
-            has_gpu_times=_has_times(clients),
+            processes=self._collect(holders, shares) if self._is_listed(results) else None,
+            gpu_clients={} if holders is None else {pid: pid in holders for pid in self._tracked},
+            has_gpu_times=any(c.nanoseconds is not None for c in (clients or {}).values()),
             problems=tuple(problem for problem in problems if problem is not None),
         )
 
@@ -102,17 +145,17 @@ class Scanner:
         self._readers.close()
 
     def _read_gpu(self) -> tuple[float, dict[int, GpuClient] | None]:
-        """With the time of the reading itself: what follows it may take long."""
+        """The GPU's clients and when they were read: later reads of the same scan may take long."""
         return self._clock(), self._computer.read_gpu_clients()
 
-    def _is_listed(self, told: dict[Any, Any]) -> bool:
-        """Whether the list of processes is a true one: failed is not the same as unchanged."""
-        answer = told.get("processes", Stuck())
-        self._was_listed = self._was_listed or isinstance(answer, dict)
-        return self._was_listed and not isinstance(answer, Exception)
+    def _is_listed(self, results: dict[Any, Any]) -> bool:
+        """Whether the list of processes is current: None means unchanged, an exception failed."""
+        pids = results.get("processes", Stuck())
+        self._was_listed = self._was_listed or isinstance(pids, dict)
+        return self._was_listed and not isinstance(pids, Exception)
 
-    def _follow(self, pids: dict[int, Hashable]) -> None:
-        """Who is new, who has gone, whose pid is another process now."""
+    def _update_list(self, pids: dict[int, Hashable]) -> None:
+        """Adds new processes; drops those that ended and those whose pid is another process now."""
         now = self._clock()
         before, self._tokens = self._tokens, pids
         for pid in before.keys() - pids.keys():
@@ -122,33 +165,33 @@ class Scanner:
             wait = FIRST_WAIT
             if not self._was_listed:
                 wait = max(FIRST_WAIT, LONGEST_WAIT * (pid * _GOLDEN_RATIO % 1))
-            self._known[pid] = _Known(wait)
+            self._tracked[pid] = _Tracked(wait)
             self._schedule(pid, now)
 
     def _forget(self, pid: int) -> None:
-        self._known.pop(pid, None)
+        self._tracked.pop(pid, None)
         self._found.pop(pid, None)
 
     def _schedule(self, pid: int, due: float) -> None:
-        self._known[pid].due = due
+        self._tracked[pid].due = due
         heapq.heappush(self._queue, (due, pid))
 
     def _note_holders(self, holders: set[int]) -> None:
-        """Whoever has opened the GPU since the last look has probably loaded something."""
-        for pid in holders & self._known.keys():
-            known = self._known[pid]
-            if not known.has_gpu:
-                known.has_gpu, known.answer = True, None
+        """Whoever has opened the GPU since the last scan has probably loaded a framework."""
+        for pid in holders & self._tracked.keys():
+            tracked = self._tracked[pid]
+            if not tracked.has_gpu:
+                tracked.has_gpu, tracked.examination = True, None
                 self._schedule(pid, self._clock())
 
     def _pick_due(self, with_footprints: bool = True) -> _Jobs:
-        """Those to examine now and, of those already found, those to read the footprint of."""
+        """The processes to examine now, and those found before, whose footprint is read."""
         now = self._clock()
         due: dict[int, None] = {}
         while self._queue and self._queue[0][0] <= now:
             when, pid = heapq.heappop(self._queue)
-            known = self._known.get(pid)
-            if known is not None and known.due == when:
+            tracked = self._tracked.get(pid)
+            if tracked is not None and tracked.due == when:
                 due[pid] = None
         jobs: _Jobs = []
         if with_footprints:
@@ -157,50 +200,51 @@ class Scanner:
                 (pid, partial(read, pid, with_peak=False)) for pid in self._found if pid not in due
             ]
         return jobs + [
-            (pid, partial(examine, self._computer, pid, self._known[pid].answer)) for pid in due
+            (pid, partial(examine_process, self._computer, pid, self._tracked[pid].examination))
+            for pid in due
         ]
 
-    def _learn_all(self, jobs: _Jobs, told: dict[Any, Any]) -> list[Problem | None]:
+    def _learn_all(self, jobs: _Jobs, results: dict[Any, Any]) -> list[Problem | None]:
         now = self._clock()
-        problems = [self._learn(pid, told[pid], now) for pid, _ in jobs if pid in told]
-        late = [pid for pid, _ in jobs if pid not in told]
+        problems = [self._learn(pid, results[pid], now) for pid, _ in jobs if pid in results]
+        late = [pid for pid, _ in jobs if pid not in results]
         for pid in late:
-            known = self._known[pid]
-            known.process = _charge(known.process, _NOT_KNOWN)
+            tracked = self._tracked[pid]
+            tracked.process = _with_footprint(tracked.process, _UNKNOWN_FOOTPRINT)
             self._schedule(pid, now)
         if late:
-            problems.append(Problem("processes", f"{len(late)} could not be looked at in time"))
+            problems.append(Problem("processes", f"{len(late)} could not be read in time"))
         return problems
 
-    def _learn(self, pid: int, answer: Any, now: float) -> Problem | None:
-        known = self._known[pid]
-        if isinstance(answer, Footprint):
-            known.process = _charge(known.process, answer)
+    def _learn(self, pid: int, result: Any, now: float) -> Problem | None:
+        tracked = self._tracked[pid]
+        if isinstance(result, Footprint):
+            tracked.process = _with_footprint(tracked.process, result)
             return None
-        known.answer = answer if isinstance(answer, Answer) else None
-        if known.answer is not None and known.answer.process is not None:
-            known.process, known.wait = known.answer.process, FIRST_WAIT
-            self._found[pid] = known
+        tracked.examination = result if isinstance(result, Examination) else None
+        if tracked.examination is not None and tracked.examination.process is not None:
+            tracked.process, tracked.wait = tracked.examination.process, FIRST_WAIT
+            self._found[pid] = tracked
             self._schedule(pid, now + FOUND_WAIT)
             return None
-        if isinstance(answer, (Answer, *_GONE)):
-            self._learn_nothing(pid, known, answer, now)
+        if isinstance(result, (Examination, *_GONE)):
+            self._wait_longer(pid, is_foreign=isinstance(result, PermissionError))
             return None
-        # Stuck, or a failure that may pass: it is still there, but nothing is known of it now.
-        known.process = _charge(known.process, _NOT_KNOWN)
-        self._schedule(pid, now + AGAIN_WAIT)
-        return _problem(f"process {pid}", answer)
+        # Stuck, or a failure that may pass: the process is still there, its footprint is unknown.
+        tracked.process = _with_footprint(tracked.process, _UNKNOWN_FOOTPRINT)
+        self._schedule(pid, now + RETRY_WAIT)
+        return _describe_problem(f"process {pid}", result)
 
-    def _learn_nothing(self, pid: int, known: _Known, answer: Any, now: float) -> None:
-        known.process = None
+    def _wait_longer(self, pid: int, is_foreign: bool) -> None:
+        """No framework is loaded: the process is read again after twice the time."""
+        tracked = self._tracked[pid]
+        tracked.process = None
         self._found.pop(pid, None)
-        self._schedule(
-            pid, now + (LONGEST_WAIT if isinstance(answer, PermissionError) else known.wait)
-        )
-        known.wait = min(LONGEST_WAIT, known.wait * 2)
+        self._schedule(pid, self._clock() + (LONGEST_WAIT if is_foreign else tracked.wait))
+        tracked.wait = min(LONGEST_WAIT, tracked.wait * 2)
 
     def _collect(self, holders: set[int] | None, shares: dict[int, float]) -> tuple[Process, ...]:
-        found = [known.process for known in self._found.values() if known.process is not None]
+        found = [tracked.process for tracked in self._found.values() if tracked.process is not None]
         if holders is None:
             return tuple(found)
         return tuple(
@@ -213,28 +257,21 @@ class Scanner:
         )
 
 
-def _charge(process: Process | None, footprint: Footprint) -> Process | None:
+def _with_footprint(process: Process | None, footprint: Footprint) -> Process | None:
+    """The same process with another footprint; its peak grows until it is examined again."""
     if process is None:
         return None
     now, peak = footprint.now, footprint.peak
     if peak is None:
-        peak = max(now or 0, process.footprint_peak or 0) or None  # until it is examined again
+        peak = max(now or 0, process.footprint_peak or 0) or None
     if (process.footprint, process.footprint_peak) == (now, peak):
         return process
     return replace(process, footprint=now, footprint_peak=peak)
 
 
-def _value(answer: Any) -> Any:
-    return None if isinstance(answer, Exception) else answer
-
-
-def _problem(reader: str, answer: Any) -> Problem | None:
-    if isinstance(answer, Stuck):
+def _describe_problem(reader: str, result: Any) -> Problem | None:
+    if isinstance(result, Stuck):
         return Problem(reader, "does not answer")
-    if isinstance(answer, Exception):
-        return Problem(reader, f"{type(answer).__name__}: {answer}")
+    if isinstance(result, Exception):
+        return Problem(reader, f"{type(result).__name__}: {result}")
     return None
-
-
-def _has_times(clients: dict[int, GpuClient] | None) -> bool:
-    return any(client.nanoseconds is not None for client in (clients or {}).values())

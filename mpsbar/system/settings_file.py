@@ -1,4 +1,7 @@
-"""The settings file: read under environment and flags, one key written, a broken one kept aside."""
+"""The settings file: read below environment and flags, changed one key at a time.
+
+A broken file is moved aside by the menu bar app, which writes it later; commands only report it.
+"""
 
 import os
 from collections.abc import Mapping
@@ -20,46 +23,43 @@ from mpsbar.core.settings import (
 )
 from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml
 from mpsbar.system import paths
-from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes
-from mpsbar.system.owned_files import replace_owned
+from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_own_file
 from mpsbar.system.ownership import require_safe
 
 MOST_BYTES = 64 * 1024
 
 
 class _Broken(Exception):
-    """Not a settings file, and why."""
+    """The reason why a file is no settings file."""
 
 
 def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = False) -> Loaded:
-    """Defaults < file < environment < flags. Only with `repair` is a broken file moved aside.
-
-    The menu bar app repairs: it is what writes the file later. Commands that look only complain.
-    """
+    """Defaults < file < environment < flags. Only with `repair` is a broken file moved aside."""
     file = paths.settings_file()
     loaded = Loaded(Settings(), str(file))
     try:
-        loaded = _put_on(loaded, "file", parse_toml_file(file), f"{file.name}: {{}}")
+        loaded = _merge(loaded, "file", parse_toml_file(file), f"{file.name}: {{}}")
     except _Broken as broken:
-        loaded = _complain_broken(loaded, str(broken), repair)
+        loaded = _report_broken(loaded, str(broken), repair)
     except OSError as problem:
-        words = f"{file} could not be read ({_reason(problem)}); the defaults are used"
-        loaded = replace(loaded, complaints=(words,))
-    loaded = _put_on(loaded, "environment", _read_environment(), "{}")
-    return _put_on(loaded, "flag", flags or {}, "{}")
+        complaint = f"{file} could not be read ({_reason(problem)}); the defaults are used"
+        loaded = replace(loaded, complaints=(complaint,))
+    loaded = _merge(loaded, "environment", _read_environment(), "{}")
+    return _merge(loaded, "flag", flags or {}, "{}")
 
 
 def write_setting(key: str, value: Any) -> None:
-    """This key alone, in its place in the file; UserError if it cannot be, and nothing is lost."""
+    """Changes this key alone, in its place; UserError if it cannot, and nothing is lost."""
     file, value = paths.settings_file(), parse_value(key, value)
     try:
         text = _read_text(file)
         changed = change_key(text, key, value)
         if changed != text:
-            replace_owned(file, changed.encode())
+            replace_own_file(file, changed.encode())
     except (NotTOML, _Broken) as problem:
-        words = f"{file} is broken ({problem}) and was left as it is"
-        raise UserError(f"{words}: mpsbar config validate tells more") from None
+        raise UserError(
+            f"{file} is broken ({problem}) and was left as it is: mpsbar config validate tells more"
+        ) from None
     except NotChangeable:
         raise UserError(f"{key} has to be changed by hand in {file}, which was left") from None
     except OSError as problem:
@@ -78,7 +78,7 @@ def parse_toml_file(file: Path) -> dict[str, Any]:
 
 
 def _read_text(file: Path) -> str:
-    """No file is an empty one."""
+    """The text of the file; a missing file is empty."""
     try:
         require_safe(file)
         return read_bytes(file, MOST_BYTES).decode("utf-8-sig")
@@ -95,35 +95,36 @@ def _read_environment() -> dict[str, Any]:
     return {key: parse_text(key, text) for key, text in found.items() if text.strip()}
 
 
-def _put_on(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) -> Loaded:
+def _merge(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) -> Loaded:
     names = {"environment": variable_of, "flag": lambda key: f"--{key.replace('_', '-')}"}
     values, complaints = parse_values(table, names.get(origin, str))
     return replace(
         loaded,
         settings=replace(loaded.settings, **values),
         origins={**loaded.origins, **dict.fromkeys(values, origin)},
-        complaints=loaded.complaints + tuple(form.format(words) for words in complaints),
+        complaints=loaded.complaints + tuple(map(form.format, complaints)),
     )
 
 
-def _complain_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
-    words = f"{loaded.file} cannot be used ({why}); the defaults are used"
+def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
+    complaint = f"{loaded.file} cannot be used ({why}); the defaults are used"
     if repair:
         try:
-            words += f", and it is kept as {_keep_aside(Path(loaded.file))}"
+            complaint += f", and it is kept as {_move_aside(Path(loaded.file))}"
         except OSError as problem:
-            words += f"; it could not be kept aside ({_reason(problem)})"
-    return replace(loaded, complaints=(words,))
+            complaint += f"; it could not be kept aside ({_reason(problem)})"
+    return replace(loaded, complaints=(complaint,))
 
 
-def _keep_aside(file: Path) -> Path:
-    """Under a name that nothing has yet; of a link, the link."""
+def _move_aside(file: Path) -> Path:
+    """Renames the file (or the link) to a name that is free."""
     day = datetime.now().astimezone().strftime("%Y-%m-%d")
     for number in range(1, 1000):
-        kept = file.with_name(f"{file.name}.broken-{day}" + (f"-{number}" if number > 1 else ""))
-        if not os.path.lexists(kept):
-            file.rename(kept)
-            return kept
+        suffix = f"broken-{day}" + (f"-{number}" if number > 1 else "")
+        target = file.with_name(f"{file.name}.{suffix}")
+        if not os.path.lexists(target):
+            file.rename(target)
+            return target
     raise FileExistsError("there are too many of them")
 
 

@@ -1,4 +1,4 @@
-"""One instance at a time: the first holds a lock, a second can nudge it and end."""
+"""One instance at a time: the first locks a file; a second nudges it and ends."""
 
 import fcntl
 import os
@@ -6,22 +6,22 @@ import time
 from weakref import WeakSet
 
 from mpsbar.system import paths
-from mpsbar.system.owned_files import make_folder
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 # HFS+ and some network file systems count whole seconds.
-_COARSE = 1_000_000_000
+_ONE_SECOND_NS = 1_000_000_000
 
 
 class Claim:
-    """That this process is the one; given up by close(), or by the process ending in any way."""
+    """This process is the one instance, until close() or until it ends in any way."""
 
     def __init__(self, descriptor: int | None, why_unsure: str | None = None) -> None:
         self.why_unsure = why_unsure
         self._descriptor = descriptor
-        self._seen = 0
-        self.nudged()  # from now on
-        _held.add(self)
+        self._modified = 0
+        self.nudged()  # only later nudges count
+        _locks.add(self)
 
     @property
     def is_sure(self) -> bool:
@@ -29,24 +29,24 @@ class Claim:
         return self.why_unsure is None
 
     def nudged(self) -> bool:
-        """Has a second start called since the last look? One fstat, cheap enough for each tick."""
+        """Whether a second start has nudged since the last call: one fstat, cheap enough."""
         if self._descriptor is None:
             return False
-        before, self._seen = self._seen, os.fstat(self._descriptor).st_mtime_ns
-        return self._seen != before
+        before, self._modified = self._modified, os.fstat(self._descriptor).st_mtime_ns
+        return self._modified != before
 
     def close(self) -> None:
-        """The file stays: if it were removed, two processes could hold two files of one name."""
+        """Unlocks the file. It stays: else two processes could lock two files of one name."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
-_held: "WeakSet[Claim]" = WeakSet()
+_locks: "WeakSet[Claim]" = WeakSet()
 
 
 def claim(name: str = "menubar") -> Claim | None:
-    """None: another process is the one. Where that cannot be known, a claim that is not sure."""
+    """None: another process is the one. Where locks do not work, a lock that is not sure."""
     file = paths.lock_file(name)
     try:
         make_folder(file.parent)
@@ -67,7 +67,7 @@ def claim(name: str = "menubar") -> Claim | None:
 
 
 def read_holder(name: str = "menubar") -> int | None:
-    """The pid that the holder wrote; for a sentence, not to be signalled."""
+    """The pid of the instance that runs; for a sentence only, it may be out of date."""
     path = paths.lock_file(name)
     try:
         require_safe(path)
@@ -79,12 +79,12 @@ def read_holder(name: str = "menubar") -> int | None:
 
 
 def nudge(name: str = "menubar") -> bool:
-    """Let the instance that runs know of this start; False if it cannot be reached."""
+    """Tells the instance that runs of this start; False if it cannot be reached."""
     file = paths.lock_file(name)
     try:
         require_safe(file)
         last = file.stat().st_mtime_ns
-        now = max(time.time_ns(), last + _COARSE)
+        now = max(time.time_ns(), last + _ONE_SECOND_NS)
         os.utime(file, ns=(now, now))
     except OSError:
         return False
@@ -100,9 +100,9 @@ def _write_pid(descriptor: int) -> None:
 
 
 def _close_in_child() -> None:
-    """A forked child shares the lock, and would hold it after our end."""
-    for mine in list(_held):
-        mine.close()
+    """A forked child shares the lock and would keep it after our end."""
+    for lock in list(_locks):
+        lock.close()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

@@ -1,7 +1,7 @@
-"""Starts a Python that was found somewhere, unless somebody else can change what it would run.
+"""Starts another Python, unless somebody else can change what it would run.
 
 Its path comes from a file, an agent or another process, and it would run as this user, who may be
-root. Every Python that mpsbar starts, but its own, is started here.
+root. Every Python that mpsbar starts, except its own, is started here.
 """
 
 import itertools
@@ -34,7 +34,7 @@ def start_python(
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
 ) -> "subprocess.Popen[bytes]":
-    """NotTrusted says why it was not run; another OSError or ValueError: it cannot be.
+    """Starts it; NotTrusted if it may not be run, another OSError or ValueError if it cannot.
 
     -B: nothing is written beside what it imports. In a session of its own, so that it can be ended
     with all it started; in / because Python imports from the present folder, which may be /tmp.
@@ -51,7 +51,7 @@ def start_python(
 
 
 def why_not_run(python: str) -> str | None:
-    """Why this Python is not run, and what to do next; None if nobody else can change it."""
+    """The reason why this Python is not run, and what to do; None if nobody else can change it."""
     danger = find_danger_of(python)
     if danger is None:
         return None
@@ -66,9 +66,9 @@ def _advise(danger: Danger) -> str:
 
 
 def find_danger_of(python: str) -> Danger | None:
-    """The first thing that somebody else can change of all that decides what `python` runs."""
+    """The first of the files that decide what `python` runs and somebody else can change."""
     paths = list(_follow(python))
-    # One after the other: nothing is read before it was judged.
+    # Lazily: nothing is read before it was judged.
     for path in itertools.chain(paths, _find_parts(paths)):
         if danger := find_danger(path):
             return danger
@@ -76,7 +76,7 @@ def find_danger_of(python: str) -> Danger | None:
 
 
 def _build_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Without the packages in the home folder of another user, which sudo may leave in $HOME."""
+    """Leaves out the packages in another user's home folder, which sudo may leave in $HOME."""
     places = filter(None, (environ.get(name) for name in ("HOME", "PYTHONUSERBASE")))
     try:
         is_safe = not any(map(find_danger, places))
@@ -86,14 +86,14 @@ def _build_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _find_program(python: str) -> str:
-    """An absolute path: a name is looked for as the shell does it."""
+    """The absolute path; a name is searched on PATH, as the shell does."""
     if python.startswith("/"):
         return python
     return os.path.abspath(shutil.which(python) or python)  # noqa: PTH100 - a venv's is a link
 
 
 def _follow(path: str) -> Iterator[str]:
-    """The path, and each that it is a link to: Python looks for its files beside all of them."""
+    """The path and each that it is a link to: Python looks for its files beside all of them."""
     for _ in range(_MOST_LINKS):
         yield path
         if not os.path.islink(path):  # noqa: PTH114 - texts, all of these
@@ -102,7 +102,7 @@ def _follow(path: str) -> Iterator[str]:
 
 
 def _find_parts(paths: Sequence[str]) -> Iterator[str]:
-    """What lies beside a Python and decides what it runs. A venv names the folder of another."""
+    """The files beside a Python that decide what it runs. A venv names the folder of another."""
     waiting = [Path(path).parent for path in paths]
     done: set[Path] = set()
     while waiting:
@@ -111,8 +111,8 @@ def _find_parts(paths: Sequence[str]) -> Iterator[str]:
             continue
         done.add(folder)
         prefix = folder.parent
-        # Judged by themselves: a sticky folder is good enough on the way to them, but here
-        # somebody else could add a pyvenv.cfg or a library.
+        # Judged by themselves: a sticky folder is safe on a path, but in these somebody else
+        # could add a pyvenv.cfg or a library.
         yield from (str(folder), str(prefix))
         for settings in (folder / "pyvenv.cfg", prefix / "pyvenv.cfg"):
             if settings.exists():

@@ -1,4 +1,4 @@
-"""End a process of this user, after making sure that it is still the one that was meant."""
+"""Ends a process of this user, after checking that the pid is still the same process."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from mpsbar.system.platform import Computer
 
 
 def stop(computer: Computer, action: Stop) -> Stopped:
-    """As Ctrl-C does, or `firmly` as a shut-down does; never by force. Never raises."""
+    """Sends SIGINT, or SIGTERM if `firmly`; never SIGKILL. Never raises."""
     if action.pid <= 1 or action.pid == os.getpid():
         return _ended(action, "not_allowed")
     try:
         with _sender(action.pid) as send:
-            # Nothing but the signal lies between this look and the signal; psutil looks once more.
+            # Nothing comes between this check and the signal; psutil checks once more.
             if computer.read_start(action.pid) != action.started:
                 return _ended(action, "another")
             send(signal.SIGTERM if action.firmly else signal.SIGINT)
@@ -35,11 +35,11 @@ def _ended(action: Stop, state: StopState, error: str | None = None) -> Stopped:
 
 @contextmanager
 def _sender(pid: int) -> Iterator[Callable[[signal.Signals], None]]:
-    """On Linux through a pidfd, which stays with its process; elsewhere through psutil, which looks
-    whether the pid is still the same process's before it sends."""
+    """A function that sends a signal: on Linux through a pidfd, which stays with its process;
+    elsewhere through psutil, which checks that the pid was not used again."""
     handle = _open_handle(pid)
     if handle is None:
-        import psutil  # here: it takes a tenth of the time that `mpsbar status` does
+        import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
 
         try:
             yield psutil.Process(pid).send_signal

@@ -12,7 +12,8 @@ from mpsbar.core.actions import (
     ShowProfiling,
     StartAtLogin,
 )
-from mpsbar.core.settings import CAUSES, INTERVALS, Settings
+from mpsbar.core.events import ALERT_CAUSES
+from mpsbar.core.settings import INTERVALS, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.rows import Row
 from mpsbar.ui.text import wording
@@ -69,9 +70,9 @@ def _intervals(settings: Settings) -> Iterator[Row]:
 def _alerts(settings: Settings) -> Iterator[Row]:
     choice = Choose("alerts", not settings.alerts)
     yield Row("alerts-on", _("Notify Me"), actions=(choice,), is_checked=settings.alerts)
-    for cause in CAUSES:
+    for cause in ALERT_CAUSES:
         on = cause in settings.alert_causes
-        chosen = tuple(c for c in CAUSES if (c in settings.alert_causes) != (c == cause))
+        chosen = tuple(c for c in ALERT_CAUSES if (c in settings.alert_causes) != (c == cause))
         # Greyed while none are sent at all, but still telling what is chosen.
         actions = (Choose("alert_causes", chosen),) if settings.alerts else ()
         yield Row(f"alerts-{cause}", say_cause(cause), actions=actions, is_checked=on)

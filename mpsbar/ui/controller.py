@@ -28,7 +28,7 @@ from mpsbar.core.actions import (
 )
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.settings import change
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end

@@ -43,7 +43,7 @@ def _health(snapshot: Snapshot) -> str:
 
 
 def _gpu(snapshot: Snapshot) -> str:
-    words = (wording.gpu(snapshot.machine.gpu), wording.course(snapshot.gpu_course))
+    words = (wording.gpu(snapshot.machine.gpu), wording.course(snapshot.gpu_utilization))
     return "   ".join(word for word in words if word)
 
 

@@ -1,4 +1,4 @@
-"""One connection to one worker: non-blocking, to this user's processes only."""
+"""One connection to one worker: non-blocking, and only to processes of this user."""
 
 import contextlib
 import os
@@ -7,16 +7,16 @@ from typing import Any
 
 from mpsbar.agent import peer, protocol
 
-# An answer has some hundred bytes; of a longer one the rest is taken at the next turn.
+# An answer has some hundred bytes; the rest of a longer one is read the next time.
 _CHUNK = 4096
 
 
 class Refused(Exception):
-    """Nobody listens: the process is gone, its socket file is left over."""
+    """Nobody listens: the process has ended and left its socket file."""
 
 
-class Connection:
-    """Requests go out, answers come in whenever they come; at most one stats is under way."""
+class WorkerConnection:
+    """Sends requests and matches answers to them in whatever order they come."""
 
     def __init__(self, path: str) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

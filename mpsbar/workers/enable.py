@@ -1,4 +1,4 @@
-"""Put the agent's start-up into an environment, see that it answers, take it out without a trace.
+"""Installs the agent's start-up file into an environment, checks that it answers, removes it again.
 
 It is a small distribution of its own, with metadata and RECORD: pip and uv see it and can remove
 it.
@@ -18,16 +18,16 @@ from typing import Any
 from mpsbar.agent import __version__, places
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
-from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.files import replace_file
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import start_python
-from mpsbar.workers.connection import Connection, Refused
-from mpsbar.workers.enabled_pythons import remember
-from mpsbar.workers.environment import (
+from mpsbar.workers.connection import Refused, WorkerConnection
+from mpsbar.workers.environments import (
     ASK_SECONDS,
     Environment,
     EnvironmentProblem,
     read_environment,
+    remember_enabled,
 )
 
 START = "_mpsbar_start"
@@ -36,9 +36,10 @@ _AGENT = Path(places.__file__).parent
 # What every start of Python compiles and runs, hence the brevity: no file is opened before a
 # framework is looked for. A line of a .pth must begin with import, and site would print what it
 # raises.
+_NAMES = tuple(framework.module for framework in FRAMEWORKS)
 _WATCH = f"""\
 def w(name, path=None, target=None):
- if name in {tuple(framework.module for framework in FRAMEWORKS)}:
+ if name in {_NAMES}:
   try:
    import {START}
    return {START}.find_spec(name, path, target)
@@ -67,7 +68,7 @@ Files = dict[str, bytes]
 
 
 def enable(environment: Environment) -> bool:
-    """Make it so; False if it was so already. EnvironmentProblem if it cannot be written."""
+    """Writes the files; False if they were there already. EnvironmentProblem if it cannot."""
     files = build_files(environment)
     site = environment.site
     if all(_read(site / name) == content for name, content in files.items()):
@@ -86,12 +87,12 @@ def enable(environment: Environment) -> bool:
             _remove(site, set(files))
         reason = problem.strerror or problem
         raise EnvironmentProblem(f"{site} cannot be written: {reason}") from None
-    _show(site / "mpsbar-agent.pth")
+    _clear_hidden_flag(site / "mpsbar-agent.pth")
     return True
 
 
 def disable(environment: Environment) -> bool:
-    """Remove every file we made; False if there was none."""
+    """Removes every file we made; False if there was none."""
     names = _recorded(environment.site)
     try:
         _remove(environment.site, set(names))
@@ -108,8 +109,9 @@ def read_version(site: Path) -> str | None:
 
 
 def build_files(environment: Environment) -> Files:
-    """What an enabled environment has more than before, RECORD last."""
-    files: Files = {f"{START}.py": (_AGENT / "startup_hook.py").read_bytes()}
+    """The files that `enable` adds to an environment, RECORD last."""
+    hook = (_AGENT / "startup_hook.py").read_bytes() + f"\n\nNAMES = {_NAMES}\n".encode()
+    files: Files = {f"{START}.py": hook}
     if not environment.has_mpsbar:
         for path in sorted(_AGENT.rglob("*.py")):
             name = path.relative_to(_AGENT).as_posix()
@@ -140,8 +142,8 @@ def _recorded(site: Path) -> list[str]:
     for record in site.glob(f"{PACKAGE}-*.dist-info/RECORD"):
         for line in record.read_text(encoding="utf-8").splitlines():
             name = line.split(",")[0]
-            ours = name.startswith((START, f"{PACKAGE}/", f"{PACKAGE}-", "mpsbar-agent."))
-            if ours and ".." not in Path(name).parts:
+            is_ours = name.startswith((START, f"{PACKAGE}/", f"{PACKAGE}-", "mpsbar-agent."))
+            if is_ours and ".." not in Path(name).parts:
                 names.append(name)
     return names
 
@@ -167,8 +169,8 @@ def _remove(site: Path, names: set[str]) -> None:
             folder.rmdir()
 
 
-def _show(path: Path) -> None:
-    """On macOS a file in a hidden folder may carry the hidden flag, and site skips it then."""
+def _clear_hidden_flag(path: Path) -> None:
+    """On macOS a file in a hidden folder may have the hidden flag, and `site` skips it then."""
     hidden = getattr(stat, "UF_HIDDEN", 0)
     flags = getattr(path.stat(), "st_flags", 0)
     if flags & hidden:
@@ -176,11 +178,11 @@ def _show(path: Path) -> None:
 
 
 def connect(python: str) -> Connected:
-    """Enable this Python, remember it, and see whether its agent answers. Never raises."""
+    """Enables this Python, remembers it, and checks that its agent answers. Never raises."""
     try:
         environment = read_environment(python)
         is_new = enable(environment)
-        remember(python)
+        remember_enabled(python)
         answer = read_answer(environment, dict(os.environ)) if is_new else None
     except EnvironmentProblem as problem:
         return Connected(python, "refused", error=str(problem))
@@ -224,7 +226,7 @@ def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) ->
 
 def _ask(path: Path, deadline: float) -> Any:
     try:
-        connection = Connection(str(path))
+        connection = WorkerConnection(str(path))
     except (OSError, Refused):
         return None
     try:

@@ -1,10 +1,10 @@
-"""The extension in every kernel of this user: one start-up file of IPython, and its removal."""
+"""Loads the extension in every kernel of this user, by one start-up file of IPython."""
 
 import os
 import re
 from pathlib import Path
 
-from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.files import replace_file
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"
@@ -30,14 +30,14 @@ del _mpsbar_load
 
 
 class NotOurs(Exception):
-    """A file is in the way that mpsbar has not written."""
+    """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} was not written by mpsbar, so it was left as it is")
 
 
 def enable() -> Path:
-    """Have every kernel of the default profile load the extension; the file that does it.
+    """Has every kernel of the default profile load the extension; returns the start-up file.
 
     Raises NotOurs, or OSError where it cannot be written.
     """
@@ -51,7 +51,7 @@ def enable() -> Path:
 
 
 def disable() -> Path | None:
-    """Remove what enable made, its folders too where nothing else is in them now."""
+    """Removes what `enable` made, and its folders unless something else is in them."""
     path = ipython_folder() / FILE
     if not _is_ours(path):
         return None
@@ -67,9 +67,8 @@ def disable() -> Path | None:
 
 def ipython_folder() -> Path:
     """Where IPython itself looks; an old ~/.config/ipython counts while there is no ~/.ipython."""
-    told = os.environ.get("IPYTHONDIR")
-    if told:
-        return Path(os.path.normpath(Path(told).expanduser()))
+    if folder := os.environ.get("IPYTHONDIR"):
+        return Path(os.path.normpath(Path(folder).expanduser()))
     usual = Path.home() / ".ipython"
     old = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ipython"
     return old if old.is_dir() and not usual.exists() else usual
@@ -92,7 +91,7 @@ def _read(path: Path) -> str:
 
 
 def _make_folders(folder: Path) -> int:
-    """Make `folder` and what is missing above it; how many that were."""
+    """Makes `folder` and what is missing above it; returns how many folders it made."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(exist_ok=True)

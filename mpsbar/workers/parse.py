@@ -1,13 +1,17 @@
-"""From what an agent said to the model. Pure; it is someone else's process: nothing is trusted."""
+"""An agent's answers as our model. Pure; the agent runs in another process: nothing is trusted."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.snapshot import LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
+_MOST_GROUPS = 50
+_GROUP_FIELDS = ("device", "dtype", "shape")
 
 
 def parse_worker(pid: int, hello: Any, stats: Any, state: WorkerState, age: float | None) -> Worker:
@@ -15,7 +19,7 @@ def parse_worker(pid: int, hello: Any, stats: Any, state: WorkerState, age: floa
 
 
 def parse_hello(pid: int, hello: Any) -> Worker:
-    """Who it is; asked once for each connection."""
+    """Who the worker is; asked once for each connection."""
     hello = _object(hello)
     argv = hello.get("argv")
     command = tuple(map(parse_text, argv[:20])) if isinstance(argv, list) else ()
@@ -37,7 +41,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
 
 
 def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | None) -> Worker:
-    """The same with what it holds; asked at every look."""
+    """The same worker with what it holds; asked at every poll."""
     stats = _object(stats)
     return replace(
         worker,
@@ -64,6 +68,73 @@ def _parse_last_free(value: Any) -> LastFree | None:
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
     return {parse_text(k): parse_text(v) for k, v in list(_object(value).items())[:10]}
+
+
+def parse_freed(worker: Worker, answer: Any) -> Freed:
+    """The outcome of a free, from the agent's answer and the worker as it is afterwards."""
+    if not isinstance(answer, dict):
+        return Freed(worker.pid, worker.name, "failed", error="the agent gave no answer")
+    code, where = _parse_reason(answer)
+    reports = [answer, *_object(answer.get("backends")).values()]
+    errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
+    names = answer.get("not_known")
+    busy = answer.get("state") == "busy"
+    return Freed(
+        pid=worker.pid,
+        name=worker.name,
+        state="busy" if busy else "failed" if errors else "done",
+        freed=parse_count(answer.get("freed")),
+        seconds=parse_seconds(answer.get("seconds")),
+        pinned=None if busy or worker.cached_is_bound else worker.cached,
+        collected=collected if isinstance(collected := answer.get("collected"), bool) else None,
+        not_known=tuple(map(parse_text, names[:10])) if isinstance(names, list) else (),
+        reason=code,
+        where=where,
+        error=parse_text(errors[0]) if errors else None,
+        number=parse_count(answer.get("number")),
+    )
+
+
+def parse_tensors(pid: int, answer: Any) -> Tensors:
+    if not isinstance(answer, dict):
+        return Tensors(pid, "failed", error="the agent gave no answer")
+    if answer.get("state") != "done":
+        code, where = _parse_reason(answer)
+        error = parse_text(answer["error"]) if answer.get("error") else None
+        state: FreeState = "busy" if answer.get("state") == "busy" else "failed"
+        return Tensors(pid, state, reason=code, where=where, error=error)
+    groups = answer.get("groups")
+    others = answer.get("others")
+    unseen = list(_object(answer.get("not_visible")).items())[:10]
+    return Tensors(
+        pid,
+        "done",
+        groups=tuple(_parse_groups(groups if isinstance(groups, list) else [])),
+        others=parse_count(others.get("bytes")) if isinstance(others, dict) else None,
+        not_visible={
+            parse_text(name): size
+            for name, count in unseen
+            if (size := parse_count(count)) is not None
+        },
+        cut_short=answer.get("cut_short") is True,
+    )
+
+
+def _parse_groups(groups: list[Any]) -> Iterator[TensorGroup]:
+    for group in groups[:_MOST_GROUPS]:
+        if not isinstance(group, dict):
+            continue
+        count, size = parse_count(group.get("count")), parse_count(group.get("bytes"))
+        if count is not None and size is not None:
+            device, dtype, shape = (parse_text(group.get(k, "?")) for k in _GROUP_FIELDS)
+            yield TensorGroup(device, dtype, shape, count, size)
+
+
+def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Why the agent did nothing, as a code, and the place in the program."""
+    reason = _object(answer.get("reason"))
+    code = parse_text(reason["code"]) if "code" in reason else None
+    return code, parse_text(reason["where"]) if reason.get("where") else None
 
 
 def parse_count(value: Any) -> int | None:

@@ -1,8 +1,8 @@
 """What `mpsbar run CMD …` needs: the command's environment, and in the app a copy of the agent.
 
-The copy lies outside the app, for other Pythons write what they compile beside it: the app is
-signed, and a file more in it voids that. And it may be replaced by a newer one while a process of
-days has yet to import a part of its agent.
+The copy lies outside the app: other Pythons write their compiled files beside it, which would void
+the app's signature; and the app may be replaced by a newer one while a process that runs for days
+has yet to import a part of its agent.
 """
 
 import os
@@ -18,17 +18,17 @@ from mpsbar.system.ownership import require_safe
 _AGENT = Path(places.__file__).parent
 SITE = _AGENT / "site"
 
-Files = dict[Path, bytes]
+AgentFiles = dict[Path, bytes]
 
 
 def build_environment(environ: Mapping[str, str], site: Path = SITE) -> dict[str, str]:
-    """PYTHONPATH begins with our sitecustomize, so that every Python below starts with it."""
+    """Puts our sitecustomize first on PYTHONPATH, so that every child Python starts with it."""
     paths = [str(site), *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {**environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
 
 def why_not_connected(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """The reason why this command will run but not be seen, where that can be told beforehand."""
+    """The reason why this command will run without being connected, if one is known beforehand."""
     if environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         return "MPSBAR_DISABLE is set"
     if not re.fullmatch(r"python[\d.]*t?", Path(command[0]).name):
@@ -54,9 +54,13 @@ def _isolating_flag(arguments: Sequence[str]) -> str | None:
 
 
 def copy_agent(folder: Path) -> Path:
-    """Into `folder`, once for each version; where its sitecustomize is. OSError if it cannot be, or
-    if somebody else can change what would be run there."""
-    files: Files = {p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))}
+    """Copies the agent into `folder`, once for each version; returns where its sitecustomize is.
+
+    Raises OSError, also if somebody else can change what would be run there.
+    """
+    files: AgentFiles = {
+        p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))
+    }
     place = folder / f"agent-{__version__}"
     require_safe(place)
     if not _is_whole(place, files):
@@ -68,7 +72,7 @@ def copy_agent(folder: Path) -> Path:
     return place / "site"
 
 
-def _is_whole(place: Path, files: Files) -> bool:
+def _is_whole(place: Path, files: AgentFiles) -> bool:
     return all(_is_same(place / name, content) for name, content in files.items())
 
 
@@ -79,8 +83,8 @@ def _is_same(path: Path, content: bytes) -> bool:
         return False
 
 
-def _write_whole(place: Path, files: Files) -> None:
-    """Beside it first: a Python that starts just now sees all of it or the one before."""
+def _write_whole(place: Path, files: AgentFiles) -> None:
+    """Writes beside it first: a Python that starts just now finds the old or the new one whole."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_safe(place.parent)
     fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))

@@ -6,33 +6,26 @@ import re
 import pytest
 from changed_package import REPOSITORY, ChangedPackage
 
-from mpsbar.agent import startup_hook
 from mpsbar.agent.all_backends import BACKENDS
 from mpsbar.agent.frameworks import FRAMEWORKS
 
-# Made up: no framework is called so.
-ROW = 'Framework("abacus", "Abacus", "abacus.core", "Beads", ("libabacus",), ("abacus",), ("abacus",)),'
+ROW = 'Framework("jax", "JAX", "jax", "Array", ("libjax_common",), ("jax",), ("jax",)),'
 BACKEND = """
 from . import IN_USE, loaded
 
-NAME = FRAMEWORK = "abacus"
+NAME = FRAMEWORK = "jax"
 ANYWHERE = True
-state = lambda gpu_client: IN_USE if loaded("abacus.core") else None
+state = lambda gpu_client: IN_USE if loaded("jax") else None
 stats = lambda: {"allocated": 5, "reserved": 7, "peak": 9, "driver": None, "budget": None}
 """
 
 
 @pytest.fixture
-def with_abacus(tmp_path):
+def with_jax(tmp_path):
     package = ChangedPackage(tmp_path)
     package.insert("agent/frameworks.py", ")  # fmt: skip", ROW)
-    package.write("agent/backends/abacus.py", BACKEND)
+    package.write("agent/backends/jax.py", BACKEND)
     return package
-
-
-def test_the_startup_hook_watches_for_every_framework():
-    """It is copied alone and imports nothing, so it has the names once more."""
-    assert tuple(framework.module for framework in FRAMEWORKS) == startup_hook.NAMES
 
 
 def test_every_backend_belongs_to_its_framework():
@@ -100,20 +93,17 @@ def test_a_second_list_is_found(source):
 
 def test_nothing_else_lists_the_frameworks():
     package = REPOSITORY / "mpsbar"
-    own = {"agent/frameworks.py", "agent/startup_hook.py"}
     lists = {
         f"{name}:{line}"
         for path in sorted(package.rglob("*.py"))
-        if (name := path.relative_to(package).as_posix()) not in own
+        if (name := path.relative_to(package).as_posix()) != "agent/frameworks.py"
         for line in find_lists(path.read_text(encoding="utf-8"))
     }
     assert lists == set()
-    hook = (package / "agent/startup_hook.py").read_text(encoding="utf-8")
-    assert len(find_lists(hook)) == 1  # NAMES, compared above
 
 
-def test_one_more_framework_is_found_from_the_outside(with_abacus):
-    told = with_abacus.run("""
+def test_one_more_framework_is_found_from_the_outside(with_jax):
+    told = with_jax.run("""
 from mpsbar.core import trends
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot
@@ -121,50 +111,50 @@ from mpsbar.system import linux, platform
 from mpsbar.ui.text import wording
 from mpsbar.workers import enable
 
-maps = b"7f00-7f01 r-xp 0 08:01 12    /v/abacus/libabacus.so.1\\n"
-print(platform.framework_of("/v/abacus/libabacus.dylib"), linux.parse_maps(maps))
+maps = b"7f00-7f01 r-xp 0 08:01 12    /v/jax/libjax_common.so.1\\n"
+print(platform.framework_of("/v/jax/libjax_common.dylib"), linux.parse_maps(maps))
 print(wording.found(Snapshot(0.0)))
-print(wording.found(Snapshot(0.0, processes=(Process(1, 0.0, "x.py", ("abacus",)),))))
-print("abacus" in trends.METAL, "'abacus.core'" in enable._PTH.replace(chr(92), ""))
+print(wording.found(Snapshot(0.0, processes=(Process(1, 0.0, "x.py", ("jax",)),))))
+print("jax" in trends.METAL, "'jax'" in enable._PTH.replace(chr(92), ""))
 """)
     assert told.splitlines() == [
-        "abacus {'abacus': '/v/abacus/libabacus.so.1'}",
-        "No PyTorch, MLX or Abacus process of yours is running. To see one: mpsbar run python train.py",
-        "1 Abacus process, not connected",
+        "jax {'jax': '/v/jax/libjax_common.so.1'}",
+        "No PyTorch, MLX or JAX process of yours is running. To see one: mpsbar run python train.py",
+        "1 JAX process, not connected",
         "True True",
     ]
 
 
-def test_a_macs_scan_does_not_stop_before_the_last_framework(with_abacus):
+def test_a_macs_scan_does_not_stop_before_the_last_framework(with_jax):
     """It once ended after two, whichever they were."""
-    told = with_abacus.run("""
-from mpsbar.system.macos import libproc
+    told = with_jax.run("""
+from mpsbar.system.macos import processes
 
-paths = [b"/v/libtorch.dylib", b"/v/libmlx.dylib", b"/v/libabacus.dylib", b"/v/libother.dylib"]
+paths = [b"/v/libtorch.dylib", b"/v/libmlx.dylib", b"/v/libjax_common.dylib", b"/v/libother.dylib"]
 
 def read_region(system, pid, address, buffer):
     if address >= len(paths):
         return False
-    region = libproc.REGION.pack(libproc.EXECUTE, address, 1, paths[address])
+    region = processes.REGION.pack(processes.EXECUTE, address, 1, paths[address])
     buffer[:] = region
     return True
 
-libproc._read_region = read_region
-print(*libproc.read_libraries(None, 1))
+processes._read_region = read_region
+print(*processes.read_libraries(None, 1))
 """)
-    assert told == "torch mlx abacus\n"
+    assert told == "torch mlx jax\n"
 
 
-def test_one_more_framework_tells_what_it_holds(with_abacus):
-    told = with_abacus.run("""
+def test_one_more_framework_tells_what_it_holds(with_jax):
+    told = with_jax.run("""
 import sys
 from types import ModuleType
 
-class Beads:
-    shape, dtype, nbytes = (2, 3), "abacus.core.wood", 24
+class Array:
+    shape, dtype, nbytes = (2, 3), "jax.float32", 24
 
-core = sys.modules["abacus.core"] = ModuleType("abacus.core")
-core.__version__, core.Beads, core.__module__ = "1.2", Beads, "abacus.core"
+jax = sys.modules["jax"] = ModuleType("jax")
+jax.__version__, jax.Array = "1.2", Array
 
 from mpsbar.agent import methods, tensors
 from mpsbar.agent.host_exceptions import _OUR_TYPES
@@ -172,17 +162,49 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.workers.parse import parse_worker
 
-print(methods.hello()["frameworks"], "abacus" in _OUR_TYPES)
+print(methods.hello()["frameworks"], "jax" in _OUR_TYPES)
 worker = parse_worker(1, methods.hello(), methods.stats({}), "live", 0.0)
 shown = build_status(Snapshot(0.0, (worker,)))["workers"][0]
 print(*(shown[name] for name in ("framework", "framework_version", "device", "held", "cached")))
-kept = [Beads()]
-print(tensors.count({"abacus": 24})["groups"])
+kept = [Array()]
+print(tensors.count({"jax": 24})["groups"])
 """)
     assert told.splitlines() == [
-        "{'abacus': '1.2'} True",
-        "abacus 1.2 abacus 7 2",
-        "[{'device': 'abacus', 'dtype': 'wood', 'shape': '2x3', 'count': 1, 'bytes': 24}]",
+        "{'jax': '1.2'} True",
+        "jax 1.2 jax 7 2",
+        "[{'device': 'jax', 'dtype': 'float32', 'shape': '2x3', 'count': 1, 'bytes': 24}]",
+    ]
+
+
+def test_one_more_framework_starts_the_agent_under_run_and_after_enable(with_jax, tmp_path):
+    """`mpsbar run` and `mpsbar enable` as they are, and a jax that someone imports."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax/__init__.py").write_text("__version__ = '1.2'")
+    told = with_jax.run("""
+import os, subprocess, sys
+from pathlib import Path
+from mpsbar.workers import enable, run
+from mpsbar.workers.environments import Environment
+
+NAMES = "import sys, threading, jax; print([t.name for t in threading.enumerate()], *sys.argv[1:])"
+
+def show(*arguments, **environ):
+    done = subprocess.run([sys.executable, *arguments], env=environ, capture_output=True, text=True)
+    print(done.stdout + done.stderr, end="")
+
+plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+show("-c", NAMES, "plain", **plain, PYTHONPATH=os.getcwd())
+show("-c", NAMES, "run", **run.build_environment({**plain, "PYTHONPATH": os.getcwd()}))
+site = Path("site-packages")
+enable.enable(Environment(sys.executable, sys.version_info[:2], sys.prefix, site, has_mpsbar=False))
+show("-c", f"import site; site.addsitedir({str(site.absolute())!r}); {NAMES}", "enable", **plain, PYTHONPATH=os.getcwd())
+show("-c", f"import _mpsbar_start as s; s.install(); {NAMES}", "start file", **plain, PYTHONPATH=f"{os.getcwd()}:{site.absolute()}")
+""")
+    assert told.splitlines() == [
+        "['MainThread'] plain",
+        "['MainThread', 'mpsbar-agent'] run",
+        "['MainThread', 'mpsbar-agent'] enable",
+        "['MainThread', 'mpsbar-agent'] start file",  # how PEP 829 starts it
     ]
 
 

@@ -15,9 +15,9 @@ from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.workers import jupyter
-from mpsbar.workers.free import free_worker
 from mpsbar.workers.parse import parse_worker
 from mpsbar.workers.poll import WorkerPoll
+from mpsbar.workers.request import free_worker
 
 MB = 1024 * 1024
 BIG = 600 * MB  # above 512 MB a buffer has its own heap: all of it comes back

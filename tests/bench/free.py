@@ -7,7 +7,7 @@ from pathlib import Path
 import softmps
 
 from bench.child import running
-from mpsbar.workers.free import free_worker
+from mpsbar.workers.request import free_worker
 
 ROUNDS = 20
 # A person's clicks. Twenty in a row would measure the agent's pace, ten rounds of answers a second,

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from mpsbar.workers.enable import enable
-from mpsbar.workers.environment import read_environment
+from mpsbar.workers.environments import read_environment
 
 ROUNDS = 200
 

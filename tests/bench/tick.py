@@ -115,7 +115,7 @@ def _psutil_maps() -> None:
 def _first_scan() -> float:
     scanner = Scanner(this_computer())
     start = time.perf_counter()
-    scanner.look(60)
+    scanner.scan(60)
     spent = time.perf_counter() - start
     scanner.close()
     return spent

@@ -17,7 +17,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.desktop.icon_visibility import write_icon
 from mpsbar.doctor import pythons as doctor_pythons
 from mpsbar.doctor.rules import Device
-from mpsbar.workers.enabled_pythons import read_enabled
+from mpsbar.workers.environments import read_enabled
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 # The whole of doctor looks at several Pythons, each of which imports torch on a busy machine.

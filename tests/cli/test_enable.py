@@ -149,7 +149,7 @@ def test_disable_all_forgets_what_is_gone(mpsbar, venv):
 def test_in_the_app_the_python_must_be_named(monkeypatch):
     """The app's own is never meant."""
     from mpsbar.cli.enable import choose_python
-    from mpsbar.workers.environment import EnvironmentProblem
+    from mpsbar.workers.environments import EnvironmentProblem
 
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)

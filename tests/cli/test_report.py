@@ -9,7 +9,7 @@ import pytest
 from report_kit import read_text
 from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
 
-from mpsbar.history.reader import read_span
+from mpsbar.history.reader import read_period
 
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
 LONG = 3 * PATIENCE  # it looks at Pythons, each of which imports torch
@@ -92,7 +92,7 @@ def test_who_watches_records_and_the_report_shows_it(mpsbar, env, workers):
         os.kill(process.pid, signal.SIGINT)
         process.stdout.read()
         assert process.wait(PATIENCE) == 0
-    span = read_span(0, 4e9, 10**9, file)
+    span = read_period(0, 4e9, 10**9, file)
     run = next(run for run in span.runs if run.pid == worker.pid)
     assert (run.name, run.is_connected) == ("worker0.py", True)
     mpsbar("-o", str(workers.folder / "r.html"))

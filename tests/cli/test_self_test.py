@@ -11,7 +11,7 @@ from worker_kit import ROOT
 import mpsbar
 from mpsbar.cli import self_test, self_test_mac
 from mpsbar.core.machine import IconCheck
-from mpsbar.doctor.self_test import LOOKS, SelfCheck, render_self_test
+from mpsbar.doctor.self_test import FOR_PEOPLE, SelfCheck, render_self_test
 
 
 def doctor(*arguments, env):
@@ -28,7 +28,7 @@ def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
     common = ("resources", "folders", "settings", "agent", "machine", "process")
     assert {states[key] for key in common} == {"pass"}
     assert {states[key] for key in self_test_mac.CHECKS} == {"skip"}
-    assert {key for key, state in states.items() if state == "look"} == set(LOOKS)
+    assert {key for key, state in states.items() if state == "look"} == set(FOR_PEOPLE)
     assert {row["detail"] for row in rows if row["state"] == "skip"} == {"not_a_mac"}
 
 
@@ -104,7 +104,9 @@ class TestMac:
         program = tmp_path / "codesign"
         program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n{code}\n')
         program.chmod(0o755)
-        monkeypatch.setattr(self_test_mac.app_bundle.verify, "__defaults__", (bytes(program),))
+        monkeypatch.setattr(
+            self_test_mac.app_bundle.verify_signature, "__defaults__", (bytes(program),)
+        )
         seen = self.check("signature")
         assert seen[0] == state
         assert state == "pass" or "exit 3 void" in seen[1]

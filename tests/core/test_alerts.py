@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpsbar.core.alerts import ALL_CAUSES, CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.actions import WatchEnd
+from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.core.settings import CAUSES as SETTING_CAUSES
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
-from mpsbar.core.trends import History
+from mpsbar.core.trends import Trends
 
 MB, GB = 1 << 20, 1 << 30
 KNOWN = Machine(
@@ -51,8 +52,8 @@ class Engine(Alerts):
         super().__init__(*given, **more)
         self.tracker = ProcessTracker()
 
-    def look(self, snapshot):
-        self.tracker.look(snapshot)
+    def update(self, snapshot):
+        self.tracker.update(snapshot)
         return self.consider(snapshot, self.tracker)
 
 
@@ -64,7 +65,7 @@ def play(alerts, times, *reasons, **more):
     """What was said while the same reasons stood, as (time, kind, key)."""
     said = []
     for time in times:
-        found = alerts.look(snap(time, *reasons, **more))
+        found = alerts.update(snap(time, *reasons, **more))
         said += [(time, alert.kind, alert.key) for alert in found]
     return said
 
@@ -76,7 +77,7 @@ def test_a_concern_is_raised_once_and_its_end_is_told_once_it_stays_away():
 
 
 def test_the_alert_carries_whom_it_is_about():
-    (alert,) = Engine().look(snap(0, LEAK))
+    (alert,) = Engine().update(snap(0, LEAK))
     assert (alert.code, alert.level, alert.pid, alert.started) == ("leak", "warning", 7, 100.0)
     assert (alert.kind, alert.key, alert.name) == ("raised", "leak-7-100", "train7.py")
     assert alert.reason is LEAK
@@ -85,12 +86,12 @@ def test_the_alert_carries_whom_it_is_about():
 @pytest.mark.parametrize("code", sorted(CAUSES))
 def test_every_code_has_a_cause_that_can_be_switched_off(code):
     assert play(Engine(), [0], because(code))
-    others = [cause for cause in ALL_CAUSES if cause != CAUSES[code]]
+    others = [cause for cause in ALERT_CAUSES if cause != CAUSES[code]]
     assert play(Engine(others), range(0, 60, 2), because(code)) == []
 
 
-def test_the_settings_know_the_same_causes():
-    assert set(ALL_CAUSES) == set(SETTING_CAUSES)
+def test_every_cause_that_can_be_switched_off_has_a_code():
+    assert set(CAUSES.values()) == set(ALERT_CAUSES)
 
 
 def test_health_has_no_code_that_was_forgotten_here():
@@ -159,7 +160,7 @@ def test_a_worker_that_ends_did_not_recover():
     alerts = Engine()
     play(alerts, [0], LEAK)
     assert play(alerts, range(2, 1000, 2), workers=(), processes=()) == []
-    assert alerts._told == {}
+    assert alerts._states == {}
 
 
 def test_the_same_pid_of_another_process_is_another_thing():
@@ -259,20 +260,20 @@ def test_memory_is_bounded():
     alerts = Engine(cool_down=1e9)
     for step in range(3000):
         one = worker(step + 1)
-        alerts.look(
+        alerts.update(
             snap(step * 50, because("leak", pid=one.pid), workers=(one,), processes=(one.process,))
         )
-        alerts.watch_end(step, 1.0, "x")
-    assert len(alerts._told) <= 500
+        alerts.watch_end(WatchEnd(step, 1.0, "x", on=True))
+    assert len(alerts._states) <= 500
     assert len(alerts._watched) <= 200
 
 
 def test_ends_are_told_once_with_the_last_that_was_known():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     assert play(alerts, range(0, 10, 2)) == []
     assert play(alerts, [10], workers=(), processes=()) == []
-    (alert,) = alerts.look(snap(12, workers=(), processes=()))
+    (alert,) = alerts.update(snap(12, workers=(), processes=()))
     assert (alert.kind, alert.pid, alert.name) == ("ended", 7, "train7.py")
     assert alert.reason.values == {"held": GB, "peak": 3 * GB}
     assert alerts._watched == {}
@@ -281,7 +282,7 @@ def test_ends_are_told_once_with_the_last_that_was_known():
 
 def test_failed_looks_are_no_end():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     blind, empty = {"workers": (), "processes": None}, {"workers": (), "processes": ()}
     assert play(alerts, range(0, 100, 2), **blind) == []
     assert play(alerts, [100], **empty) == []
@@ -294,7 +295,7 @@ def test_failed_looks_are_no_end():
 @pytest.mark.parametrize("state", ["live", "busy"])
 def test_a_worker_without_torch_is_there_as_long_as_its_agent_is(state):
     alerts = Engine(())
-    alerts.watch_end(7, None, "prepare.py")
+    alerts.watch_end(WatchEnd(7, None, "prepare.py", on=True))
     there = replace(worker(state=state), process=None)
     assert play(alerts, range(0, 20, 2), workers=(there,), processes=()) == []
     gone = replace(there, state="gone")
@@ -303,24 +304,24 @@ def test_a_worker_without_torch_is_there_as_long_as_its_agent_is(state):
 
 def test_an_agent_that_left_a_process_that_runs_is_no_end():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     assert play(alerts, range(0, 20, 2), workers=(worker(state="gone"),)) == []
 
 
 def test_a_pid_of_another_process_is_an_end_at_once():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     said = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
     assert said == [(0, "ended", "ended-7-100")]
 
 
 def test_ends_wait_for_the_quiet_after_a_wake_up_and_can_be_called_off():
     alerts = Engine(())
-    alerts.watch_end(7, 100.0, "train7.py")
-    alerts.watch_end(8, 100.0, "other.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
+    alerts.watch_end(WatchEnd(8, 100.0, "other.py", on=True))
     play(alerts, [0], processes=(process(7), process(8)))
-    alerts.unwatch(8, 100.0)
-    alerts.unwatch(9, 1.0)
+    alerts.watch_end(WatchEnd(8, 100.0, "train.py", on=False))
+    alerts.watch_end(WatchEnd(9, 1.0, "train.py", on=False))
     said = play(alerts, range(9000, 9030, 2), workers=(), processes=())
     assert said == [(9010, "ended", "ended-7-100")]
 
@@ -337,7 +338,7 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
     alerts, now, calm = Engine(cool_down=cool_down), 1e6, 1e6
     last: dict[str, tuple[float, int]] = {}
     is_open: dict[str, bool] = {}
-    alerts.look(snap(now))
+    alerts.update(snap(now))
     for step, pressure, leak, sees in looks:
         if not 0 <= step <= 60:
             calm = now + step + 10
@@ -346,7 +347,7 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
         now += step
         reasons = [because("pressure", pressure)] if pressure else []
         reasons += [because("leak", leak, 7)] if leak else []
-        found = alerts.look(snap(now, *reasons, processes=(process(),) if sees else None))
+        found = alerts.update(snap(now, *reasons, processes=(process(),) if sees else None))
         assert len({alert.key for alert in found}) == len(found) <= 2
         assert not found or now >= calm
         for alert in found:
@@ -364,10 +365,10 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
 @given(st.lists(st.sampled_from(["there", "blind", "missing"]), max_size=40))
 def test_an_end_is_told_once_and_never_after_a_single_look(looks):
     alerts, missed, told = Engine(()), 0, 0
-    alerts.watch_end(7, 100.0, "train7.py")
+    alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     for number, look in enumerate(looks):
         processes = {"there": (process(),), "blind": None, "missing": ()}[look]
-        found = alerts.look(snap(number * 2, workers=(), processes=processes))
+        found = alerts.update(snap(number * 2, workers=(), processes=processes))
         missed = {"there": 0, "blind": missed, "missing": missed + 1}[look]
         assert len(found) == (missed >= 2 and not told)
         told += len(found)
@@ -375,12 +376,12 @@ def test_an_end_is_told_once_and_never_after_a_single_look(looks):
 
 def test_the_real_verdicts_of_a_leaking_run_lead_to_one_alert():
     """health.judge and its history in front, as in the monitor."""
-    history, health, alerts, said = History(), Health(), Engine(), []
+    history, health, alerts, said = Trends(), Health(), Engine(), []
     for time in range(0, 2400, 2):
         grown = 2 * GB + min(time, 1200) * MB
         one = replace(worker(), process=process(footprint=grown))
         seen = Snapshot(float(time), (one,), KNOWN, (one.process,))
         history.add(seen)
         health = judge(seen, history, health)
-        said += [a.kind for a in alerts.look(replace(seen, health=health))]
+        said += [a.kind for a in alerts.update(replace(seen, health=health))]
     assert said == ["raised", "recovered"]

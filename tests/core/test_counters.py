@@ -43,8 +43,7 @@ def test_the_list_fits_the_model():
 
 def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
     told = with_graphs.run(f"""{WORKER}
-from mpsbar.history.report.content import Report
-from mpsbar.history.report.running import build_workers
+from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
@@ -61,7 +60,7 @@ entries = build_entries(build_processes(snapshot, UiState()), snapshot)
 for width in (80, 200):
     frame = render_table(entries, choose_columns(width, entries, snapshot), Shown(), width, 5)
     print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
-page = build_workers(Report("1", snapshot, None))
+page = build_workers(snapshot)
 print(">Graphs<" in page, ">77.0 MB<" in page)
 print(*explain_counters(), sep="; ")
 """)
@@ -80,8 +79,7 @@ def test_one_more_counter_is_recorded_also_in_an_older_file(with_graphs):
 import sqlite3
 from pathlib import Path
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.history import batch, database, reader, retention, runs
-from mpsbar.history.report.content import Report
+from mpsbar.history import database, reader, retention, writer
 from mpsbar.history.report.recorded import build_past
 
 file = Path("history.sqlite")
@@ -92,20 +90,20 @@ old.execute("INSERT INTO runs (id, pid, name, connected, first, last) VALUES (1,
 old.execute("INSERT INTO samples VALUES (990000, 1, 10, 20, 30, 40)")
 old.commit()
 old.close()
-(run,) = reader.read_span(0, 2000, 10, file).runs
-print(run.course.columns["held"], run.course.columns["graphs"])
+(run,) = reader.read_period(0, 2000, 10, file).runs
+print(run.series.columns["held"], run.series.columns["graphs"])
 
-tracker, waiting = ProcessTracker(), batch.Batch()
-waiting.add(snapshot, tracker.present.values(), tracker.look(snapshot))
+tracker, waiting = ProcessTracker(), writer.PendingRows()
+waiting.add(snapshot, tracker.present.values(), tracker.update(snapshot))
 waiting.add(snapshot, tracker.present.values(), [])
 connection = database.open_database(file, 50_000_000)
 print(database.read_version(connection), len(database.STEPS))
-runs.Runs().write(connection, waiting)
+writer.RunWriter().write(connection, waiting)
 retention.thin(connection, 10_000_000)
 connection.close()
-period = reader.read_span(0, 2000, 10, file)
-print([(run.name, run.known["graphs"], run.course.columns["graphs"]) for run in period.runs])
-print("graphs</" in build_past(Report("1", snapshot, None, (period,)), None))
+period = reader.read_period(0, 2000, 10, file)
+print([(run.name, run.known["graphs"], run.series.columns["graphs"]) for run in period.runs])
+print("graphs</" in build_past((period,), None))
 """)
     graphs = 77 << 20
     assert told.splitlines() == [
@@ -123,7 +121,7 @@ from mpsbar.history.database import open_database
 open_database(Path("history.sqlite"), 50_000_000).close()
 """)
     file = tmp_path / "history.sqlite"
-    with pytest.raises(database.Newer):
+    with pytest.raises(database.NewerFormat):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
         assert database.read_version(connection) == 2

@@ -12,7 +12,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import LEVELS, judge
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
-from mpsbar.core.trends import History
+from mpsbar.core.trends import Trends
 
 FINE = Health()
 
@@ -29,12 +29,12 @@ def process(pid, footprint, **fields):
 def look(the_machine=None, workers=(), processes=(), before=FINE, time=0.0):
     """The verdict on one look without a past."""
     snapshot = Snapshot(time, tuple(workers), the_machine or Machine(), tuple(processes))
-    return judge(snapshot, History(), before)
+    return judge(snapshot, Trends(), before)
 
 
 def watch(snapshots, before=FINE):
     """All verdicts, each told the one before."""
-    history, verdicts = History(), []
+    history, verdicts = Trends(), []
     for snapshot in snapshots:
         history.add(snapshot)
         before = judge(snapshot, history, before)
@@ -230,7 +230,7 @@ def swapping(*amounts, step=10.0):
 def test_swap_that_grows(growth, before, after):
     past = on("swap_growing", before) if before else FINE
     health = watch(swapping(GB, GB + growth), past)[1:]
-    history = History()
+    history = Trends()
     for snapshot in (shots := swapping(GB, GB + growth)):
         history.add(snapshot)
     assert level_of(judge(shots[-1], history, past), "swap_growing") == after
@@ -294,7 +294,7 @@ TIME_LEFT = [
 @pytest.mark.parametrize(("seconds", "before", "after"), TIME_LEFT)
 def test_the_time_until_memory_is_full(seconds, before, after):
     pace = 10 * MB
-    history = History()
+    history = Trends()
     for snapshot in (shots := draining(pace, pace * seconds)):
         history.add(snapshot)
     past = on("memory_filling", before) if before else FINE
@@ -309,7 +309,7 @@ def test_the_time_until_memory_is_full(seconds, before, after):
 @pytest.mark.parametrize(("seconds", "before", "after"), TIME_LEFT)
 def test_the_time_until_the_gpus_budget_is_used_up(seconds, before, after):
     pace, budget = 10 * MB, 100 * GB
-    history = History()
+    history = Trends()
     for snapshot in (shots := filling(pace, budget - pace * seconds, budget)):
         history.add(snapshot)
     past = on("gpu_filling", before) if before else FINE
@@ -424,7 +424,7 @@ def test_a_leak_is_at_least_256_mb_and_a_tenth(mb_per_second, base, found):
 
 @pytest.mark.parametrize(("mb_per_second", "stays"), [(0.34, True), (0.3, False)])
 def test_a_leak_is_over_below_128_mb(mb_per_second, stays):
-    history = History()
+    history = Trends()
     for snapshot in (shots := running(lambda t: GB + t * mb_per_second * MB)):
         history.add(snapshot)
     health = judge(shots[-1], history, on("leak", pid=7))
@@ -588,7 +588,7 @@ def test_any_machine_gets_a_verdict_that_agrees_with_itself(snapshots):
 def test_more_pressure_never_makes_it_better(snapshots, one, other):
     low, high = sorted((one, other), key=lambda pressure: FULLER[pressure])
     *past, last = snapshots
-    history, before = History(), (watch(past)[-1] if past else FINE)
+    history, before = Trends(), (watch(past)[-1] if past else FINE)
     for snapshot in snapshots:
         history.add(snapshot)
     levels = [

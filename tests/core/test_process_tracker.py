@@ -7,7 +7,7 @@ from history_kit import GB, MACHINE, make_worker
 from mpsbar.core.actions import Stopped
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.machine import Process
-from mpsbar.core.process_tracker import TOLD_SECONDS, ProcessTracker
+from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, ProcessTracker
 from mpsbar.core.snapshot import Snapshot
 
 
@@ -15,7 +15,7 @@ def look(tracker, now, *workers, processes=(), **fields):
     known = tuple(worker.process for worker in workers if worker.process)
     listed = None if processes is None else (*known, *processes)
     given = {"machine": MACHINE} | fields
-    return tracker.look(Snapshot(now, workers, processes=listed, **given))
+    return tracker.update(Snapshot(now, workers, processes=listed, **given))
 
 
 def serve(pid=9, **fields):
@@ -114,7 +114,7 @@ def test_the_told_are_few_and_not_for_ever():
         look(tracker, pid * 10 + 4)
     assert [gone.name for gone in tracker.ended[:2]] == ["39.py", "38.py"]
     assert len(tracker.ended) == 20
-    look(tracker, TOLD_SECONDS + 1000)
+    look(tracker, ENDED_SHOWN_SECONDS + 1000)
     assert tracker.ended == ()
 
 

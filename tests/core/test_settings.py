@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 
 from mpsbar.core.errors import UserError
+from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.settings import (
-    CAUSES,
     INTERVALS,
     KEYS,
     Settings,
@@ -89,7 +89,7 @@ def test_change():
 
 def test_what_the_menu_offers_is_allowed():
     assert [change(Settings(), "interval", n).interval for n in INTERVALS] == [1, 2, 5, 10, 30]
-    assert change(Settings(), "alert_causes", CAUSES).alert_causes == CAUSES
+    assert change(Settings(), "alert_causes", ALERT_CAUSES).alert_causes == ALERT_CAUSES
     assert KEYS == ("bar", "interval", "alerts", "alert_causes", "cool_down")
 
 

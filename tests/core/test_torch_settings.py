@@ -6,11 +6,11 @@ import sys
 import pytest
 from worker_kit import NO_MPS, PATIENCE
 
-from mpsbar.core.torch_settings import (
+from mpsbar.core.torch_facts import (
     FALLBACK,
     FAST_MATH,
     HIGH,
-    KNOWN,
+    KNOWN_SETTINGS,
     LOW,
     PREFER_METAL,
     judge_settings,
@@ -136,7 +136,7 @@ def test_a_name_unlike_all_others_may_be_news_of_a_newer_torch():
 
 def test_others_settings_are_nobodys_concern():
     assert codes({"PYTORCH_CUDA_ALLOC_CONF": "x", "PYTORCH_JIT": "0"}) == []
-    assert codes(dict.fromkeys(KNOWN[5:], "1")) == []
+    assert codes(dict.fromkeys(KNOWN_SETTINGS[5:], "1")) == []
 
 
 def test_hostile_names_and_values_are_cut_and_cleaned():

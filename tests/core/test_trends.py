@@ -16,9 +16,9 @@ from mpsbar.core.trends import (
     MOST,
     SPACING,
     WINDOW,
-    History,
     Point,
     Spread,
+    Trends,
     gpu_memory,
     measure,
     recent,
@@ -38,7 +38,7 @@ def snapshot(time, *, available=None, swap=None, gpu=None, workers=(), processes
 
 
 def filled(*snapshots):
-    history = History()
+    history = Trends()
     for one in snapshots:
         history.add(one)
     return history
@@ -84,7 +84,7 @@ def test_a_busy_workers_repeated_counters_are_no_new_ones():
 
 @pytest.mark.parametrize("seconds", [0.1, 1.0, 2.0, 5.0, 30.0])
 def test_at_every_pace_it_is_bounded_and_long_enough_for_a_leak(seconds):
-    history = History()
+    history = Trends()
     for n in range(int(1200 / seconds)):
         history.add(snapshot(n * seconds, available=n))
     series = history.machine.memory_available
@@ -155,7 +155,7 @@ def test_a_start_that_becomes_known_is_the_same_process():
 
 
 def test_ten_thousand_snapshots_do_not_grow():
-    history = History()
+    history = Trends()
 
     def add(first, last):
         for n in range(first, last):
@@ -179,7 +179,7 @@ def test_ten_thousand_snapshots_do_not_grow():
 
 
 def test_workers_that_come_and_go_while_nothing_can_be_listed_do_not_pile_up():
-    history = History()
+    history = Trends()
     for n in range(2000):
         history.add(snapshot(n * 2.0, workers=[worker(n)], processes=None))
     assert len(history._tracks) <= GAP / 2.0 + 1
@@ -249,7 +249,7 @@ TIMES = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 1000)
 
 @given(st.lists(st.tuples(TIMES, NUMBERS, NUMBERS, st.sampled_from([None, 1.0, 2.0])), max_size=30))
 def test_no_clock_and_no_number_breaks_it(entries):
-    history = History()
+    history = Trends()
     for time, number, other, started in entries:
         people = [worker(1, held=number, allocated=other, started=started)]
         history.add(snapshot(time, available=number, swap=other, gpu=other, workers=people))

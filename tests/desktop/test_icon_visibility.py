@@ -108,7 +108,7 @@ NOTCHED = (
 def test_an_icon_that_is_seen():
     with appkit.installed() as mac:
         mac.state.screens = [NOTCHED, PLAIN]
-        seen = icon_visibility.look_at_icon(icon())
+        seen = icon_visibility.check_icon(icon())
     assert seen == Visibility(
         is_on=True, visible=True, occluded=False, left=1200.0, width=60.0, behind_notch=False,
         screens=(Screen(1512.0, 982.0, 664.0), Screen(1920.0, 1080.0)),
@@ -123,7 +123,7 @@ def test_an_icon_that_is_seen():
 def test_an_icon_for_which_the_bar_has_no_room():
     with appkit.installed() as mac:
         mac.state.bar_has_room = False
-        seen = icon_visibility.look_at_icon(icon())
+        seen = icon_visibility.check_icon(icon())
     assert (seen.is_on, seen.visible, seen.occluded, seen.doubt) == (
         True,
         False,
@@ -141,19 +141,19 @@ def test_an_icon_near_the_notch(left, width, doubt):
     with appkit.installed() as mac:
         mac.state.screens = [NOTCHED]
         mac.state.icon_frame = ((left, 950.0), (width, 32.0))
-        assert icon_visibility.look_at_icon(icon()).doubt == doubt
+        assert icon_visibility.check_icon(icon()).doubt == doubt
 
 
 def test_an_icon_without_a_window_or_a_screen():
     with appkit.installed() as mac:
         made = icon()
         mac.state.screens = []
-        assert icon_visibility.look_at_icon(made).behind_notch is False
+        assert icon_visibility.check_icon(made).behind_notch is False
         made._button._window = None
-        seen = icon_visibility.look_at_icon(made)
+        seen = icon_visibility.check_icon(made)
         assert (seen.doubt, seen.screens) == ("not_made", ())
         made._button = None
-        assert icon_visibility.look_at_icon(made).doubt == "not_made"
+        assert icon_visibility.check_icon(made).doubt == "not_made"
 
 
 def test_occlusion_alone_is_the_least_of_doubts():

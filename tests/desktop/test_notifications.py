@@ -9,7 +9,7 @@ import pytest
 from desktop_kit import StandIn, in_thread, wait_for
 
 from mpsbar.desktop import notifications as notify
-from mpsbar.desktop.programs import Commands
+from mpsbar.desktop.notifications import CommandQueue
 
 ROOM = ("mpsbar.desktop",)
 HOSTILE = [
@@ -53,7 +53,7 @@ def test_osascript_gets_the_texts_as_arguments_and_never_as_script(tmp_path, tex
 
 def test_it_returns_at_once_and_a_program_that_hangs_is_ended(tmp_path):
     program, log = StandIn(tmp_path, "osascript", seconds=600), []
-    Commands(log.append, seconds=1.0).start([os.fsencode(program.path)])
+    CommandQueue(log.append, seconds=1.0).put([os.fsencode(program.path)])
     wait_for(lambda: log)
     assert log == [f"{program.path}: no answer within 1 s"]
 
@@ -80,7 +80,7 @@ def test_a_storm_is_bounded(tmp_path):
     notifier = notify.Osascript(log.append, str(program.path))
     for number in range(100):
         notifier.notify(f"title {number}", "text", "key")
-    assert log == [f"{program.path}: too many are waiting, one was left out"]
+    assert log == [f"{program.path}: too many are waiting, so one was dropped"]
     wait_for(lambda: program.pids)
     program.path.unlink()  # so that those in the queue end at once
     os.kill(program.pids[0], signal.SIGKILL)
@@ -243,4 +243,4 @@ def test_without_the_framework_the_app_falls_back(monkeypatch):
     with appkit.installed(bundle="org.example.mpsbar", forget=ROOM):
         monkeypatch.setitem(sys.modules, "UserNotifications", None)
         assert make_in_app(log).kind == "osascript"
-    assert "not to be had" in log[0]
+    assert "not available" in log[0]

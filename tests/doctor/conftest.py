@@ -5,7 +5,7 @@ import sys
 import fake_torch
 import pytest
 
-from mpsbar.doctor.runner import inspect_python
+from mpsbar.doctor.pythons import inspect_python
 
 
 @pytest.fixture

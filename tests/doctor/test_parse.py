@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.checkup import build_checkup
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.render import build_doctor, render_doctor
-from mpsbar.doctor.rules import STAGES, Device
+from mpsbar.doctor.rules import STAGES, Device, build_checkup
 from mpsbar.system.child_process import parse_answer
 
 FIELDS = (

@@ -10,9 +10,8 @@ import mpsbar
 from mpsbar.core.findings import Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.checkup import Checkup, build_checkup
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
-from mpsbar.doctor.rules import STAGES, Device
+from mpsbar.doctor.rules import STAGES, Checkup, Device, build_checkup
 from mpsbar.doctor.text import sentence, stages, words
 
 PACKAGE = Path(mpsbar.__file__).parent

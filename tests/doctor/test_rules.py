@@ -6,9 +6,8 @@ import pytest
 
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.torch_releases import chip_generation, newest_for, parse_numbers, parse_release
-from mpsbar.doctor.checkup import build_checkup
-from mpsbar.doctor.rules import Device, judge_device, why_no_mps
+from mpsbar.core.torch_facts import chip_generation, newest_for, parse_numbers, parse_release
+from mpsbar.doctor.rules import Device, build_checkup, judge_device, why_no_mps
 
 
 def mac(version="15.3", chip="Apple M3", **fields):

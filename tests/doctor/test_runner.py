@@ -15,8 +15,8 @@ import pytest
 from fake_torch import working
 from worker_kit import NO_MPS, PATIENCE, wait_for
 
+from mpsbar.doctor.pythons import inspect_python
 from mpsbar.doctor.rules import STAGES
-from mpsbar.doctor.runner import inspect_python
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 # What must hang does so for this long; a child must be in torch by then, on a busy machine.

@@ -3,7 +3,7 @@
 from probe_samples import make_probe
 
 from mpsbar.core.dtype_results import Check
-from mpsbar.dtypes.changes import Change, find_changes
+from mpsbar.dtypes.verdicts import Change, find_changes
 
 REFUSED = ("unsupported", "TypeError: BFloat16 is not supported on MPS")
 

@@ -4,7 +4,7 @@ import pytest
 from probe_kit import needs_mps, run_child, run_many
 
 from mpsbar.dtypes import checks
-from mpsbar.dtypes.known_bugs import BUGS
+from mpsbar.dtypes.checks import BUGS
 from mpsbar.dtypes.text import known_for, title_of
 
 pytestmark = needs_mps

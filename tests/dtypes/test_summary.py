@@ -8,7 +8,6 @@ from probe_samples import make_probe
 
 from mpsbar.core.dtype_results import Check, Progress, parse_record
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.changes import find_changes
 from mpsbar.dtypes.preconditions import say_moment
 from mpsbar.dtypes.summary import (
     build_dtypes,
@@ -20,6 +19,7 @@ from mpsbar.dtypes.summary import (
 )
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import known_for, say_end
+from mpsbar.dtypes.verdicts import find_changes
 
 FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
 BAD = make_probe(

@@ -20,7 +20,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history import database, recorder
-from mpsbar.history.reader import open_to_read, read_span, read_start
+from mpsbar.history.reader import open_to_read, read_period, read_start
 from mpsbar.history.recorder import Recorder
 
 START = 1_794_000_000.0
@@ -35,12 +35,12 @@ class Play:
         self.alerts, self.events = Alerts(), EventLog()
         self.recorder = Recorder(self.said.append, file, cap, lambda: self.own)
 
-    def look(self, *workers, seconds=2.0, freed=(), health=None, processes=()):
+    def tick(self, *workers, seconds=2.0, freed=(), health=None, processes=()):
         self.wall += seconds
         self.own += seconds
         known = tuple(worker.process for worker in workers)
         seen = Snapshot(self.wall, workers, MACHINE, (*known, *processes), health or Health())
-        ended = self.tracker.look(seen)
+        ended = self.tracker.update(seen)
         for what in (*freed, *self.alerts.consider(seen, self.tracker)):
             self.events.add(self.wall, what)
         seen = replace(seen, events=self.events.recent)
@@ -50,14 +50,14 @@ class Play:
 
     def looks(self, number, *workers, **more):
         for _ in range(number):
-            self.look(*workers, **more)
+            self.tick(*workers, **more)
 
     def count(self, table):
         with closing(open_to_read(self.file)) as connection:
             return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
     def span(self, points=10**9, hours=24 * 8):
-        return read_span(self.wall - hours * 3600, self.wall + 1, points, self.file)
+        return read_period(self.wall - hours * 3600, self.wall + 1, points, self.file)
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def train(held=6 * GB, cached=3 * GB, pid=4711, name="train.py"):
 
 def test_what_is_recorded_is_read_again(play):
     play.looks(6, train())
-    play.look(train(4 * GB, GB), freed=[Freed(4711, "train.py", "done", 2 * GB, 0.1)])
+    play.tick(train(4 * GB, GB), freed=[Freed(4711, "train.py", "done", 2 * GB, 0.1)])
     leak = Health("warning", (Reason("leak", "warning", {"growth": GB}, 4711),))
-    play.look(train(4 * GB, GB), health=leak)
+    play.tick(train(4 * GB, GB), health=leak)
     play.looks(8)
     told = play.span()
     assert set(told.machine.columns["used"]) == {27 * GB}
@@ -94,8 +94,8 @@ def test_what_is_recorded_is_read_again(play):
         "unknown",
     )
     assert run.ended == pytest.approx(run.last + 2.0)
-    assert set(run.course.columns["held"]) == {6 * GB, 4 * GB}
-    alert, freed = told.happenings
+    assert set(run.series.columns["held"]) == {6 * GB, 4 * GB}
+    alert, freed = told.events
     assert (freed.kind, freed.size, freed.name) == ("free", 2 * GB, "train.py")
     assert (alert.code, alert.level, alert.values) == ("leak", "warning", {"growth": GB})
     assert read_start(play.file) == pytest.approx(START + 2)
@@ -143,7 +143,7 @@ def test_unconnected_processes_are_recorded_by_their_footprint(play):
 def test_an_hour_in_full_a_week_by_the_minute_then_nothing(play):
     sizes = [GB + n * MB for n in range(7)]
     for number in range(3 * 360):  # three hours, a look each 10 s
-        play.look(train(sizes[number % 7], 0), seconds=10.0)
+        play.tick(train(sizes[number % 7], 0), seconds=10.0)
     full = play.count("samples")
     assert 350 <= full <= 400
     assert 110 <= play.count("minutes") <= 125
@@ -151,7 +151,7 @@ def test_an_hour_in_full_a_week_by_the_minute_then_nothing(play):
         kept = connection.execute("SELECT held FROM minutes ORDER BY time").fetchall()
     assert min(kept[1:]) >= (sizes[5],)  # of each whole minute the most
     for _ in range(8 * 24 * 6):  # eight days more, a look each 10 min
-        play.look(seconds=600.0)
+        play.tick(seconds=600.0)
     assert play.count("samples") == play.count("minutes") == play.count("runs") == 0
     oldest = read_start(play.file)
     assert play.wall - 7 * 86400 - 600 <= oldest <= play.wall - 6.9 * 86400
@@ -165,7 +165,7 @@ def test_the_cap_is_held_while_it_is_filled(file):
     ]
     most, written = 0, 0
     for number in range(4000):
-        play.look(*workers[number % 2], seconds=2.0)
+        play.tick(*workers[number % 2], seconds=2.0)
         if number % 20 == 19:
             most = max(most, database.read_size(file))
             written = max(written, play.count("samples") + play.count("minutes"))
@@ -270,7 +270,7 @@ def test_a_full_disk(private):
             while True:
                 opened.write(b"x" * 4096)
         for number in range(200):
-            play.look(train(GB + number * MB))
+            play.tick(train(GB + number * MB))
         assert [reason.code for reason in play.said] == ["history_not_written"]
         assert "full" in str(play.said[0].values["error"])
         assert play.count("machine") >= rows  # nothing that was there is lost
@@ -299,7 +299,7 @@ def test_a_history_that_may_only_be_read_is_read(private):
     with mounted(folder, "size=20m"):
         fill(folder / "history.sqlite", runs=2, now=START)
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-        told = read_span(START - 3600, START, 100, folder / "history.sqlite")
+        told = read_period(START - 3600, START, 100, folder / "history.sqlite")
         assert len(told.runs) == 2
 
 
@@ -333,7 +333,7 @@ def test_who_ended_unseen_is_told_by_the_next(file):
     first.looks(20, train(), make_worker(4712, "other.py"))
     first.recorder.close()
     second = Play(file, wall=first.wall + 8 * 3600)
-    told = [gone for _ in range(12) for gone in second.look(make_worker(4712, "other.py"))]
+    told = [gone for _ in range(12) for gone in second.tick(make_worker(4712, "other.py"))]
     (gone,) = told
     assert (gone.pid, gone.name, gone.was_seen, gone.peak) == (4711, "train.py", False, 7 * GB)
     assert second.tracker.ended == (gone,)
@@ -347,7 +347,7 @@ def test_who_reads_is_told_of_them_too(file):
     first.looks(20, train())
     first.looks(10)
     second = Play(file, wall=first.wall)
-    told = [gone for _ in range(12) for gone in second.look()]
+    told = [gone for _ in range(12) for gone in second.tick()]
     assert [gone.name for gone in told] == ["train.py"]
     first.recorder.close()
 
@@ -423,7 +423,7 @@ def test_a_reader_that_stands_still_does_not_make_it_grow_beyond_the_cap(file):
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM samples").fetchone()
         for number in range(3000):
-            play.look(*workers[number % 2])
+            play.tick(*workers[number % 2])
             assert database.read_size(file) <= cap + 600_000  # one batch
     play.looks(100, *workers[0])
     assert database.read_size(file) <= cap

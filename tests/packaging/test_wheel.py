@@ -262,7 +262,7 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     from platformdirs.macos import MacOS
 
     from mpsbar.agent import places
-    from mpsbar.desktop import login_launchd
+    from mpsbar.desktop import login_macos
 
     monkeypatch.setenv("HOME", str(tmp_path))
     dirs = MacOS("mpsbar", appauthor=False)
@@ -275,7 +275,7 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "file").write_text("")
-    agent = tmp_path / f"Library/LaunchAgents/{login_launchd.LABEL}.plist"
+    agent = tmp_path / f"Library/LaunchAgents/{login_macos.LABEL}.plist"
     agent.parent.mkdir()
     agent.write_text("")
     (tmp_path / "defaults").write_text("#!/bin/sh\nexit 1\n")

@@ -15,7 +15,7 @@ def run(code, stdin=None):
     """Its answers, its exit code, the end of its stderr."""
     answers = []
     with start_child(sys.executable, ["-c", code], MARK, stdin) as child:
-        for heard in child.listen():
+        for heard in child.read_answers():
             answers += heard
     return answers, child.code, child.tail
 
@@ -53,7 +53,7 @@ os._exit(7)
 
 def test_it_is_ended_by_the_end_of_the_block():
     with start_child(sys.executable, ["-c", "import time; time.sleep(600)"], MARK) as child:
-        assert next(iter(child.listen())) == []
+        assert next(iter(child.read_answers())) == []
     assert child.code == -9
     assert child.process.returncode == -9
 

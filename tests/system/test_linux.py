@@ -15,7 +15,7 @@ from worker_kit import PATIENCE, need_module, wait_for
 from mpsbar.core.machine import Problem
 from mpsbar.system.linux import (
     _CHARGED,
-    Computer,
+    LinuxComputer,
     parse_kilobytes,
     parse_maps,
     parse_pressure,
@@ -61,9 +61,9 @@ def python(code, *arguments):
 
 def look_for(*pids):
     """A fresh look, as far as it concerns these processes: name, frameworks by pid."""
-    scanner = Scanner(Computer())
+    scanner = Scanner(LinuxComputer())
     try:
-        found = scanner.look(PATIENCE).processes
+        found = scanner.scan(PATIENCE).processes
     finally:
         scanner.close()
     return {process.pid: process for process in found if process.pid in pids}
@@ -120,7 +120,7 @@ def test_what_is_known_of_one(started):
     assert (found.python, found.environment) == (sys.executable, sys.prefix)
     assert found.executable == os.path.realpath(sys.executable)
     assert found.footprint_peak >= found.footprint > 50 << 20
-    again = Computer().read_footprint(process.pid, with_peak=False)
+    again = LinuxComputer().read_footprint(process.pid, with_peak=False)
     assert again.peak is None
     assert abs(again.now - found.footprint) < 1 << 20  # the kernel counts in batches
     assert abs(found.started - time.time()) < 3600
@@ -155,7 +155,7 @@ def test_a_command_line_of_64_megabytes_is_not_read_whole(started):
             pytest.skip("a kernel without PR_SET_MM_MAP")
     tracemalloc.start()
     try:
-        details = Computer().read_details(hostile.pid)
+        details = LinuxComputer().read_details(hostile.pid)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -190,9 +190,9 @@ def test_none_missed_and_none_invented_among_five_hundred(started):
         """)
     expected = {started(*python("import torch")).pid for _ in range(3)}
     ours = expected | {started(sys.executable, "-c", crowd).pid}  # each leads a session
-    scanner = Scanner(Computer())
+    scanner = Scanner(LinuxComputer())
     for _ in range(20):
-        look = scanner.look(PATIENCE)
+        look = scanner.scan(PATIENCE)
         # Others may start and end torch here meanwhile.
         assert {p.pid for p in look.processes if find_session(p.pid) in ours} == expected
         assert [problem for problem in look.problems if problem.reader != "machine"] == []
@@ -210,10 +210,10 @@ def test_torch_imported_late_and_then_exec(started):
         """)
     process = started(sys.executable, "-c", code, stdin=subprocess.PIPE)
     now = [1000.0]
-    scanner = Scanner(Computer(), clock=lambda: now[0])
+    scanner = Scanner(LinuxComputer(), clock=lambda: now[0])
 
     def frameworks():
-        found = {p.pid: p.frameworks for p in scanner.look(PATIENCE).processes}
+        found = {p.pid: p.frameworks for p in scanner.scan(PATIENCE).processes}
         return found.get(process.pid)
 
     def go_on(word):
@@ -238,8 +238,8 @@ def test_pid_reuse_is_noticed(started):
     if not os.access(last, os.W_OK):
         pytest.skip("needs root to choose the next pid")
     first = started(*python("import torch"))
-    scanner = Scanner(Computer())
-    assert first.pid in {process.pid for process in scanner.look(PATIENCE).processes}
+    scanner = Scanner(LinuxComputer())
+    assert first.pid in {process.pid for process in scanner.scan(PATIENCE).processes}
     first.kill()
     first.wait(PATIENCE)
     for _ in range(50):  # others start processes too
@@ -252,7 +252,7 @@ def test_pid_reuse_is_noticed(started):
     else:
         pytest.skip("the pid could not be had again")
     try:
-        assert first.pid not in {process.pid for process in scanner.look(PATIENCE).processes}
+        assert first.pid not in {process.pid for process in scanner.scan(PATIENCE).processes}
     finally:
         second.kill()
         second.wait()
@@ -268,10 +268,14 @@ def test_zombies_and_the_dead_are_left_out(started):
     assert set(look_for(process.pid, zombie)) == {process.pid}
     for with_peak in (True, False):
         with pytest.raises(ProcessLookupError):
-            Computer().read_footprint(zombie, with_peak)
+            LinuxComputer().read_footprint(zombie, with_peak)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    for read in (Computer().read_libraries, Computer().read_details, Computer().read_footprint):
+    for read in (
+        LinuxComputer().read_libraries,
+        LinuxComputer().read_details,
+        LinuxComputer().read_footprint,
+    ):
         with pytest.raises((ProcessLookupError, FileNotFoundError)):
             read(gone.pid)
 
@@ -285,7 +289,7 @@ def test_another_users_process_is_nobodys_business(started):
     assert look_for(changed.pid, ran.pid) == {}
     for process in (changed, ran):
         with pytest.raises(PermissionError):
-            Computer().read_libraries(process.pid)
+            LinuxComputer().read_libraries(process.pid)
 
 
 def test_a_process_that_cannot_be_read_does_not_stop_the_rest(tmp_path):
@@ -303,10 +307,10 @@ def test_a_process_that_cannot_be_read_does_not_stop_the_rest(tmp_path):
         for name, content in files.items():
             (tmp_path / f"proc/{pid}/{name}").write_bytes(content)
     now = [0.0]
-    scanner = Scanner(Computer(str(tmp_path)), clock=lambda: now[0])
+    scanner = Scanner(LinuxComputer(str(tmp_path)), clock=lambda: now[0])
     for _ in range(2):
         now[0] += 2
-        look = scanner.look(PATIENCE)
+        look = scanner.scan(PATIENCE)
         assert {process.pid: process.footprint for process in look.processes} == {6: 4096, 8: 4096}
         problems = [problem for problem in look.problems if problem.reader != "machine"]
         assert problems == [Problem("process 7", "does not answer")]
@@ -330,29 +334,29 @@ def test_a_recorded_proc(tmp_path):
     for name, text in write.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    machine = Computer(str(tmp_path)).read_machine()
+    machine = LinuxComputer(str(tmp_path)).read_machine()
     assert (machine.os, machine.model, machine.chip) == ("Some Linux 12", "Laptop 3", "Some CPU")
     assert (machine.memory_total, machine.memory_available) == (16000000 << 10, 500000 << 10)
     assert (machine.swap_used, machine.pressure) == (1500 << 10, "warning")
     assert (machine.on_battery, machine.is_virtual) == (True, True)
     (tmp_path / "sys/class/power_supply/AC/online").write_text("1\n")
-    assert Computer(str(tmp_path)).read_machine().on_battery is False
+    assert LinuxComputer(str(tmp_path)).read_machine().on_battery is False
 
 
 def test_nothing_to_read_is_unknown_never_zero(tmp_path):
     (tmp_path / "proc").mkdir()
-    machine = Computer(str(tmp_path)).read_machine()
+    machine = LinuxComputer(str(tmp_path)).read_machine()
     assert machine.memory_total is machine.memory_available is machine.swap_used is None
     assert machine.pressure is machine.on_battery is machine.chip is machine.is_virtual is None
-    nowhere = Computer(str(tmp_path))
+    nowhere = LinuxComputer(str(tmp_path))
     assert nowhere.list_processes() == nowhere.list_processes() == {}
-    assert Computer(str(tmp_path)).read_gpu_clients() is None
+    assert LinuxComputer(str(tmp_path)).read_gpu_clients() is None
 
 
 def test_what_is_unknown_is_told_with_its_reason(tmp_path):
     """Not every kernel counts pressure; a file that comes back is read again."""
     (tmp_path / "proc/pressure").mkdir(parents=True)
-    computer = Computer(str(tmp_path))
+    computer = LinuxComputer(str(tmp_path))
     computer.read_machine()
     assert computer.problems == (
         Problem("machine", "/proc/meminfo: No such file or directory"),
@@ -409,7 +413,7 @@ def test_processes_are_listed_when_nobody_seems_to_have_come(tmp_path, monkeypat
     """Not every kernel tells the last pid in /proc/loadavg."""
     (tmp_path / "proc/7").mkdir(parents=True)
     (tmp_path / "proc/loadavg").write_text("0.1 0.1 0.1 1/100 42")
-    computer = Computer(str(tmp_path))
+    computer = LinuxComputer(str(tmp_path))
     assert set(computer.list_processes()) == {7}
     assert computer.list_processes() is None
     (tmp_path / "proc/8").mkdir()

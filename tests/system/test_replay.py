@@ -31,7 +31,7 @@ def test_every_recording_names_its_sources_and_what_is_invented(recording):
 
 
 def test_every_recording_can_be_looked_at_and_hits_no_real_process(recording):
-    monitor = Monitor(replay.Computer(recording))
+    monitor = Monitor(replay.RecordedComputer(recording))
     snapshot = monitor.tick()
     monitor.close()
     assert snapshot.problems == ()
@@ -45,11 +45,11 @@ def test_every_recording_can_be_looked_at_and_hits_no_real_process(recording):
 
 def test_it_runs_in_steps_and_shares_of_the_gpu_come_out_as_recorded():
     clock = Clock()
-    computer = replay.Computer(replay.read_recording("m1-8gb"), clock)
+    computer = replay.RecordedComputer(replay.read_recording("m1-8gb"), clock)
     scanner = Scanner(computer, clock)
-    first = scanner.look(60)
+    first = scanner.scan(60)
     clock.now += replay.STEP_SECONDS
-    second = scanner.look(60)
+    second = scanner.scan(60)
     scanner.close()
     assert (first.machine.gpu.memory_in_use, second.machine.gpu.memory_in_use) == (
         200048640,

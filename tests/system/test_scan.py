@@ -24,7 +24,7 @@ class Watch:
     def look(self, after=0.0):
         self.now += after
         self.computer.asked.clear()
-        self.last = self.scanner.look(60)
+        self.last = self.scanner.scan(60)
         return {process.pid: process for process in self.last.processes or ()}
 
 
@@ -243,15 +243,15 @@ def test_the_ceiling_of_a_look_is_hard_and_what_was_late_is_told_and_asked_again
     gate, real = threading.Event(), computer.read_libraries
     computer.read_libraries = lambda pid: (gate.wait(0.02), real(pid))[1]
     scanner = Scanner(computer)
-    look = scanner.look(0.5)
+    look = scanner.scan(0.5)
     found = len(look.processes)
     assert 0 < found < 1000
     (problem,) = look.problems
     late = int(problem.text.split()[0])
-    assert problem == Problem("processes", f"{late} could not be looked at in time")
+    assert problem == Problem("processes", f"{late} could not be read in time")
     assert found + late == 1000
     gate.set()
-    wait_for(lambda: len(scanner.look(60).processes) == 1000, "the late ones")
+    wait_for(lambda: len(scanner.scan(60).processes) == 1000, "the late ones")
     scanner.close()
 
 
@@ -325,5 +325,5 @@ def test_many_looks_keep_nothing(watch, computer):
         computer.pids = dict.fromkeys(range(number, number + 5), number)
         computer.libraries = {number: TORCH}
         watch.look(2)
-    assert len(watch.scanner._known) == 5
+    assert len(watch.scanner._tracked) == 5
     assert len(watch.scanner._queue) < 5 * LONGEST_WAIT  # they leave it when they come due

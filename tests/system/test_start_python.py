@@ -11,13 +11,12 @@ import pytest
 from worker_kit import PATIENCE, ROOT
 
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.doctor.pythons import find_pythons
-from mpsbar.doctor.runner import inspect_python
+from mpsbar.doctor.pythons import find_pythons, inspect_python
 from mpsbar.dtypes.runner import Runner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
 from mpsbar.workers.enable import connect, read_answer
-from mpsbar.workers.environment import Environment, EnvironmentProblem, read_environment
+from mpsbar.workers.environments import Environment, EnvironmentProblem, read_environment
 
 EVE = 54321  # a number without an account
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -305,11 +304,9 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
 # Who starts programs, and why their paths need no look at owners.
 STARTS = {
     "system/start_python.py": "which judges them",
-    "system/macos/ioreg.py": "/usr/sbin/ioreg",
-    "desktop/login.py": "/usr/bin/open",
-    "desktop/login_launchd.py": "/bin/launchctl",
-    "desktop/opener.py": "found on this user's PATH, as by the shell",
-    "desktop/programs.py": "the same, and /usr/bin/osascript",
+    "system/macos/gpu.py": "/usr/sbin/ioreg",
+    "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
+    "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
 }

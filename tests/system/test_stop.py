@@ -13,9 +13,8 @@ from worker_kit import PATIENCE
 
 from mpsbar.core.actions import Stop
 from mpsbar.system import stop as stopping
-from mpsbar.system.linux import Computer
-from mpsbar.system.replay import Computer as Recorded
-from mpsbar.system.replay import read_recording
+from mpsbar.system.linux import LinuxComputer
+from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.system.stop import stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -48,7 +47,7 @@ def way(request, monkeypatch):
 
 @pytest.mark.parametrize(("firmly", "name"), [(False, "SIGINT"), (True, "SIGTERM")])
 def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, way, firmly, name):
-    computer = Computer()
+    computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
     outcome = stop(computer, Stop(listener.pid, started, "x.py", firmly))
     assert (outcome.state, outcome.firmly, outcome.name) == ("asked", firmly, "x.py")
@@ -57,7 +56,7 @@ def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, way, firm
 
 def test_the_pid_of_another_is_left_alone(listener, way):
     """The same pid, but it was started at another time: the one that was meant has ended."""
-    computer = Computer()
+    computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
     assert stop(computer, Stop(listener.pid, started - 1, "x.py")).state == "another"
     time.sleep(0.2)
@@ -65,7 +64,7 @@ def test_the_pid_of_another_is_left_alone(listener, way):
 
 
 def test_the_gone(listener, way):
-    computer = Computer()
+    computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
     listener.kill()
     listener.wait()
@@ -75,14 +74,14 @@ def test_the_gone(listener, way):
 @pytest.mark.parametrize("pid", [-1, 0, 1])
 def test_nobody_and_everybody_are_never_signalled(pid, monkeypatch):
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent"))
-    assert stop(Computer(), Stop(pid, 1.0, "x")).state == "not_allowed"
-    assert stop(Computer(), Stop(os.getpid(), 1.0, "x")).state == "not_allowed"
+    assert stop(LinuxComputer(), Stop(pid, 1.0, "x")).state == "not_allowed"
+    assert stop(LinuxComputer(), Stop(os.getpid(), 1.0, "x")).state == "not_allowed"
 
 
 def test_a_recorded_pid_is_anyones(monkeypatch):
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent"))
     monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: pytest.fail("a signal was sent"))
-    recorded = Recorded(read_recording("m1max-64gb"))
+    recorded = RecordedComputer(read_recording("m1max-64gb"))
     (pid, *_) = recorded.list_processes()
     started = recorded.read_details(pid).started
     assert stop(recorded, Stop(pid, started, "x")).state == "gone"
@@ -123,6 +122,6 @@ def test_a_kernel_without_handles(listener, monkeypatch):
         raise OSError(38, "not implemented")
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
-    started = Computer().read_details(listener.pid).started
-    assert stop(Computer(), Stop(listener.pid, started, "x")).state == "asked"
+    started = LinuxComputer().read_details(listener.pid).started
+    assert stop(LinuxComputer(), Stop(listener.pid, started, "x")).state == "asked"
     assert listener.communicate(timeout=PATIENCE)[0] == "SIGINT\n"

@@ -12,7 +12,7 @@ from mpsbar.core.events import EventLog
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.trends import History
+from mpsbar.core.trends import Trends
 
 
 class Feed:
@@ -20,7 +20,7 @@ class Feed:
 
     def __init__(self, latest: Snapshot) -> None:
         self.alerts, self._tracker, self._events = Alerts(), ProcessTracker(), EventLog()
-        self._history = History()
+        self._trends = Trends()
         self.latest = self._follow(latest)
         self.interval = 2.0
         self.asked: list[tuple[Any, Future[Any]]] = []
@@ -42,24 +42,23 @@ class Feed:
 
     def _follow(self, snapshot: Snapshot) -> Snapshot:
         """What happened since the last one, as the monitor finds it."""
-        for tracked, ended in self._tracker.look(snapshot):
+        for tracked, ended in self._tracker.update(snapshot):
             if tracked.is_connected:
                 self._events.add(snapshot.time, ended)
         for alert in self.alerts.consider(snapshot, self._tracker):
             self._events.add(snapshot.time, alert)
         if snapshot.machine is not None:  # a test may show one that cannot be drawn
-            self._history.add(snapshot)
-        return replace(snapshot, events=self._events.recent, tracks=self._history.copy_tracks())
+            self._trends.add(snapshot)
+        return replace(
+            snapshot, events=self._events.recent, process_series=self._trends.copy_processes()
+        )
 
     def apply(self, settings: Settings) -> None:
         self.interval = settings.interval
         self.alerts.apply(settings)
 
-    def watch_end(self, asked: WatchEnd) -> None:
-        if asked.on:
-            self.alerts.watch_end(asked.pid, asked.started, asked.name)
-        else:
-            self.alerts.unwatch(asked.pid, asked.started)
+    def watch_end(self, request: WatchEnd) -> None:
+        self.alerts.watch_end(request)
 
     def perform(self, action: Any) -> Future[Any]:
         future: Future[Any] = Future()

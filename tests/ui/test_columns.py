@@ -28,8 +28,7 @@ def test_one_more_column_is_shown_everywhere(with_parent):
     told = with_parent.run("""
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.history.report.content import Report
-from mpsbar.history.report.running import build_unconnected, build_workers
+from mpsbar.history.report.page import build_unconnected, build_workers
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.terminal.sort_order import arrange
 from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
@@ -48,9 +47,8 @@ for line in frame.lines:
 print(any(hit.target == "sort:STARTED" for hit in frame.hits))
 narrow = choose_columns(60, entries, snapshot)
 print("STARTED" in [one.key for one in narrow])
-report = Report("1", snapshot, None)
-print(">Parent<" in build_workers(report), ">by 41<" in build_workers(report))
-print(">Parent<" in build_unconnected(report), ">by 42<" in build_unconnected(report))
+print(">Parent<" in build_workers(snapshot), ">by 41<" in build_workers(snapshot))
+print(">Parent<" in build_unconnected(snapshot, ""), ">by 42<" in build_unconnected(snapshot, ""))
 """)
     assert told.splitlines() == [
         "True", "False by 41", "False by 43", "False by 42",  # status, in its own order

@@ -28,7 +28,7 @@ from mpsbar.core.dtype_results import Progress
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row
 from mpsbar.ui.ui_state import UiState

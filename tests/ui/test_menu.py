@@ -53,7 +53,7 @@ def test_the_whole_menu_of_the_app(check_golden):
     serve = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
     seen = make_snapshot(
         worker(), worker(4712, "notebook kernel", state="busy", age=3.2), processes=[serve],
-        gpu_course=(0, 12, 25, 50, 80, 100, 43),
+        gpu_utilization=(0, 12, 25, 50, 80, 100, 43),
     )  # fmt: skip
     menu = build_menu(seen, APP)
     assert len(menu.sections) == SECTIONS

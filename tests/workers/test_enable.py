@@ -12,7 +12,7 @@ import pytest
 from worker_kit import PATIENCE, ROOT, Client, wait_for
 
 from mpsbar.workers import enable as setup
-from mpsbar.workers.environment import (
+from mpsbar.workers.environments import (
     Environment,
     EnvironmentProblem,
     parse_environment,
@@ -295,7 +295,7 @@ def test_a_hidden_pth_is_shown_again(monkeypatch, tmp_path):
     set_to = []
     monkeypatch.setattr(stat, "UF_HIDDEN", 0x8000, raising=False)
     monkeypatch.setattr(os, "chflags", lambda path, flags: set_to.append(flags), raising=False)
-    setup._show(HiddenFile())
+    setup._clear_hidden_flag(HiddenFile())
     assert set_to == [0x1]
 
 
@@ -347,7 +347,7 @@ def test_what_will_not_do_is_one_sentence(told, sentence):
 
 
 def test_one_that_hangs_is_ended_and_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("mpsbar.workers.environment.ASK_SECONDS", 1.0)
+    monkeypatch.setattr("mpsbar.workers.environments.ASK_SECONDS", 1.0)
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nsleep 600\n")
     python.chmod(0o755)

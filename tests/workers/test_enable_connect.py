@@ -8,8 +8,7 @@ import pytest
 
 from mpsbar.workers import enable
 from mpsbar.workers.enable import connect, read_version
-from mpsbar.workers.enabled_pythons import read_enabled
-from mpsbar.workers.environment import read_environment
+from mpsbar.workers.environments import read_enabled, read_environment
 
 
 @pytest.fixture

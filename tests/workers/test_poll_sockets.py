@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mpsbar.agent import places
-from mpsbar.workers.poll import Sockets
+from mpsbar.workers.poll import SocketList
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def age(folder, seconds):
 
 
 def test_who_comes_and_goes_is_seen(folder):
-    sockets = Sockets()
+    sockets = SocketList()
     assert pids(sockets) == []  # there is no folder yet
     folder.mkdir(0o700)
     for pid in (7, 8):
@@ -55,7 +55,7 @@ def test_a_quiet_folder_is_not_listed_again(folder, listings):
     folder.mkdir(0o700)
     (folder / "7.sock").touch()
     age(folder, 10)
-    sockets = Sockets()
+    sockets = SocketList()
     for _ in range(5):
         assert pids(sockets) == [7]
     assert len(listings) == 1
@@ -67,7 +67,7 @@ def test_a_folder_that_has_just_changed_is_listed_again(folder, listings):
     (folder / "7.sock").touch()
     age(folder, 0)
     stamp = folder.stat().st_mtime_ns
-    sockets = Sockets()
+    sockets = SocketList()
     assert pids(sockets) == [7]
     (folder / "8.sock").touch()
     os.utime(folder, ns=(stamp, stamp))  # the clock stood still
@@ -78,7 +78,7 @@ def test_a_folder_that_is_no_longer_safe_is_not_looked_at(folder, tmp_path):
     folder.mkdir(0o700)
     (folder / "7.sock").touch()
     age(folder, 10)
-    sockets = Sockets()
+    sockets = SocketList()
     assert pids(sockets) == [7]
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from worker_kit import ATTACH
 
 from mpsbar.core.actions import TensorGroup
-from mpsbar.workers.request import find_tensors, parse_tensors
+from mpsbar.workers.parse import parse_tensors
+from mpsbar.workers.request import find_tensors
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 

@@ -1,35 +1,35 @@
-"""Values over time as an inline SVG, and the same for a pointer, a keyboard and a table. Pure."""
+"""Draws values over time as inline SVG, with a cursor and a table of the same values. Pure."""
 
 import json
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from mpsbar.history.records import Column, TimeSeries
+from mpsbar.history.reader import Column, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 _WIDTH, _HEIGHT = 1000, 160
 _QUARTERS = 4
-# Of the top of the scale, in its unit.
+# Where the scale may end, in its unit.
 _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 200, 256, 320, 400,
          512, 640, 800, 1024)  # fmt: skip
-# Who is recorded has a row a minute at least: a longer silence is a time at which nobody looked.
+# While mpsbar runs there is a row a minute at least: in a longer gap it did not run.
 _GAP_SECONDS = 150.0
-# A budget far above all else would press the lines to the ground.
-_FAR = 3
+# A budget above this many times the largest value would flatten the lines.
+_MOST_BUDGET = 3
 _TABLE_ROWS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    key: str  # of the course's column, and of its colour
+    key: str  # of the column in the series, and of the colour
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened."""
+    """An event on the time line."""
 
     time: float
     kind: str  # "free", "alert"
@@ -38,10 +38,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    key: str  # of its parts, within the page
+    key: str  # of its element in the page
     title: str
     note: str  # beside the title
-    course: TimeSeries
+    series: TimeSeries
     lines: tuple[Line, ...]
     since: float
     until: float
@@ -51,10 +51,10 @@ class Chart:
 
 
 def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
-    known = [line for line in chart.lines if chart.course.most(line.key) is not None]
-    tops = [chart.course.most(line.key) or 0 for line in known]
+    known = [line for line in chart.lines if chart.series.most(line.key) is not None]
+    tops = [chart.series.most(line.key) or 0 for line in known]
     most = max(tops, default=0)
-    budget = chart.budget if chart.budget and chart.budget <= most * _FAR else None
+    budget = chart.budget if chart.budget and chart.budget <= most * _MOST_BUDGET else None
     top = find_top(max(most, budget or 0))
     plot = tag(
         "div",
@@ -77,7 +77,7 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
 
 
 def find_top(most: int) -> int:
-    """Where the scale ends: a round number above all values."""
+    """The end of the scale: a round number above all values."""
     unit = 1 << 20
     while most > 1000 * unit:
         unit <<= 10
@@ -86,7 +86,7 @@ def find_top(most: int) -> int:
 
 def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Markup:
     paths = [
-        void("path", class_=f"line {line.key}", d=_path(chart, chart.course.columns[line.key], top))
+        void("path", class_=f"line {line.key}", d=_path(chart, chart.series.columns[line.key], top))
         for line in lines
     ]
     grid = "".join(f"M0 {_HEIGHT * n // _QUARTERS}H{_WIDTH}" for n in range(_QUARTERS + 1))
@@ -105,15 +105,15 @@ def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Mark
 
 
 def _path(chart: Chart, column: Column, top: int) -> str:
-    """Steps: what was read holds until the next reading, but not over a silence."""
+    """A path of steps: a value holds until the next reading, but not over a gap."""
     parts: list[str] = []
     before: tuple[float, float] | None = None  # time and height
-    for time, value in zip(chart.course.times, column, strict=True):
+    for time, value in zip(chart.series.times, column, strict=True):
         if value is None:
             before = None
             continue
         x, y = _x(chart, time), round(_HEIGHT * (1 - value / top), 1)
-        if before is None or time - before[0] > _silence(chart):
+        if before is None or time - before[0] > _find_gap(chart):
             parts.append(f"M{x:g} {y:g}")
         elif y != before[1]:
             parts.append(f"H{x:g}V{y:g}")
@@ -121,12 +121,12 @@ def _path(chart: Chart, column: Column, top: int) -> str:
         end = x
     if before is not None:
         last = before[0] if chart.last is None else max(chart.last, before[0])
-        near = last - before[0] <= _silence(chart)
+        near = last - before[0] <= _find_gap(chart)
         parts.append(f"H{max(end + 1, _x(chart, last) if near else end):g}")
     return "".join(parts) or "M0 0"
 
 
-def _silence(chart: Chart) -> float:
+def _find_gap(chart: Chart) -> float:
     step = (chart.until - chart.since) / 250
     return max(_GAP_SECONDS, 2.5 * step)
 
@@ -136,7 +136,7 @@ def _x(chart: Chart, time: float) -> float:
 
 
 def _mark(chart: Chart, mark: Mark) -> Markup:
-    """Apart from each other by shape too: down for what was freed, a diamond for an alert."""
+    """Marks differ by shape, not only by colour: a triangle for a Free, a diamond for an alert."""
     place = f"{_x(chart, mark.time) / _WIDTH * 100:.2f}%"
     shape = "M-5 0H5L0 9Z" if mark.kind == "free" else "M0 0L5 6L0 12L-5 6Z"
     return tag(
@@ -163,10 +163,10 @@ def _axis(since: float, until: float, zone: tzinfo | None) -> Markup:
 
 
 def _summary(chart: Chart, lines: list[Line]) -> str:
-    """For those who do not see it."""
+    """The chart in words, for a screen reader."""
     words = []
     for line in lines:
-        known = [value for value in chart.course.columns[line.key] if value is not None]
+        known = [value for value in chart.series.columns[line.key] if value is not None]
         words.append(
             _("{name} {low} to {high}, last {last}").format(
                 name=line.name,
@@ -175,13 +175,13 @@ def _summary(chart: Chart, lines: list[Line]) -> str:
                 last=wording.size(known[-1]),
             )
         )
-    told = "; ".join(words) or _("nothing was recorded")
-    return f"{chart.title}: {told}"
+    summary = "; ".join(words) or _("nothing was recorded")
+    return f"{chart.title}: {summary}"
 
 
 def _cursor(chart: Chart) -> Markup:
-    """Hidden until the page's script gives it life."""
-    number = len(chart.course.times)
+    """The cursor, hidden until the page's script runs."""
+    number = len(chart.series.times)
     label = _("Point in time, {title}").format(title=chart.title)
     slider = void(
         "input", type="range", min="0", max=max(0, number - 1), value=max(0, number - 1),
@@ -219,24 +219,24 @@ def _shape(kind: str) -> Markup:
 
 
 def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
-    told = datetime.fromtimestamp(when, zone)
-    return told.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
+    time = datetime.fromtimestamp(when, zone)
+    return time.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:
-    """What the script reads out: seconds since the first, and MB."""
-    times = chart.course.times
+    """Data for the page's script: seconds since the first reading, and MB."""
+    times = chart.series.times
     start = times[0] if times else chart.since
-    told = {
+    data = {
         "since": chart.since, "until": chart.until, "start": round(start, 1),
         "times": [round(time - start) for time in times],
         "lines": [
-            {"name": line.name, "values": [_short(v) for v in chart.course.columns[line.key]]}
+            {"name": line.name, "values": [_short(v) for v in chart.series.columns[line.key]]}
             for line in lines
         ],
     }  # fmt: skip
-    # In a script nothing is escaped as elsewhere; without < and & none can end or begin.
-    words = json.dumps(told, separators=(",", ":"))
+    # HTML escapes do not work in a script element; without < and & none can end or begin.
+    words = json.dumps(data, separators=(",", ":"))
     safe = words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return Markup(f'<script type="application/json">{safe}</script>')
 
@@ -249,8 +249,8 @@ def _short(value: int | None) -> float | None:
 
 
 def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup:
-    """A dozen of the values, evenly apart, and the last."""
-    number = len(chart.course.times)
+    """A table of a dozen values, evenly spaced, and the last."""
+    number = len(chart.series.times)
     if not number or not lines:
         return Markup("")
     picked = sorted({round(i * (number - 1) / _TABLE_ROWS) for i in range(_TABLE_ROWS + 1)})
@@ -260,8 +260,8 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
     rows = [
         tag(
             "tr",
-            tag("th", say_time(chart.course.times[at], zone, is_long), scope="row"),
-            *(tag("td", wording.size(chart.course.columns[line.key][at])) for line in lines),
+            tag("th", say_time(chart.series.times[at], zone, is_long), scope="row"),
+            *(tag("td", wording.size(chart.series.columns[line.key][at])) for line in lines),
         )
         for at in picked
     ]

@@ -1,4 +1,4 @@
-"""The last dtype probe as a heat map, with the reason of all that does not work. Pure."""
+"""The section of the report on the last dtype probe: a heat map, verdicts, known bugs. Pure."""
 
 from datetime import datetime, tzinfo
 
@@ -6,24 +6,22 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.summary import say_headline, say_speed
 from mpsbar.dtypes.text import known_for, say_why, standings, states, title_of
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
-from mpsbar.history.report.content import Report
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.ui.text.wording import _, shorten_home
 
-# A sign for each state: colour alone tells nobody enough.
+# A sign for each state, because colour alone is not enough for everybody.
 _SIGNS = {
     "works": "✓", "inaccurate": "✗", "fallback": "↓", "unsupported": "–", "crashed": "!",
     "hung": "∞", "meaningless": "·", "no_memory": "?", "unknown": "?",
 }  # fmt: skip
 
 
-def build_dtypes(report: Report, zone: tzinfo | None) -> Markup | None:
-    probe = report.probe
+def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup | None:
     if probe is None or not probe.cells:
         return None
     parts = [
         tag("p", say_headline(probe), class_="headline"),
-        tag("p", _subject(probe, report.home, zone), class_="note"),
+        tag("p", _subject(probe, home, zone), class_="note"),
         _heat_map(probe),
         tag("p", _("Point at a cell, or go to it by Tab, to see its reason."), class_="told"),
         _legend(probe),
@@ -65,7 +63,7 @@ def _heat_map(probe: Probe) -> Markup:
 
 
 def _spot(cell: Cell | None) -> Markup:
-    """What works is only read; what does not can be asked why."""
+    """One cell; for one that does not work a button that shows the reason."""
     if cell is None:
         return Markup("")
     sign, words = _SIGNS.get(cell.state, "?"), states().get(cell.state, cell.state)
@@ -73,10 +71,10 @@ def _spot(cell: Cell | None) -> Markup:
         unseen = tag("span", words, class_="unseen")
         drawn = tag("span", sign, aria_hidden="true")
         return tag("span", drawn, unseen, class_=f"spot {cell.state}")
-    told = _("{dtype}, {operation}: {state}").format(
+    label = _("{dtype}, {operation}: {state}").format(
         dtype=cell.dtype, operation=cell.operation, state=words
     )
-    reason = f"{told}: {cell.text}" if cell.text else told
+    reason = f"{label}: {cell.text}" if cell.text else label
     return tag(
         "button", sign, type="button", class_=f"spot {cell.state}", aria_label=reason, title=reason
     )
@@ -107,14 +105,14 @@ def _verdict(verdict: Verdict) -> tuple[object, ...]:
 
 
 def _checks(probe: Probe) -> Markup | None:
-    """Of the known silent bugs those that are here, or could not be looked for."""
-    told = [check for check in probe.checks if check.state != "right"]
-    if not told:
+    """The known silent bugs that are present, or could not be checked for."""
+    checks = [check for check in probe.checks if check.state != "right"]
+    if not checks:
         return None
     rows = [
         (title_of(check.name), states().get(check.state, check.state), known_for(check.name),
          check.text or "")
-        for check in told
+        for check in checks
     ]  # fmt: skip
     title = _("Known silent bugs")
     heads = (_("What"), _("Here"), _("Known"), _("Reason"))

@@ -1,21 +1,21 @@
-"""HTML from text that is not trusted: whatever is not Markup is escaped; tables. Pure."""
+"""Builds HTML from text that is not trusted: everything that is not Markup is escaped. Pure."""
 
 import html
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Characters that make what follows them appear elsewhere, or not at all.
-_TRICKS = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
+# Unicode categories of characters that can hide or reorder the text around them.
+_INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Cn"))
 
 
 class Markup(str):
-    """HTML that we made."""
+    """HTML that this module built."""
 
     __slots__ = ()
 
 
 def text(words: object) -> Markup:
-    """Anything as text, on which nothing of a page can hang."""
+    """Escape anything that is not Markup."""
     if isinstance(words, Markup):
         return words
     plain = str(words)
@@ -25,15 +25,15 @@ def text(words: object) -> Markup:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """`class_` and `for_` lose their line, `aria_label` becomes aria-label; None is left out."""
+    """Build an element; `class_` means class, `aria_label` aria-label; None is left out."""
     words = "".join(_attribute(key, value) for key, value in attributes.items())
     return Markup(f"<{name}{words}>{''.join(map(text, children))}</{name}>")
 
 
 def void(name: str, /, **attributes: object) -> Markup:
-    """A tag that nothing stands in."""
+    """Build an element without content."""
     words = "".join(_attribute(key, value) for key, value in attributes.items())
-    return Markup(f"<{name}{words}/>")  # in SVG too, where nothing is void by its name
+    return Markup(f"<{name}{words}/>")  # SVG has no elements that are empty by name
 
 
 def join(parts: Iterable[object], between: str = "") -> Markup:
@@ -48,7 +48,7 @@ def _attribute(key: str, value: object) -> str:
 
 
 def _show(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in _TRICKS:
+    if character in "\n\t" or unicodedata.category(character) not in _INVISIBLE:
         return character
     return "\N{REPLACEMENT CHARACTER}"
 
@@ -57,12 +57,12 @@ Cells = Sequence[object]
 
 
 def build_table(title: str, heads: Sequence[str], rows: Sequence[Cells]) -> Markup:
-    """The first column names the row."""
+    """Build a table; the first column names the row."""
     head = tag(
         "tr", *(tag("th", word, scope="col", role="columnheader") for word in heads), role="row"
     )
     body = [_row(heads, cells) for cells in rows]
-    # As cards it is no table to a browser, unless it is told so.
+    # The style turns narrow tables into cards; the roles keep them tables for a screen reader.
     table = tag(
         "table",
         tag("caption", title, class_="unseen"),

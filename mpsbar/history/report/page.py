@@ -1,28 +1,46 @@
-"""`mpsbar report`: one page that needs nothing else, neither network nor this program. Pure."""
+"""Renders the report: one page that needs neither the network nor mpsbar. Pure."""
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from mpsbar.core.advice import advise
+from mpsbar.core.dtype_results import Probe
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.verdicts import count_failures
-from mpsbar.history.report.content import Report
+from mpsbar.history.reader import Period
 from mpsbar.history.report.dtypes import build_dtypes
-from mpsbar.history.report.html import Markup, tag, text, void
+from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.recorded import build_past, build_runs
-from mpsbar.history.report.running import build_unconnected, build_workers
+from mpsbar.ui.columns import REPORTED
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The content of the page."""
+
+    version: str
+    snapshot: Snapshot
+    checkup: Checkup | None  # None: the Pythons were not inspected
+    periods: tuple[Period, ...] = ()  # the shortest first; none: nothing was recorded
+    probe: Probe | None = None  # the last; None: there is none, or of another torch
+    home: str = ""  # shown as ~
+    diagnostics: str = ""  # to paste into a bug report
+
+
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
-    """`style` and `script` stand in the page, and nothing else may act in it."""
+    """`style` and `script` are put into the page; its policy allows nothing else to act."""
+    snapshot, periods = report.snapshot, report.periods
     sections = (
-        _section("memory", _("Memory over time"), build_past(report, zone)),
-        _section("workers", _("Connected now"), build_workers(report)),
-        _section("unconnected", _("Not connected"), build_unconnected(report)),
-        _section("runs", _("All runs"), build_runs(report, zone)),
-        _section("dtypes", _("dtypes"), build_dtypes(report, zone)),
+        _section("memory", _("Memory over time"), build_past(periods, zone)),
+        _section("workers", _("Connected now"), build_workers(snapshot)),
+        _section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
+        _section("runs", _("All runs"), build_runs(periods, zone)),
+        _section("dtypes", _("dtypes"), build_dtypes(report.probe, report.home, zone)),
         _section("advice", _("What to do next"), _advice(report)),
         _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
@@ -72,10 +90,10 @@ def _section(key: str, title: str, content: Markup | None) -> _Part | None:
 
 def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) -> Markup:
     snapshot = report.snapshot
-    health, told = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
+    health, time = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time}").format(time=told.strftime("%A, %d %B %Y, %H:%M"))
+    when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
     return tag(
         "header",
         tag("h1", _("mpsbar report")),
@@ -116,3 +134,30 @@ def _diagnostics(report: Report) -> Markup | None:
             aria_label=_("Diagnostics"),
         ),
     )  # fmt: skip
+
+
+_MOST_ROWS = 200
+
+
+def build_workers(snapshot: Snapshot) -> Markup:
+    workers = snapshot.workers
+    if not workers:
+        return tag("p", wording.found(snapshot) or wording.workers_connected(0))
+    heads = [_(column.title) for column in REPORTED]
+    rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
+    return build_table(_("Connected processes"), heads, rows)
+
+
+def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
+    processes = snapshot.unconnected
+    if not processes:
+        return None
+    columns = [column for column in REPORTED if column.is_outside]
+    titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
+    heads = [titles.get(column.key, _(column.title)) for column in columns]
+    rows = []
+    for process in processes[:_MOST_ROWS]:
+        note = wording.shorten_home(wording.way_to_connect(process), home)
+        cells = [note if c.key == "NOTE" else c.cell(process) for c in columns]
+        rows.append(cells)
+    return build_table(_("Processes that are not connected"), heads, rows)

@@ -1,14 +1,13 @@
-"""What was recorded: the courses of machine and runs, what happened, and every run. Pure."""
+"""Sections of the report on what was recorded: charts, events and a table of all runs. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Reason
-from mpsbar.history.records import Event, Period, Run
+from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
-from mpsbar.history.report.content import Report
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert
@@ -16,13 +15,13 @@ from mpsbar.ui.text.wording import _
 
 _MOST_CHARTS = 20
 _MOST_MARKS = 60
-_MOST_HAPPENINGS = 100
+_MOST_EVENTS = 100
 _DAY = 20 * 3600.0
 
 
-def build_past(report: Report, zone: tzinfo | None) -> Markup:
-    spans = [span for span in report.spans if not span.is_empty]
-    if not spans:
+def build_past(periods: Sequence[Period], zone: tzinfo | None) -> Markup:
+    recorded = [period for period in periods if not period.is_empty]
+    if not recorded:
         return tag(
             "p",
             _(
@@ -30,34 +29,34 @@ def build_past(report: Report, zone: tzinfo | None) -> Markup:
                 " mpsbar status --watch."
             ),
         )
-    if len(spans) == 1:
-        return _span(spans[0], 0, zone)
-    chosen = [_choice(number, span) for number, span in enumerate(spans)]
+    if len(recorded) == 1:
+        return _draw_period(recorded[0], 0, zone)
+    choices = [_choice(number, period) for number, period in enumerate(recorded)]
     legend = tag("legend", _("Show"))
-    parts = [_span(span, number, zone) for number, span in enumerate(spans)]
-    return join([tag("fieldset", legend, *chosen, class_="choice"), *parts])
+    parts = [_draw_period(period, number, zone) for number, period in enumerate(recorded)]
+    return join([tag("fieldset", legend, *choices, class_="choice"), *parts])
 
 
-def build_runs(report: Report, zone: tzinfo | None) -> Markup | None:
-    if not report.spans or not report.spans[-1].runs:
+def build_runs(periods: Sequence[Period], zone: tzinfo | None) -> Markup | None:
+    if not periods or not periods[-1].runs:
         return None
     heads = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
         _("Last held"), _("Peak footprint"), _("End"),
     )  # fmt: skip
-    runs = sorted(report.spans[-1].runs, key=lambda run: -run.last)
-    return build_table(_("All runs"), heads, [_run(run, zone) for run in runs])
+    runs = sorted(periods[-1].runs, key=lambda run: -run.last)
+    return build_table(_("All runs"), heads, [_build_row(run, zone) for run in runs])
 
 
-def _choice(number: int, span: Period) -> Markup:
+def _choice(number: int, period: Period) -> Markup:
     box = void(
         "input", type="radio", name="span", id=f"span-{number}", value=number, checked=not number
     )
-    return tag("label", box, " ", _say_length(span))
+    return tag("label", box, " ", _say_length(period))
 
 
-def _say_length(span: Period) -> str:
-    seconds = span.until - span.since
+def _say_length(period: Period) -> str:
+    seconds = period.until - period.since
     if seconds < 4000:
         return _("the last hour")
     hours = round(seconds / 3600)
@@ -66,14 +65,14 @@ def _say_length(span: Period) -> str:
     return _("the last {n} days").format(n=round(seconds / 86400))
 
 
-def _span(span: Period, number: int, zone: tzinfo | None) -> Markup:
-    runs = [run for run in span.runs if run.course.times]
-    charts = [_machine_chart(span, number), *(
-        _run_chart(span, run, f"chart-{number}-{at}") for at, run in enumerate(runs[:_MOST_CHARTS])
-    )]  # fmt: skip
-    drawn = [draw_chart(chart, zone) for chart in charts if chart.course.times]
+def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
+    runs = [run for run in period.runs if run.series.times]
+    charts = [_machine_chart(period, number)]
+    for at, run in enumerate(runs[:_MOST_CHARTS]):
+        charts.append(_run_chart(period, run, f"chart-{number}-{at}"))
+    drawn = [draw_chart(chart, zone) for chart in charts if chart.series.times]
     parts: list[Markup] = [
-        tag("h3", _("Memory, {length}").format(length=_say_length(span))),
+        tag("h3", _("Memory, {length}").format(length=_say_length(period))),
         tag("div", *drawn, class_="charts"),
     ]
     if len(runs) > _MOST_CHARTS:
@@ -85,68 +84,71 @@ def _span(span: Period, number: int, zone: tzinfo | None) -> Markup:
                 ),
             )
         )
-    if span.happenings:
-        parts.append(_happenings(span, zone))
+    if period.events:
+        parts.append(_list_events(period, zone))
     return tag("div", *parts, class_="span", id=f"part-{number}")
 
 
-def _machine_chart(span: Period, number: int) -> Chart:
+def _machine_chart(period: Period, number: int) -> Chart:
     lines = (
         Line("used", _("memory in use")), Line("gpu", _("GPU memory")), Line("swap", _("swap")),
     )  # fmt: skip
-    total = span.machine.most("total")
+    total = period.machine.most("total")
     note = "" if total is None else _("of {size}").format(size=wording.size(total))
-    marks = _marks(span.happenings)
+    marks = _marks(period.events)
     return Chart(
-        f"chart-{number}-machine", _("This computer"), note, span.machine, lines, span.since,
-        span.until, span.machine.most("budget"), marks=marks,
+        f"chart-{number}-machine", _("This computer"), note, period.machine, lines, period.since,
+        period.until, period.machine.most("budget"), marks=marks,
     )  # fmt: skip
 
 
-def _run_chart(span: Period, run: Run, key: str) -> Chart:
+def _run_chart(period: Period, run: Run, key: str) -> Chart:
     lines = (
-        *(Line(one.name, _(one.label or one.name)) for one in COUNTERS if one.recorded),
+        *(Line(c.name, _(c.label or c.name)) for c in COUNTERS if c.recorded),
         Line("footprint", _("footprint")),
     )
-    mine = (one for one in span.happenings if one.pid == run.pid and one.name in (None, run.name))
+    events = (e for e in period.events if e.pid == run.pid and e.name in (None, run.name))
     notes = [str(run.pid), run.device, "" if run.ended is None else _("ended")]
     if not run.is_connected:
         notes.append(_("not connected"))
     return Chart(
-        key, run.name, " · ".join(note for note in notes if note), run.course, lines, span.since,
-        span.until, span.machine.most("budget") if run.is_connected else None, run.last,
-        _marks(mine),
+        key, run.name, " · ".join(note for note in notes if note), run.series, lines, period.since,
+        period.until, period.machine.most("budget") if run.is_connected else None, run.last,
+        _marks(events),
     )  # fmt: skip
 
 
-def _marks(happenings: Iterable[Event]) -> tuple[Mark, ...]:
-    """A Free that freed nothing is told in the table only."""
-    shown = [one for one in happenings if one.kind == "alert" or one.code == "done"]
-    return tuple(Mark(one.time, one.kind, _say(one)) for one in shown[:_MOST_MARKS])
+def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
+    """The marks of a chart; a Free that failed is in the table only."""
+    shown = [event for event in events if event.kind == "alert" or event.code == "done"]
+    return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MOST_MARKS])
 
 
-def _happenings(span: Period, zone: tzinfo | None) -> Markup:
-    is_long = span.until - span.since > _DAY
+def _list_events(period: Period, zone: tzinfo | None) -> Markup:
+    is_long = period.until - period.since > _DAY
     heads = (_("When"), _("What"))
     rows = [
-        (say_time(one.time, zone, is_long), _say(one)) for one in span.happenings[:_MOST_HAPPENINGS]
+        (say_time(event.time, zone, is_long), _say_event(event))
+        for event in period.events[:_MOST_EVENTS]
     ]
     title = _("What happened")
     return join([tag("h3", title), build_table(title, heads, rows)])
 
 
-def _say(one: Event) -> str:
-    name = one.name or (_("process {pid}").format(pid=one.pid) if one.pid else "")
-    if one.kind == "free":
-        words = _("{name}: freed {size}") if one.code == "done" else _("{name}: not freed ({code})")
-        return words.format(name=name, size=wording.size(one.size), code=one.code)
-    reason = Reason(one.code, one.level, one.values, one.pid)
-    phase = one.phase if one.phase in ("raised", "worse", "recovered", "ended") else "raised"
-    alert = Alert(one.code, one.level, one.pid, None, reason, phase, "", one.name)  # type: ignore[arg-type]
+def _say_event(event: RecordedEvent) -> str:
+    name = event.name or (_("process {pid}").format(pid=event.pid) if event.pid else "")
+    if event.kind == "free":
+        words = (
+            _("{name}: freed {size}") if event.code == "done" else _("{name}: not freed ({code})")
+        )
+        return words.format(name=name, size=wording.size(event.size), code=event.code)
+    reason = Reason(event.code, event.level, event.values, event.pid)
+    phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
+    alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
     return ": ".join(say_alert(alert))
 
 
-def _run(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
+def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
     end = _("running") if run.ended is None else _say_end(run)
     return (
         run.name, run.pid, run.device or "–", say_time(run.first, zone, True),

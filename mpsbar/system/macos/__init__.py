@@ -1,8 +1,8 @@
-"""macOS, read in-process and without root: libproc, sysctl, IOKit, psutil, one number of Metal's.
+"""macOS, read in-process and without root: libproc, sysctl, IOKit, psutil and Metal's budget.
 
-No Mac has run this: tests/system/fakemac is what it was seen with.
+No Mac has run this yet: it was tested with tests/system/fakemac.
 """
 
-from mpsbar.system.macos.computer import Computer
+from mpsbar.system.macos.computer import MacComputer
 
-__all__ = ["Computer"]
+__all__ = ["MacComputer"]

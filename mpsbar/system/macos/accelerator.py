@@ -21,7 +21,7 @@ USAGE = "AppUsage"
 MODEL = "model"
 CORES = "gpu-core-count"
 CLIENT_CLASS = "AGXDeviceUserClient"
-# Read once of an accelerator; its statistics at every look.
+# Read once of an accelerator; its statistics at every scan.
 FIXED = (MODEL, CORES)
 
 # The kernel writes it once, at the opening; behind the comma a name of any characters.
@@ -40,13 +40,13 @@ def parse_gpu(properties: Properties) -> Gpu:
     )
 
 
-def choose(accelerators: Iterable[Properties]) -> Properties | None:
-    """Apple's own before others, then the one that tells most: Macs with Intel have several."""
+def choose_accelerator(accelerators: Iterable[Properties]) -> Properties | None:
+    """Prefers Apple's own, then the one with the most values: Macs with Intel have several."""
     return max(accelerators, key=_rank, default=None)
 
 
 def is_apple(properties: Properties) -> bool:
-    """Whether its clients tell their GPU time. The classes differ by chip; all begin alike."""
+    """Whether its clients report their GPU time. The classes differ by chip; all begin alike."""
     return str(properties.get(CLASS, "")).startswith("AGX")
 
 
@@ -72,7 +72,7 @@ def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient]
 
 
 def parse_client(properties: Properties) -> GpuClient | None:
-    """None for one without an owner."""
+    """One client of the GPU; None if it has no owner."""
     match = _CREATOR.match(str(properties.get(CREATOR)))
     if match is None or not 0 < int(match[1]) < 1 << 31:
         return None
@@ -87,8 +87,7 @@ def _nanoseconds(usage: Any) -> int | None:
         _count(entry.get("accumulatedGPUTime")) if isinstance(entry, Mapping) else None
         for entry in usage
     ]
-    known = [time for time in times if time is not None]
-    return sum(known) if len(known) == len(times) else None
+    return None if None in times else sum(time for time in times if time is not None)
 
 
 def _rank(properties: Properties) -> tuple[bool, bool, bool]:

@@ -1,4 +1,4 @@
-"""A Mac as one of the platforms: which reader answers what, and what stands in when it fails."""
+"""A Mac as one of the platforms: which reader answers what."""
 
 import os
 import time
@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.core.machine import FootprintKind, Machine, Problem
-from mpsbar.system.macos import libproc, metal, power, program, sysctl
-from mpsbar.system.macos.gpu import GpuReader
+from mpsbar.system.macos import processes, sysctl
+from mpsbar.system.macos.gpu import BUDGET_INTERVAL, GpuReader, read_budget
 from mpsbar.system.macos.native import SYSTEM, Libraries, load
-from mpsbar.system.macos.slow_value import SlowValue
 from mpsbar.system.platform import Details, Footprint, GpuClient
+from mpsbar.system.read_timeouts import BackgroundValue
 
 
-class Computer:
-    """Readings may come from different threads, one after the other."""
+class MacComputer:
+    """Its methods may be called from different threads, one after the other."""
 
     footprint_kind: FootprintKind = "footprint"
     recorded_workers: list[dict[str, Any]] | None = None
@@ -23,15 +23,15 @@ class Computer:
     def __init__(
         self,
         libraries: Libraries | None = None,
-        read_budget: Callable[[], int | None] = metal.read_budget,
+        read_budget: Callable[[], int | None] = read_budget,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises OSError on what is no Mac."""
+        """Raises OSError where this is no Mac."""
         libraries = libraries or Libraries()
         self._system = load(libraries.system, SYSTEM)
         self._gpu = GpuReader(libraries, clock)
-        self._budget = SlowValue(read_budget, metal.INTERVAL, clock)
-        self._on_battery = SlowValue(power.read_on_battery, power.INTERVAL, clock)
+        self._budget = BackgroundValue(read_budget, BUDGET_INTERVAL, clock)
+        self._on_battery = BackgroundValue(sysctl.read_on_battery, sysctl.BATTERY_INTERVAL, clock)
         self._fixed: Machine | None = None
         self._unknown: tuple[Problem, ...] = ()
 
@@ -69,29 +69,28 @@ class Computer:
 
     def list_processes(self) -> dict[int, Hashable] | None:
         """The token is the start, to the microsecond."""
-        return dict(
-            libproc.read_tokens(self._system, libproc.list_pids(self._system, os.geteuid()))
-        )
+        pids = processes.list_pids(self._system, os.geteuid())
+        return dict(processes.read_tokens(self._system, pids))
 
     def read_size(self, pid: int) -> int | None:
-        return libproc.read_size(self._system, pid)
+        return processes.read_size(self._system, pid)
 
     def read_libraries(self, pid: int) -> dict[str, str]:
-        return libproc.read_libraries(self._system, pid)
+        return processes.read_libraries(self._system, pid)
 
     def read_start(self, pid: int) -> float:
-        return libproc.read_start(self._system, pid)
+        return processes.read_start(self._system, pid)
 
     def read_details(self, pid: int) -> Details:
-        """Without a command where the system keeps it: it may be in an exec, or restricted."""
-        started = libproc.read_start(self._system, pid)
-        details = program.read_details(pid, started)
-        if libproc.read_start(self._system, pid) != started:
+        """Without a command where the system does not give it: in an exec, or restricted."""
+        started = processes.read_start(self._system, pid)
+        details = processes.read_details(pid, started)
+        if processes.read_start(self._system, pid) != started:
             raise ProcessLookupError(f"{pid} has ended")
         return details
 
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:  # noqa: ARG002 - one call
-        return libproc.read_footprint(self._system, pid)
+        return processes.read_footprint(self._system, pid)
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return self._gpu.read_clients()

@@ -1,20 +1,31 @@
-"""The accelerator in IOKit's registry: found once and kept, its statistics, who opened it."""
+"""The accelerator in IOKit's registry: its statistics and its clients; CoreFoundation's objects.
+
+Whoever creates or copies a CoreFoundation object releases it; all others belong to somebody else.
+"""
 
 import ctypes
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mpsbar.system.macos import accelerator
 from mpsbar.system.macos.accelerator import Properties
-from mpsbar.system.macos.core_foundation import Foundation
-from mpsbar.system.macos.native import IOKIT, handle, load
+from mpsbar.system.macos.native import CORE_FOUNDATION, IOKIT, handle, load
 
 # A virtual Mac's never has any statistics, an external one can be unplugged.
 SEARCH_AGAIN = 30.0
 _CLASS_SIZE = 128  # io_name_t
+_UTF8 = 0x08000100
+_SINT64 = 4
+# What drivers publish is far smaller; what is larger is taken for unreadable.
+_LONGEST = 4096
+_MOST_ITEMS = 1000
+_DEEPEST = 8
 
 
 class Registry:
+    """Finds the accelerator once and keeps its entry."""
+
     def __init__(self, iokit: str, core_foundation: str, clock: Callable[[], float]) -> None:
         """Raises OSError where there is no IOKit."""
         self._iokit = load(iokit, IOKIT)
@@ -70,7 +81,7 @@ class Registry:
             raise OSError(self._failure)
 
     def _find(self) -> None:
-        """Keep the best accelerator, let go of the others and of the one before."""
+        """Keeps the best accelerator; releases the others and the one before."""
         if self._entry is not None:
             self._iokit.IOObjectRelease(self._entry)
             self._entry = None
@@ -82,7 +93,7 @@ class Registry:
         self._check(self._iokit.IOServiceGetMatchingServices(0, matching, ctypes.byref(iterator)))
         entries = self._each(iterator.value, keep=True)
         found = [(entry, self._describe(entry)) for entry in entries]
-        best = accelerator.choose([properties for _, properties in found])
+        best = accelerator.choose_accelerator([properties for _, properties in found])
         for entry, properties in found:
             if properties is best:
                 self._entry, self._fixed = entry, properties
@@ -95,7 +106,7 @@ class Registry:
         return {accelerator.CLASS: self._class(entry), **properties}
 
     def _identify(self, entry: int, openers: dict[int, Any]) -> Properties | None:
-        """Its number and who opened it, read once: neither ever changes. None for other classes."""
+        """The number and the opener of a client, read once; None for entries of other classes."""
         number = ctypes.c_uint64()
         if self._iokit.IORegistryEntryGetRegistryEntryID(entry, ctypes.byref(number)):
             return None
@@ -110,7 +121,7 @@ class Registry:
         }
 
     def _read_opener(self, entry: int) -> Any:
-        """None also while it is being opened: the kernel hangs it in first, then writes by whom."""
+        """None also while it is being opened: the kernel adds the creator after the entry."""
         if self._class(entry) != accelerator.CLIENT_CLASS:
             return None
         return self._read_property(entry, accelerator.CREATOR)
@@ -121,7 +132,7 @@ class Registry:
         return self._read_property(self._entry, accelerator.STATISTICS)
 
     def _read_property(self, entry: int, name: str) -> Any:
-        """One property: all of them would bring 40 kB of legend along."""
+        """One property: reading all of them would add 40 kB of legend."""
         with self._foundation.owned(self._foundation.create_string(name)) as key:
             return self._property(entry, key)
 
@@ -139,7 +150,7 @@ class Registry:
         return buffer.value.decode(errors="replace")
 
     def _each(self, iterator: int, keep: bool = False) -> Iterator[int]:
-        """What an iterator gives, each released after its turn, unless it is to be kept."""
+        """The entries of an iterator, each released afterwards unless `keep` is set."""
         try:
             while entry := self._iokit.IOIteratorNext(iterator) if iterator else 0:
                 try:
@@ -155,3 +166,83 @@ class Registry:
     def _check(code: int) -> None:
         if code:
             raise OSError(f"IOKit says {code & 0xFFFFFFFF:#x}")
+
+
+class Foundation:
+    """CoreFoundation's objects as Python's."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError."""
+        self._cf = load(path, CORE_FOUNDATION)
+        self._converters = {
+            self._cf.CFArrayGetTypeID(): self._array,
+            self._cf.CFBooleanGetTypeID(): self._boolean,
+            self._cf.CFDataGetTypeID(): self._data,
+            self._cf.CFDictionaryGetTypeID(): self._dictionary,
+            self._cf.CFNumberGetTypeID(): self._number,
+            self._cf.CFStringGetTypeID(): self._string,
+        }
+
+    @contextmanager
+    def owned(self, reference: int | None) -> Iterator[int | None]:
+        """Releases at the end what a Create or Copy function returned, which may be nothing."""
+        try:
+            yield reference
+        finally:
+            if reference:
+                self._cf.CFRelease(reference)
+
+    def create_string(self, text: str) -> int | None:
+        reference: int | None = self._cf.CFStringCreateWithCString(None, text.encode(), _UTF8)
+        return reference
+
+    def to_python(self, reference: int | None, depth: int = 0) -> Any:
+        """None for nothing, for what has no counterpart, and for what is too large."""
+        if not reference or depth > _DEEPEST:
+            return None
+        convert = self._converters.get(self._cf.CFGetTypeID(reference))
+        return None if convert is None else convert(reference, depth)
+
+    def _string(self, reference: int, _: int) -> str | None:
+        length = self._cf.CFStringGetLength(reference)  # in UTF-16: three bytes each at most
+        if length > _LONGEST:
+            return None
+        buffer = ctypes.create_string_buffer(3 * length + 1)
+        if not self._cf.CFStringGetCString(reference, buffer, len(buffer), _UTF8):
+            return None
+        return buffer.value.decode(errors="replace")
+
+    def _number(self, reference: int, _: int) -> int | None:
+        """The kernel has unsigned numbers, CoreFoundation none: 2^63 and more come out negative."""
+        value = ctypes.c_int64()
+        is_exact = self._cf.CFNumberGetValue(reference, _SINT64, ctypes.byref(value))
+        return value.value if is_exact else None
+
+    def _boolean(self, reference: int, _: int) -> bool:
+        return bool(self._cf.CFBooleanGetValue(reference))
+
+    def _data(self, reference: int, _: int) -> bytes | None:
+        length = self._cf.CFDataGetLength(reference)
+        if length > _LONGEST:
+            return None
+        return ctypes.string_at(self._cf.CFDataGetBytePtr(reference), length) if length else b""
+
+    def _array(self, reference: int, depth: int) -> list[Any] | None:
+        count = self._cf.CFArrayGetCount(reference)
+        if count > _MOST_ITEMS:
+            return None
+        items = (self._cf.CFArrayGetValueAtIndex(reference, index) for index in range(count))
+        return [self.to_python(item, depth + 1) for item in items]
+
+    def _dictionary(self, reference: int, depth: int) -> dict[Any, Any] | None:
+        count = self._cf.CFDictionaryGetCount(reference)
+        if count > _MOST_ITEMS:
+            return None
+        keys, values = (ctypes.c_void_p * count)(), (ctypes.c_void_p * count)()
+        self._cf.CFDictionaryGetKeysAndValues(reference, keys, values)
+        names = (self.to_python(key, depth + 1) for key in keys)
+        return {
+            name: self.to_python(value, depth + 1)
+            for name, value in zip(names, values, strict=True)
+            if isinstance(name, str)
+        }

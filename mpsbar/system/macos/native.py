@@ -1,4 +1,4 @@
-"""The system's C functions with their exact types, and the one place where they are looked up."""
+"""The C functions of macOS with their exact types; `load` looks them up."""
 
 import ctypes
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ CORE_FOUNDATION: Prototypes = {
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """Where they are. The frameworks are no files on disk but dlopen knows their paths."""
+    """Paths of the libraries. The frameworks are no files on disk, but dlopen knows their paths."""
 
     system: str = "/usr/lib/libSystem.B.dylib"
     iokit: str = "/System/Library/Frameworks/IOKit.framework/IOKit"
@@ -62,7 +62,7 @@ class Libraries:
 
 
 def load(path: str, prototypes: Prototypes) -> ctypes.CDLL:
-    """Raises OSError, also where a function is missing. Calls let other threads run meanwhile."""
+    """Raises OSError, also where a function is missing. Calls release Python's lock."""
     library = ctypes.CDLL(path, use_errno=True)
     for name, (result, *arguments) in prototypes.items():
         try:
@@ -76,6 +76,6 @@ def load(path: str, prototypes: Prototypes) -> ctypes.CDLL:
 
 
 def system_error(subject: object) -> OSError:
-    """What the last call left in errno; ESRCH makes it a ProcessLookupError, and so on."""
+    """The last call's errno as an exception; ESRCH makes it a ProcessLookupError, and so on."""
     code = ctypes.get_errno()
     return OSError(code, f"{subject}: errno {code}")

@@ -1,4 +1,7 @@
-"""What the kernel says by name about this computer. The sysctl command would say 9216,00M."""
+"""This Mac: what the kernel says under a name (sysctl), and psutil about its cores and battery.
+
+The command sysctl is no help: it prints swap as 9216,00M in some languages.
+"""
 
 import ctypes
 import os
@@ -23,13 +26,16 @@ NAMES: dict[str, tuple[str, ...]] = {
     "swap_used": ("vm.swapusage",),
     "pressure": ("kern.memorystatus_vm_pressure_level",),
 }
+# The battery only slows the refresh down. psutil 7.2 keeps Python's lock while the power daemon
+# answers, so it is asked seldom.
+BATTERY_INTERVAL = 30.0
 _LONGEST = 256
 # struct xsw_usage: total, avail, used, then the page size and whether it is encrypted.
 SWAP = struct.Struct("=16xQ8x")
 # NOTE_MEMORYSTATUS_PRESSURE_*: 2 stands for "urgent" too.
 _PRESSURES: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}
 _MOST_KINDS_OF_CORES = 8
-# What older programs are told instead of 11 and later, and of 26 and later.
+# What the kernel reports to older programs instead of 11 and later, and of 26 and later.
 _COMPATIBLE = re.compile(r"(10\.16|16)(\.|$)")
 
 
@@ -43,7 +49,7 @@ def read_value(system: ctypes.CDLL, name: str) -> bytes:
 
 
 def explain(system: ctypes.CDLL, names: tuple[str, ...]) -> str:
-    """Why something that takes all of these could not be told."""
+    """Why a value that needs all of these names could not be read."""
     for name in names:
         try:
             read_value(system, name)
@@ -67,7 +73,7 @@ def read_text(system: ctypes.CDLL, name: str) -> str | None:
 
 
 def read_fixed(system: ctypes.CDLL) -> Machine:
-    """What stays as it is until the next start of the computer."""
+    """What does not change until the computer is started again."""
     version = parse_version(
         read_text(system, "kern.osproductversion"), read_text(system, "kern.osrelease")
     )
@@ -97,12 +103,12 @@ def read_memory_available(system: ctypes.CDLL) -> int | None:
     *names, page = NAMES["memory_available"]
     pages = [read_number(system, name) for name in names]
     size = read_number(system, page)
-    known = [count for count in pages if count is not None]
-    return sum(known) * size if size is not None and len(known) == len(pages) else None
+    counted = [count for count in pages if count is not None]
+    return sum(counted) * size if size is not None and len(counted) == len(pages) else None
 
 
 def read_swap_used(system: ctypes.CDLL) -> int | None:
-    """psutil 7.2 cannot tell it on macOS 27: it asks for more at once (psutil #2853)."""
+    """psutil 7.2 fails on macOS 27: it reads the pages swapped in and out too (psutil #2853)."""
     try:
         return parse_swap_used(read_value(system, *NAMES["swap_used"]))
     except OSError:
@@ -114,6 +120,12 @@ def read_pressure(system: ctypes.CDLL) -> Pressure | None:
     return None if level is None else _PRESSURES.get(level)
 
 
+def read_on_battery() -> bool:
+    """A UPS counts as a battery. Raises RuntimeError where the sources of power cannot be read."""
+    battery = psutil.sensors_battery()
+    return battery is not None and not battery.power_plugged  # None: a Mac without a battery
+
+
 def read_wired_limit(system: ctypes.CDLL) -> int | None:
     """Bytes; 0 is the system's default. macOS 13 has it under another name, in bytes."""
     megabytes = read_number(system, "iogpu.wired_limit_mb")
@@ -123,7 +135,7 @@ def read_wired_limit(system: ctypes.CDLL) -> int | None:
 
 
 def parse_number(value: bytes) -> int | None:
-    """An int or a 64-bit integer; the kernel tells by the size."""
+    """A 32-bit or a 64-bit integer, by its size."""
     return int.from_bytes(value, sys.byteorder) if len(value) in (4, 8) else None
 
 
@@ -136,9 +148,9 @@ def parse_swap_used(value: bytes) -> int | None:
 
 
 def parse_version(product: str | None, darwin: str | None) -> tuple[int, ...] | None:
-    """The version of macOS; only its first number where the kernel humours an older program.
+    """The version of macOS; only its first number where the kernel disguises it.
 
-    A Python built with an SDK before 26 is told 16.0. Darwin is never disguised: 24 is macOS 15,
+    A Python built with an SDK before 26 reads 16.0. Darwin is never disguised: 24 is macOS 15,
     25 is macOS 26.
     """
     if product is None or not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", product, re.ASCII):
@@ -159,7 +171,7 @@ def parse_virtual(hypervisor: int | None, model: str | None) -> bool | None:
 
 
 def _read_core_kinds(system: ctypes.CDLL) -> tuple[tuple[str, int], ...]:
-    """The fastest first. Intel's have no kinds."""
+    """The kinds of cores, the fastest first; Intel's have none."""
     kinds = []
     for level in range(min(read_number(system, "hw.nperflevels") or 0, _MOST_KINDS_OF_CORES)):
         name = read_text(system, f"hw.perflevel{level}.name")

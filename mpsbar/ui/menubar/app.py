@@ -14,7 +14,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.command_line_link import find_tool
-from mpsbar.desktop.icon_visibility import look_at_icon, write_icon
+from mpsbar.desktop.icon_visibility import check_icon, write_icon
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.monitor import Monitor
 from mpsbar.system.single_instance import Claim
@@ -84,7 +84,7 @@ class MenuBar:
         self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
-        AppHelper.callLater(ICON_SECONDS, guarded(self._look_at_icon))
+        AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._controller.read_login()
         if self._complaints:
             self._front_end.tell(tell_complaints(self._complaints), "settings")
@@ -149,9 +149,9 @@ class MenuBar:
             if alert.kind == "ended" and alert.pid is not None:
                 self._controller.forget_end(alert.pid, alert.started)
 
-    def _look_at_icon(self) -> None:
+    def _check_icon(self) -> None:
         """The best remote diagnosis when someone says that nothing appears."""
-        seen = look_at_icon(self._app._nsapp.nsstatusitem)
+        seen = check_icon(self._app._nsapp.nsstatusitem)
         (_log.info if seen.doubt is None else _log.warning)("%s", seen)
         sight = IconCheck(time.time(), seen.doubt, str(seen))
         self._controller.write("Keeping the look at the icon", lambda: write_icon(sight))

@@ -10,7 +10,7 @@ import rumps
 from mpsbar import __version__
 from mpsbar.core.actions import Action, InstallCommand, Quit, ShowAbout, ShowProfiling
 from mpsbar.desktop import command_line_link
-from mpsbar.desktop.opener import ACTIVITY_MONITOR, INSTRUMENTS, open_application
+from mpsbar.desktop.programs import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menubar import dialogs
 from mpsbar.ui.text import command_line_tool

@@ -9,7 +9,7 @@ from PyObjCTools import AppHelper
 from mpsbar.core.errors import UserError
 from mpsbar.desktop import clipboard
 from mpsbar.desktop.notifications import Notifier
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.system.paths import log_file
 from mpsbar.ui.menubar import dialogs
 from mpsbar.ui.menubar.callbacks import guarded

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from mpsbar.desktop.opener import open_file
+from mpsbar.desktop.programs import open_file
 from mpsbar.ui.terminal.overlays import Box
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.text.dialogs import Dialog, Notice

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import ceil
 
-from mpsbar.core.trends import Point, Track, recent
+from mpsbar.core.trends import Point, ProcessSeries, recent
 from mpsbar.ui.terminal.frame import Line, Style, StyledSpan, line_of
 from mpsbar.ui.terminal.table_rows import Entry
 from mpsbar.ui.text import cells, wording
@@ -27,7 +27,7 @@ _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 
 
 def render_memory(
-    chosen: Entry | None, track: Track | None, now: float, width: int, height: int
+    chosen: Entry | None, track: ProcessSeries | None, now: float, width: int, height: int
 ) -> list[Line]:
     """A title, what the chosen one is, and its plot."""
     if chosen is None:
@@ -55,20 +55,20 @@ def rule(title: str, width: int) -> Line:
     return (StyledSpan(start + "─" * (width - cells.width(start)), "dim"),)
 
 
-def _legend(track: Track | None) -> list[str]:
+def _legend(track: ProcessSeries | None) -> list[str]:
     if track is None or not track.held:
         return [_("charged by the system")] if track is not None else []
     return [_("⣿ allocated"), _("⢕ held beyond that")]
 
 
-def choose_span(track: Track | None, now: float) -> float:
+def choose_span(track: ProcessSeries | None, now: float) -> float:
     """How far back it goes."""
     series = [] if track is None else [track.held, track.allocated, track.footprint]
     oldest = min((points[0].time for points in series if points), default=now)
     return next((span for span in SPANS if now - oldest <= span), SPANS[-1])
 
 
-def render_plot(track: Track | None, now: float, width: int, height: int) -> list[Line]:
+def render_plot(track: ProcessSeries | None, now: float, width: int, height: int) -> list[Line]:
     """Allocated in full dots, what is held beyond it in sparse ones; else the footprint."""
     plot_width = width - _AXIS - 1
     if track is None or height < 2 or plot_width < 4:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.trends import Track
+from mpsbar.core.trends import ProcessSeries
 from mpsbar.ui.rows import Menu
 from mpsbar.ui.terminal.frame import Frame, Hit, Line, Style, StyledSpan, fill, line_of, spread
 from mpsbar.ui.terminal.header import render_head
@@ -49,7 +49,7 @@ class Scene:
     menu: Menu
     entries: tuple[Entry, ...]  # in their order, those that the filter leaves
     everyone: int  # how many there are without the filter
-    track: Track | None = None  # of the chosen one
+    track: ProcessSeries | None = None  # of the chosen one
     log: tuple[Note, ...] = ()
     view: View = field(default_factory=View)
 

@@ -66,7 +66,7 @@ class TerminalState:
 
     def scene(self) -> Scene:
         chosen = self.chosen
-        track = self.snapshot.tracks.get(chosen.pid or 0) if chosen is not None else None
+        track = self.snapshot.process_series.get(chosen.pid or 0) if chosen is not None else None
         return Scene(
             self.snapshot, self.menu, self.entries, len(self._everyone), track,
             tuple(self._log), self.view,

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 from history_kit import GB, HOSTILE, MB, NOW, make_snapshot
-from report_kit import HOME, make_page, make_report, make_span, read_page, read_text
+from report_kit import HOME, make_page, make_period, make_report, read_page, read_text
 
-from mpsbar.history.records import TimeSeries
+from mpsbar.history.reader import TimeSeries
 from mpsbar.history.report.chart import Chart, Line, draw_chart, find_top
 
 
@@ -43,8 +43,8 @@ def test_the_policy_lets_only_our_two_texts_act():
 
 def test_what_the_script_reads_cannot_end_it():
     lines = (Line("held", "</script><script>alert(1)//"),)
-    course = TimeSeries((NOW,), {"held": (GB,)})
-    drawn = draw_chart(Chart("c", "t", "", course, lines, NOW - 10, NOW))
+    series = TimeSeries((NOW,), {"held": (GB,)})
+    drawn = draw_chart(Chart("c", "t", "", series, lines, NOW - 10, NOW))
     (data,) = re.findall(r'<script type="application/json">(.*?)</script>', drawn)
     assert json.loads(data)["lines"][0]["name"] == "</script><script>alert(1)//"
 
@@ -55,19 +55,19 @@ def test_no_private_path_and_no_argument():
 
 
 def test_without_history_it_says_who_records():
-    text = read_text(make_page(make_report(spans=(), probe=None)))
+    text = read_text(make_page(make_report(periods=(), probe=None)))
     assert "Nothing was recorded yet. The menu bar app records while it runs" in text
     assert "dtypes" not in text.split("Diagnostics")[0]
 
 
 def test_one_span_needs_no_choice():
-    page = make_page(make_report(spans=(make_span(),)))
+    page = make_page(make_report(periods=(make_period(),)))
     assert 'type="radio"' not in page
 
 
 def test_an_empty_computer_has_a_page_too():
     seen = replace(make_snapshot(), workers=(), processes=(), ended=())
-    text = read_text(make_page(replace(make_report(spans=(), probe=None), snapshot=seen)))
+    text = read_text(make_page(replace(make_report(periods=(), probe=None), snapshot=seen)))
     assert "No PyTorch or MLX process of yours is running" in text
 
 
@@ -86,8 +86,8 @@ def test_the_scale_ends_at_a_round_number(most, top):
     assert find_top(most) == top
 
 
-def path_of(course, last=None, since=NOW - 1000, until=NOW):
-    chart = Chart("c", "t", "", course, (Line("held", "held"),), since, until, last=last)
+def path_of(series, last=None, since=NOW - 1000, until=NOW):
+    chart = Chart("c", "t", "", series, (Line("held", "held"),), since, until, last=last)
     return re.findall(r'class="line held" d="([^"]+)"', draw_chart(chart))[0]
 
 

@@ -10,10 +10,10 @@ from readings_kit import read_accelerators
 from system.fakemac.double import READ, FakeMac
 
 from mpsbar.core.machine import Gpu
-from mpsbar.system.macos import Computer
+from mpsbar.system.macos import MacComputer
 from mpsbar.system.platform import Details, Footprint, GpuClient
 
-Make = Callable[..., Computer]
+Make = Callable[..., MacComputer]
 
 SITE = "/opt/homebrew/lib/python3.12/site-packages"
 TORCH = f"{SITE}/torch/lib/libtorch_cpu.dylib"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from system.fakemac.double import FakeMac, build
 
-from mpsbar.system.macos import Computer, power, program, slow_value, sysctl
+from mpsbar.system import read_timeouts
+from mpsbar.system.macos import MacComputer, processes, sysctl
 
 
 class Clock:
@@ -18,9 +19,9 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def _seldom_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of a second is a look's patience, not that of a test on a busy machine."""
-    monkeypatch.setattr(slow_value, "PATIENCE", 60.0)
+def _background_values_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan waits a tenth of a second, a test on a busy machine longer."""
+    monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +36,7 @@ def library(build_once: Callable[..., tuple[Path, str]]) -> Path:
 def careless_mac(library: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMac:
     """For tests that make mistakes."""
     mac = FakeMac(library)
-    for module in (power, program, sysctl):
+    for module in (processes, sysctl):
         monkeypatch.setattr(module, "psutil", mac.psutil)
     return mac
 
@@ -52,18 +53,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def make_computer(careless_mac: FakeMac, clock: Clock) -> Callable[..., Computer]:
-    def make(**options: object) -> Computer:
+def make_computer(careless_mac: FakeMac, clock: Clock) -> Callable[..., MacComputer]:
+    def make(**options: object) -> MacComputer:
         defaults = {
             "libraries": careless_mac.libraries,
             "read_budget": lambda: None,
             "clock": clock,
         }
-        return Computer(**{**defaults, **options})
+        return MacComputer(**{**defaults, **options})
 
     return make
 
 
 @pytest.fixture
-def computer(make_computer: Callable[..., Computer]) -> Computer:
+def computer(make_computer: Callable[..., MacComputer]) -> MacComputer:
     return make_computer()

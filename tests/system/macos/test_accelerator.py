@@ -277,7 +277,7 @@ def test_keys_that_are_no_text_are_left_out(mac, computer):
 
 def test_parse_functions_take_any_dictionary():
     assert accelerator_properties.parse_gpu({}) == Gpu()
-    assert accelerator_properties.choose([]) is None
+    assert accelerator_properties.choose_accelerator([]) is None
     assert accelerator_properties.parse_clients({}, 1) is None
     for children in ([1, {}], 1.5, "text", {}):
         assert (

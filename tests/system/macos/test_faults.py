@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from system.macos import checks
 
-from mpsbar.system.macos import core_foundation, iokit, libproc, native, sysctl
+from mpsbar.system.macos import iokit, native, processes, sysctl
 
 
 @contextmanager
@@ -41,32 +41,32 @@ def _never_released_iterators(self, iterator, keep=False):
 CUT = ctypes.c_int
 WRONG_VALUES = [
     # resident_size for phys_footprint, logical_writes for the peak, an older version
-    (libproc, "RUSAGE", struct.Struct("=64xQ168xQ48x"), checks.check_footprint),
-    (libproc, "RUSAGE", struct.Struct("=72xQ152xQ56x"), checks.check_footprint),
-    (libproc, "RUSAGE_FLAVOR", 3, checks.check_footprint),
+    (processes, "RUSAGE", struct.Struct("=64xQ168xQ48x"), checks.check_footprint),
+    (processes, "RUSAGE", struct.Struct("=72xQ152xQ56x"), checks.check_footprint),
+    (processes, "RUSAGE_FLAVOR", 3, checks.check_footprint),
     # xstatus for status, 4 and 8 bytes off; task info
-    (libproc, "BSDINFO", struct.Struct("=8xI108xQQ"), checks.check_ended),
-    (libproc, "BSDINFO", struct.Struct("=4xI108xQQ4x"), checks.check_processes),
-    (libproc, "BSDINFO", struct.Struct("=4xI104xQQ8x"), checks.check_details),
-    (libproc, "BSDINFO_FLAVOR", 4, checks.check_processes),
+    (processes, "BSDINFO", struct.Struct("=8xI108xQQ"), checks.check_ended),
+    (processes, "BSDINFO", struct.Struct("=4xI108xQQ4x"), checks.check_processes),
+    (processes, "BSDINFO", struct.Struct("=4xI104xQQ8x"), checks.check_details),
+    (processes, "BSDINFO_FLAVOR", 4, checks.check_processes),
     # resident for virtual size; who it is instead
-    (libproc, "TASKINFO", struct.Struct("=8xQ80x"), checks.check_size),
-    (libproc, "TASKINFO_FLAVOR", 3, checks.check_size),
-    (libproc, "UID_ONLY", 5, checks.check_processes),
+    (processes, "TASKINFO", struct.Struct("=8xQ80x"), checks.check_size),
+    (processes, "TASKINFO_FLAVOR", 3, checks.check_size),
+    (processes, "UID_ONLY", 5, checks.check_processes),
     # with the page walk; by path only; max_protection; address, size and path off
-    (libproc, "REGION_FLAVOR", 8, checks.check_libraries),
-    (libproc, "REGION_FLAVOR", 31, checks.check_libraries),
-    (libproc, "REGION", struct.Struct("=4xI72xQQ152x1024s"), checks.check_libraries),
-    (libproc, "REGION", struct.Struct("=I72xQQ156x1024s"), checks.check_libraries),
-    (libproc, "REGION", struct.Struct("=I76xQQ144x1024s8x"), checks.check_libraries),
-    (libproc, "REGION", struct.Struct("=I76xQQ152x512s"), checks.check_libraries),
+    (processes, "REGION_FLAVOR", 8, checks.check_libraries),
+    (processes, "REGION_FLAVOR", 31, checks.check_libraries),
+    (processes, "REGION", struct.Struct("=4xI72xQQ152x1024s"), checks.check_libraries),
+    (processes, "REGION", struct.Struct("=I72xQQ156x1024s"), checks.check_libraries),
+    (processes, "REGION", struct.Struct("=I76xQQ144x1024s8x"), checks.check_libraries),
+    (processes, "REGION", struct.Struct("=I76xQQ152x512s"), checks.check_libraries),
     (sysctl, "SWAP", struct.Struct("=8xQ16x"), checks.check_swap),
-    (core_foundation, "_UTF8", 0x0600, checks.check_gpu),
-    (core_foundation, "_SINT64", 3, checks.check_gpu),
-    (core_foundation.Foundation, "owned", _never_released, checks.check_gpu),
-    (core_foundation.Foundation, "owned", _never_released, checks.check_clients),
-    (core_foundation.Foundation, "owned", _released_twice, checks.check_gpu),
-    (core_foundation.Foundation, "owned", _released_twice, checks.check_clients),
+    (iokit, "_UTF8", 0x0600, checks.check_gpu),
+    (iokit, "_SINT64", 3, checks.check_gpu),
+    (iokit.Foundation, "owned", _never_released, checks.check_gpu),
+    (iokit.Foundation, "owned", _never_released, checks.check_clients),
+    (iokit.Foundation, "owned", _released_twice, checks.check_gpu),
+    (iokit.Foundation, "owned", _released_twice, checks.check_clients),
     (iokit.Registry, "_each", _never_released_entries, checks.check_clients),
     (iokit.Registry, "_each", _never_released_iterators, checks.check_clients),
     (iokit.Registry, "_each", _never_released_iterators, checks.check_gpu),

@@ -24,7 +24,7 @@ def test_a_torch_process_with_its_share_of_the_gpu(mac, computer, clock):
     scanner = Scanner(computer, clock)
     for nanoseconds in (1_000_000_000, 1_500_000_000):
         mac.set_property(entry, "AppUsage", [{"accumulatedGPUTime": nanoseconds}])
-        look = scanner.look(PATIENT)
+        look = scanner.scan(PATIENT)
         clock.now += 2.0
     scanner.close()
     (process,) = look.processes

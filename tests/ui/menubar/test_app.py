@@ -23,7 +23,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Loaded, Settings
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import read_settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
@@ -690,9 +690,9 @@ def test_a_crash_in_a_callback_is_logged_and_told_and_the_app_goes_on(mac, priva
 
 def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
     def person(scene):
-        from mpsbar.desktop import login
+        from mpsbar.desktop import login, login_macos
 
-        monkeypatch.setattr(login, "_is_mac", lambda: True)
+        monkeypatch.setattr(login, "_platform", lambda: login_macos)
 
         def settings():
             with scene.open() as menu:

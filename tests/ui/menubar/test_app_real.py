@@ -39,14 +39,14 @@ def only_ours(monkeypatch):
     """Of this machine's processes only those that this test started: others may test here too."""
     if sys.platform != "linux":
         return
-    list_processes = linux.Computer.list_processes
+    list_processes = linux.LinuxComputer.list_processes
 
     def list_ours(computer):
         listed = list_processes(computer)  # None: the same as before
         ours = {child.pid for child in psutil.Process().children(recursive=True)}
         return listed and {pid: start for pid, start in listed.items() if pid in ours}
 
-    monkeypatch.setattr(linux.Computer, "list_processes", list_ours)
+    monkeypatch.setattr(linux.LinuxComputer, "list_processes", list_ours)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from mpsbar.core.actions import (
 from mpsbar.core.dtype_results import Progress
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
-from mpsbar.doctor.checkup import Checkup
+from mpsbar.doctor.rules import Checkup
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))

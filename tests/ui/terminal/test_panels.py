@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpsbar.core.trends import Point, Track
+from mpsbar.core.trends import Point, ProcessSeries
 from mpsbar.ui.terminal.frame import Frame, Hit, StyledSpan, fit_line, line_of, slice_line, text_of
 from mpsbar.ui.terminal.panels import choose_span, render_plot, round_up
 from mpsbar.ui.text import cells
@@ -11,7 +11,7 @@ MB = 1 << 20
 
 
 def track(*values, step=10.0, allocated=()):
-    made = Track(None, 0.0)
+    made = ProcessSeries(None, 0.0)
     made.held = tuple(Point(n * step, value * MB) for n, value in enumerate(values))
     made.allocated = tuple(Point(n * step, value * MB) for n, value in enumerate(allocated))
     return made
@@ -44,7 +44,7 @@ def test_what_is_there_is_seen_however_little_it_is():
 
 def test_nothing_known_is_said():
     assert drawn(None, 0.0, 40, 5) == ["nothing known yet"]
-    assert drawn(Track(None, 0.0), 0.0, 40, 5) == ["nothing known yet"]
+    assert drawn(ProcessSeries(None, 0.0), 0.0, 40, 5) == ["nothing known yet"]
     assert drawn(track(5), 5000.0, 40, 5) == ["nothing known yet"]  # long ago
     assert drawn(track(5), 1.0, 40, 0) == []
 
@@ -54,7 +54,7 @@ def test_nothing_known_is_said():
     [(0, 60.0), (60, 60.0), (61, 120.0), (200, 300.0), (599, 600.0), (9000, 600.0)],
 )
 def test_it_goes_back_as_far_as_there_is_something(oldest, span):
-    made = Track(None, 0.0)
+    made = ProcessSeries(None, 0.0)
     made.footprint = (Point(10_000.0 - oldest, 1),)
     assert choose_span(made, 10_000.0) == span
 

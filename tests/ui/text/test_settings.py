@@ -6,7 +6,7 @@ import pytest
 
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.core.toml import parse_toml
-from mpsbar.desktop.login_item import LoginState, Why
+from mpsbar.desktop.login import LoginState, Why
 from mpsbar.ui.text.settings import login, render_settings, settings_are_well
 
 WHERE = "/x/mpsbar.desktop"

@@ -7,7 +7,7 @@ import pytest
 from readings_kit import FOLDER
 
 from mpsbar.core.machine import Gpu
-from mpsbar.system.macos import Computer, ioreg
+from mpsbar.system.macos import MacComputer, gpu
 from mpsbar.system.macos.native import Libraries
 
 # A child that must start, print and end, on a busy machine.
@@ -39,9 +39,9 @@ def runs(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def _patience(monkeypatch):
+def _long_timeout(monkeypatch):
     """The product's 5 s are for a Mac's own ioreg; here a Python has to start."""
-    monkeypatch.setattr(ioreg, "SECONDS", PATIENT)
+    monkeypatch.setattr(gpu, "IOREG_SECONDS", PATIENT)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def without_iokit(mac, clock):
     def make(path):
         mac.set_memory()
         libraries = replace(mac.libraries, iokit="/nowhere/IOKit", ioreg=path)
-        return Computer(libraries, lambda: None, clock)
+        return MacComputer(libraries, lambda: None, clock)
 
     return make
 
@@ -151,17 +151,15 @@ def test_it_is_not_asked_where_there_is_no_accelerator(mac, make_computer, make_
 )
 def test_output_that_is_no_list(make_ioreg, code):
     with pytest.raises(OSError, match="ioreg: "):
-        ioreg.read_accelerators(make_ioreg(code), PATIENT)
+        gpu.read_accelerators(make_ioreg(code), PATIENT)
 
 
 def test_entries_that_are_no_dictionaries_are_left_out():
-    assert ioreg.parse_accelerators(b"<plist><array><integer>1</integer></array></plist>") == []
+    assert gpu.parse_accelerators(b"<plist><array><integer>1</integer></array></plist>") == []
 
 
 def test_no_output_is_no_accelerator(make_ioreg):
-    assert (
-        ioreg.read_accelerators(make_ioreg(show("macos-no-accelerator.ioreg.txt")), PATIENT) == []
-    )
+    assert gpu.read_accelerators(make_ioreg(show("macos-no-accelerator.ioreg.txt")), PATIENT) == []
 
 
 def test_a_command_that_hangs_is_ended(make_ioreg):
@@ -169,18 +167,18 @@ def test_a_command_that_hangs_is_ended(make_ioreg):
         "import time; sys.stdout.write('<plist>'); sys.stdout.flush(); time.sleep(999)"
     )
     with pytest.raises(TimeoutError):
-        ioreg.read_accelerators(path, 0.3)
+        gpu.read_accelerators(path, 0.3)
 
 
 def test_output_without_end_is_cut(make_ioreg, monkeypatch):
-    monkeypatch.setattr(ioreg, "_MOST", 1 << 20)
+    monkeypatch.setattr(gpu, "_MOST_BYTES", 1 << 20)
     with pytest.raises(OSError, match="does not end"):
-        ioreg.read_accelerators(make_ioreg("while True: sys.stdout.write('x' * 65536)"), PATIENT)
+        gpu.read_accelerators(make_ioreg("while True: sys.stdout.write('x' * 65536)"), PATIENT)
 
 
 def test_a_missing_command():
     with pytest.raises(FileNotFoundError):
-        ioreg.read_accelerators("/nowhere/ioreg", PATIENT)
+        gpu.read_accelerators("/nowhere/ioreg", PATIENT)
 
 
 def test_the_real_paths():

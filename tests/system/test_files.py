@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from mpsbar.system.atomic_file import NotAFile, TooLarge, read_bytes, replace_file
+from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_file
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from mpsbar.system.macos import slow_value
-from mpsbar.system.macos.slow_value import SlowValue
+from mpsbar.system import read_timeouts
+from mpsbar.system.read_timeouts import BackgroundValue
 
 PATIENCE = 60.0
 
@@ -13,7 +13,7 @@ PATIENCE = 60.0
 @pytest.fixture
 def slow(monkeypatch, clock):
     """A value whose reading waits for the test."""
-    monkeypatch.setattr(slow_value, "PATIENCE", 0.01)
+    monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 0.01)
     gate, answers = threading.Semaphore(0), []
 
     def read():
@@ -23,7 +23,7 @@ def slow(monkeypatch, clock):
             raise answer
         return answer
 
-    value = SlowValue(read, 30.0, clock)
+    value = BackgroundValue(read, 30.0, clock)
     value.gate, value.answers = gate, answers
     return value
 
@@ -68,7 +68,7 @@ def test_a_failure_is_unknown(slow, clock):
 
 
 def test_a_slow_budget_costs_no_other_value(mac, make_computer, monkeypatch):
-    monkeypatch.setattr(slow_value, "PATIENCE", 0.01)
+    monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 0.01)
     mac.set_sysctl("kern.memorystatus_vm_pressure_level", 4)
     gate = threading.Event()
     computer = make_computer(read_budget=lambda: gate.wait(PATIENCE) and 1 << 33)

@@ -6,8 +6,8 @@ import pytest
 from worker_kit import ATTACH, need_module
 
 from mpsbar.core.snapshot import LastFree
-from mpsbar.workers.free import free_worker, parse_freed
-from mpsbar.workers.parse import parse_worker
+from mpsbar.workers.parse import parse_freed, parse_worker
+from mpsbar.workers.request import free_worker
 
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
 

@@ -8,7 +8,7 @@ import sys
 import appkit
 import pytest
 
-from mpsbar.desktop import login, login_launchd
+from mpsbar.desktop import login, login_macos
 
 LABEL = "io.github.mpsbar.agent"
 
@@ -26,9 +26,9 @@ def home(tmp_path, monkeypatch):
     tool.write_text("#!/bin/sh\n")
     for file in (launchctl, tool):
         file.chmod(0o755)
-    monkeypatch.setattr(login_launchd, "LAUNCHCTL", str(launchctl))
+    monkeypatch.setattr(login_macos, "LAUNCHCTL", str(launchctl))
     monkeypatch.setattr(sys, "argv", [str(tool), "login", "on"])
-    monkeypatch.setattr(login, "_is_mac", lambda: True)
+    monkeypatch.setattr(login, "_platform", lambda: login_macos)
     return tmp_path
 
 
@@ -95,7 +95,7 @@ def test_the_job_does_not_end_itself(home, monkeypatch, mac):
 
 
 def test_without_launchctl_it_is_off_all_the_same(monkeypatch, mac, plist):
-    monkeypatch.setattr(login_launchd, "LAUNCHCTL", "/nowhere/launchctl")
+    monkeypatch.setattr(login_macos, "LAUNCHCTL", "/nowhere/launchctl")
     login.turn_on()
     assert login.turn_off().state == "off"
     assert not plist.exists()

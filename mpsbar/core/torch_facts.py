@@ -1,31 +1,78 @@
-"""The PYTORCH_* variables of a process: which of them do harm, nothing, or not what they say. Pure.
+"""What is known of torch on a Mac: its releases, and its PYTORCH_* variables. Pure.
 
-Only what a process was started with counts: PYTORCH_ENABLE_MPS_FALLBACK is read when torch is
-loaded, the watermarks when MPS is used first.
+Which macOS and dtypes go with a release is in `agent/mps_support`, which a worker reads too.
+All of it was read from the wheels and the sources; nothing here was measured on a Mac.
 """
 
 import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from mpsbar.core.findings import Reason, Value
 from mpsbar.core.naming import printable
-from mpsbar.core.torch_releases import CURRENT, parse_release
+
+Release = tuple[int, int]  # (2, 13)
+
+RECOMMENDED: Release = (2, 1)
+CURRENT: Release = (2, 13)  # for an older release a newer one is advised
+# matmul with a reduction dimension above 32768 reads past it on M1 and M2 (pytorch #193487).
+LONG_MATMUL: tuple[Release, Release] = ((2, 7), (2, 13))
+LAST_FOR_INTEL = "2.2.2"
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    version: str
+    macos: tuple[int, int]
+    python: tuple[int, int]
+
+
+_NEWEST = (_Newest("2.15.0", (15, 0), (3, 11)), _Newest("2.14.1", (14, 0), (3, 10)))
+
+
+def parse_release(version: str | None) -> Release | None:
+    """The first two numbers of 2.13.0+cpu, 2.10.0.dev20251008 or 2.4.0a0+git1a2b."""
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version or "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def parse_numbers(version: str | None) -> tuple[int, ...] | None:
+    """26.3.2 -> (26, 3, 2); None for anything else."""
+    match = re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", version or "")
+    return tuple(map(int, match[0].split("."))) if match else None
+
+
+def newest_for(
+    macos: tuple[int, ...] | None, python: tuple[int, ...] | None, architecture: str | None
+) -> str | None:
+    """The newest release that installs here and has MPS; None: not known."""
+    if macos is None or python is None or architecture != "arm64":
+        return None
+    fits = (n.version for n in _NEWEST if macos >= n.macos and python >= n.python)
+    return next(fits, None)
+
+
+def chip_generation(chip: str | None) -> int | None:
+    """Apple M2 Pro -> 2; None for any other chip."""
+    match = re.match(r"Apple M(\d{1,2})\b", chip or "")
+    return int(match[1]) if match else None
+
 
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 LOW = "PYTORCH_MPS_LOW_WATERMARK_RATIO"
 PREFER_METAL = "PYTORCH_MPS_PREFER_METAL"
 FAST_MATH = "PYTORCH_MPS_FAST_MATH"
-KNOWN = (
+KNOWN_SETTINGS = (
     FALLBACK, HIGH, LOW, PREFER_METAL, FAST_MATH, "PYTORCH_MPS_DISABLE_PREFILL_ATTENTION",
     "PYTORCH_MPS_LOG_PROFILE_INFO", "PYTORCH_MPS_TRACE_SIGNPOSTS", "PYTORCH_DEBUG_MPS_ALLOCATOR",
 )  # fmt: skip
 
 _DEFAULT_HIGH, _DEFAULT_LOW = 1.7, 1.4
 _UPPER_BOUND = 2.0
-# As C reads a number: as far as it goes, and 0 where there is none. "0,8" is 0, which is no limit.
+# A number as C's strtod reads it: its longest prefix, or 0. "0,8" is 0, which means no limit.
 _NUMBER = re.compile(
     r"\s*([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan))",
     re.ASCII | re.IGNORECASE,
@@ -35,7 +82,11 @@ _MOST_UNKNOWN = 10
 
 
 def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tuple[Reason, ...]:
-    """What is to be said about them, in the order of torch's own list."""
+    """Which variables do harm, nothing, or not what they say.
+
+    Only the environment at the start of a process counts: PYTORCH_ENABLE_MPS_FALLBACK is read when
+    torch is loaded, the watermarks when MPS is used first.
+    """
     return (
         *_judge_fallback(settings),
         *(tuple(_judge_watermarks(settings)) or _note_watermarks(settings)),
@@ -45,7 +96,7 @@ def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tu
 
 
 def is_fallback_on(settings: Mapping[str, str]) -> bool:
-    """Surely; what is no number is unclear."""
+    """Whether the fallback is certainly on; releases differ on a value that is no number."""
     number = _WHOLE.match(settings.get(FALLBACK, ""))
     return number is not None and int(number[0]) != 0
 
@@ -53,7 +104,7 @@ def is_fallback_on(settings: Mapping[str, str]) -> bool:
 def _judge_fallback(settings: Mapping[str, str]) -> Iterator[Reason]:
     value = settings.get(FALLBACK)
     if value is not None and _WHOLE.match(value) is None:
-        # Older releases stop at it, 2.13 takes it for "on".
+        # Older releases raise an error, 2.13 reads it as "on".
         yield Reason("fallback_unclear", "warning", _named(FALLBACK, value))
     elif is_fallback_on(settings):
         yield Reason("fallback_on", "ok")
@@ -75,7 +126,7 @@ def _judge_watermarks(settings: Mapping[str, str]) -> Iterator[Reason]:
 
 
 def _note_watermarks(settings: Mapping[str, str]) -> tuple[Reason, ...]:
-    """They are right; what can still be wrong is when they are set."""
+    """Name watermarks that are valid: they can still be set too late."""
     names = " ".join(
         f"{name}={printable(settings[name], 80)}" for name in (HIGH, LOW) if name in settings
     )
@@ -102,12 +153,12 @@ def _judge_switches(settings: Mapping[str, str]) -> Iterator[Reason]:
 
 
 def _judge_unknown(settings: Mapping[str, str], torch_version: str | None) -> Iterator[Reason]:
-    """The list of names is that of 2.13: what a newer torch has is not a mistake for being new."""
+    """KNOWN_SETTINGS is the list of torch 2.13: a newer torch may know more names."""
     release = parse_release(torch_version)
-    unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN]
+    unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN_SETTINGS]
     for name in unknown[:_MOST_UNKNOWN]:
         shown = printable(name, 80)
-        near = difflib.get_close_matches(name[:80], KNOWN, 1, 0.75)
+        near = difflib.get_close_matches(name[:80], KNOWN_SETTINGS, 1, 0.75)
         if near:
             yield Reason("setting_misspelt", "warning", {"name": shown, "near": near[0]})
         elif release is not None and release <= CURRENT:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from mpsbar.system.macos import metal
+from mpsbar.system.macos import gpu
 
 
 class Bridge:
@@ -47,7 +47,7 @@ def bridge(monkeypatch):
 
 
 def test_the_budget_of_a_64_gb_m5_pro(bridge):
-    assert metal.read_budget() == 55662788608
+    assert gpu.read_budget() == 55662788608
     assert bridge.pools == 0
 
 
@@ -57,7 +57,7 @@ def told(bridge, mac, make_computer):
 
     def tell():
         mac.set_memory()
-        computer = make_computer(read_budget=metal.read_budget)
+        computer = make_computer(read_budget=gpu.read_budget)
         budget = computer.read_machine().gpu.memory_budget
         return budget, [f"{problem.reader}: {problem.text}" for problem in computer.problems]
 
@@ -98,7 +98,7 @@ def test_with_a_budget_there_is_nothing_to_say(told):
 
 
 def test_it_is_read_again_after_minutes(bridge, mac, make_computer, clock):
-    computer = make_computer(read_budget=metal.read_budget)
+    computer = make_computer(read_budget=gpu.read_budget)
     assert computer.read_machine().gpu.memory_budget == 55662788608
     bridge.size = 60 << 30  # an administrator has set iogpu.wired_limit_mb
     clock.now += 179
@@ -110,7 +110,7 @@ def test_it_is_read_again_after_minutes(bridge, mac, make_computer, clock):
 
 def test_what_cannot_be_read_is_not_asked_for_all_the_time(bridge, mac, make_computer):
     bridge.has_device = False
-    computer = make_computer(read_budget=metal.read_budget)
+    computer = make_computer(read_budget=gpu.read_budget)
     for _ in range(3):
         assert computer.read_machine().gpu.memory_budget is None
     assert bridge.devices == 1

@@ -14,7 +14,7 @@ from system.fakemac.psutil_double import FakeProcess, FakePsutil, Program
 from system.macos import checks
 from worker_kit import wait_for
 
-from mpsbar.system.macos import libproc, program
+from mpsbar.system.macos import processes
 from mpsbar.system.platform import Details
 
 START = 1_790_000_000.25
@@ -63,7 +63,7 @@ def test_a_process_that_has_become_a_zombie_has_ended(mac, computer):
 def test_a_zombie_that_only_psutil_notices(mac, computer, monkeypatch):
     """It ended after libproc was asked."""
     mac.add_process(4242, status=5)
-    monkeypatch.setattr(libproc, "read_start", lambda *_: START)
+    monkeypatch.setattr(processes, "read_start", lambda *_: START)
     with pytest.raises(ProcessLookupError, match="has ended"):
         computer.read_details(4242)
 
@@ -92,7 +92,7 @@ def test_details_without_a_command(mac, computer, error):
 def test_the_arguments_of_another_user_are_not_ours_to_see(mac, monkeypatch):
     mac.add_process(4242, parent=7, uid=OTHER_USER)
     mac.set_program(4242, [b"secret"], [b"RANK=1"], executable=b"/opt/x")
-    assert program.read_details(4242, START) == Details(START, 7, (), "/opt/x", {})
+    assert processes.read_details(4242, START) == Details(START, 7, (), "/opt/x", {})
 
 
 def test_the_most_arguments_a_process_can_have(mac, computer):
@@ -123,8 +123,8 @@ def test_any_bytes_at_all(command, variables, executable):
     psutil_double = FakePsutil(Kernel())
     psutil_double.programs[4242] = Program(command, variables, executable)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "psutil", psutil_double)
-        details = program.read_details(4242, START)
+        patch.setattr(processes, "psutil", psutil_double)
+        details = processes.read_details(4242, START)
     assert len(details.command) <= 20
     assert all(text.isprintable() for text in (*details.command, *details.variables.values()))
     (details.executable or "").encode()  # it can be written into a file
@@ -150,7 +150,7 @@ def test_the_real_psutil_of_this_system_tells_the_same_kinds_of_things():
     )
     try:
         assert child.stdout.readline() == b"\n"
-        details = program.read_details(child.pid, START)
+        details = processes.read_details(child.pid, START)
         assert details.command == (sys.executable, "-c", code)
         assert details.variables == {"RANK": "1", "PYTORCH_X": "y"}
         assert details.executable == os.path.realpath(sys.executable)
@@ -158,9 +158,9 @@ def test_the_real_psutil_of_this_system_tells_the_same_kinds_of_things():
         child.kill()
         wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE, "its end")
         with pytest.raises(ProcessLookupError, match="has ended"):
-            program.read_details(child.pid, START)
+            processes.read_details(child.pid, START)
     finally:
         child.kill()
         child.communicate()
     with pytest.raises(ProcessLookupError, match="has ended"):
-        program.read_details(child.pid, START)
+        processes.read_details(child.pid, START)

@@ -21,11 +21,11 @@ from mpsbar.dtypes.results import find_result, read_result, write_result
 from mpsbar.history.reader import open_to_read, read_start
 from mpsbar.history.recorder import FLUSH_SECONDS, Recorder
 from mpsbar.history.report.build import write_report
-from mpsbar.system import owned_files, paths, single_instance
+from mpsbar.system import files, paths, single_instance
 from mpsbar.system.log import start_log
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.settings_file import read_settings, write_setting
-from mpsbar.workers.enabled_pythons import forget, read_enabled, remember
+from mpsbar.workers.environments import forget_enabled, read_enabled, remember_enabled
 from mpsbar.workers.run import copy_agent
 
 EVE = 54321  # a number without an account
@@ -35,7 +35,7 @@ is_root = os.geteuid() == 0
 
 @pytest.fixture(autouse=True)
 def folders(private, monkeypatch):
-    monkeypatch.setattr(owned_files, "_told", set())
+    monkeypatch.setattr(files, "_logged", set())
     for name in ("data", "config", "log"):
         (private / name).mkdir(0o755)
     return private
@@ -60,7 +60,7 @@ WAYS = [
 
 def fill():
     """One of each file, as mpsbar itself makes them."""
-    remember("/v/bin/python")
+    remember_enabled("/v/bin/python")
     write_setting("bar", "gpu")
     write_icon(IconCheck(1.0, None, "there"))
     probe = make_probe(python=sys.executable, system=places.system_version(), torch_file=None)
@@ -132,8 +132,8 @@ def test_the_settings_of_another_user_are_a_complaint(folders, change):
 @pytest.mark.parametrize("change", WAYS)
 def test_nothing_is_written_where_somebody_else_can_change_it(folders, caplog, change):
     change(folders / "data")
-    remember("/v/bin/python")
-    forget("/v/bin/python")
+    remember_enabled("/v/bin/python")
+    forget_enabled("/v/bin/python")
     with pytest.raises(NotTrusted):
         write_icon(IconCheck(1.0, None, "there"))
     with pytest.raises(NotTrusted):
@@ -159,7 +159,7 @@ def test_nothing_is_written_where_somebody_else_can_change_it(folders, caplog, c
 def test_forgetting_leaves_a_file_that_is_not_used(folders):
     fill()
     open_up(paths.enabled_file())
-    forget("/v/bin/python")
+    forget_enabled("/v/bin/python")
     assert paths.enabled_file().exists()
 
 
@@ -209,7 +209,7 @@ def test_a_folder_that_is_refused_keeps_its_mode(folders, mode):
     for name in ("data", "config", "log"):
         os.chown(folders / name, -1, EVE if is_root else -1)
         (folders / name).chmod(mode)
-    remember("/v/bin/python")
+    remember_enabled("/v/bin/python")
     start_log().info("hello")
     single_instance.claim().close()
     read_all()

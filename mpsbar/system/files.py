@@ -1,21 +1,32 @@
-"""Files of the user read with care, and replaced whole or not at all."""
+"""The one way to write a file: whole or not at all; and mpsbar's own files, read only where safe.
 
+What mpsbar's own files hold decides which Pythons are started and what is shown, so they are used
+only where nobody but this user and root can change them: a folder may be another user's where $HOME
+or an MPSBAR_…_DIR points there. A folder that existed before is never changed.
+"""
+
+import logging
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 
+from mpsbar.system.ownership import NotTrusted, require_safe
+
+_log = logging.getLogger("mpsbar")
+_logged: set[str] = set()
+
 
 class NotAFile(OSError):
-    """A folder, a pipe or a device stands in its place."""
+    """There is a folder, a pipe or a device where a file was expected."""
 
 
 class TooLarge(OSError):
-    """More than was expected of it."""
+    """The file is larger than anything we would have written."""
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The whole file; a pipe in its place does not make us wait."""
+    """Reads the whole file; a pipe in its place does not make us wait."""
     with open(path, "rb", opener=_open_file) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -34,14 +45,14 @@ def _open_file(path: str, flags: int) -> int:
 def replace_file(
     path: Path, data: bytes, *, mode: int | None = None, follow_links: bool = True
 ) -> None:
-    """Write the whole file at once; after an OSError everything is as it was.
+    """Writes the whole file at once; after an OSError everything is as it was.
 
     A file that exists keeps its mode and must not be read-only; a new one is for this user alone.
     A `mode`, less the umask, overrides both.
     """
     target = Path(os.path.realpath(path)) if follow_links else path
-    kept = _read_mode(target) if mode is None else None
-    if kept is not None and not kept & 0o222:
+    old_mode = _read_mode(target) if mode is None else None
+    if old_mode is not None and not old_mode & 0o222:
         raise PermissionError(f"{target} is read-only")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # No suffix that a reader of the folder looks for: Python runs *.pth, IPython runs *.py.
@@ -52,8 +63,8 @@ def replace_file(
         with open(descriptor, "wb") as file:  # noqa: PTH123 - already open
             file.write(data)
             file.flush()
-            if kept is not None:
-                os.fchmod(descriptor, kept)
+            if old_mode is not None:
+                os.fchmod(descriptor, old_mode)
             os.fsync(descriptor)
         temporary.replace(target)
     except BaseException:
@@ -74,10 +85,42 @@ def _read_mode(path: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name reaches the disk too; not every file system can be asked."""
+    """Makes the new name reach the disk too; not every file system can do that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder for this user alone; NotTrusted if somebody else can change it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    require_safe(folder)
+
+
+def replace_own_file(path: Path, data: bytes) -> None:
+    """Writes one of mpsbar's own files; NotTrusted if somebody else can change its folder."""
+    make_folder(path.parent)
+    replace_file(path, data)
+
+
+def is_usable(path: Path) -> bool:
+    """Returns False, and logs it, if somebody else can change the file; a missing one is usable."""
+    try:
+        require_safe(path)
+    except NotTrusted as problem:
+        log_refused(path, problem)
+        return False
+    except OSError:
+        pass  # whoever opens the file gets the reason
+    return True
+
+
+def log_refused(path: Path, problem: OSError) -> None:
+    """Logs once for each file; a command without a log file prints it on stderr."""
+    message = f"mpsbar does not use {path}: {problem.strerror or problem}"
+    if message not in _logged:
+        _logged.add(message)
+        _log.warning("%s", message)

@@ -5,16 +5,16 @@ from pathlib import Path
 import appkit
 from desktop_kit import StandIn, in_thread, wait_for
 
-from mpsbar.desktop import opener as opening
+from mpsbar.desktop import programs
 
 
 def test_on_macos_files_and_apps_are_opened(tmp_path):
     report = tmp_path / "report 100%.html"
     report.write_text("<p>")
     with appkit.installed() as mac:
-        mac.state.applications[opening.ACTIVITY_MONITOR] = "/System/Applications/Utilities/A.app"
-        assert opening.open_file(report, "darwin")
-        assert opening.open_application(opening.ACTIVITY_MONITOR, "darwin")
+        mac.state.applications[programs.ACTIVITY_MONITOR] = "/System/Applications/Utilities/A.app"
+        assert programs.open_file(report, "darwin")
+        assert programs.open_application(programs.ACTIVITY_MONITOR, "darwin")
         assert mac.state.opened == [
             f"file://{report}",
             "file:///System/Applications/Utilities/A.app",
@@ -23,21 +23,21 @@ def test_on_macos_files_and_apps_are_opened(tmp_path):
 
 def test_from_any_thread(tmp_path):
     with appkit.installed() as mac:
-        mac.state.applications[opening.INSTRUMENTS] = "/Applications/Instruments.app"
-        assert not in_thread(lambda: opening.open_file(tmp_path, "darwin"))
-        assert not in_thread(lambda: opening.open_application(opening.INSTRUMENTS, "darwin"))
+        mac.state.applications[programs.INSTRUMENTS] = "/Applications/Instruments.app"
+        assert not in_thread(lambda: programs.open_file(tmp_path, "darwin"))
+        assert not in_thread(lambda: programs.open_application(programs.INSTRUMENTS, "darwin"))
         assert len(mac.state.opened) == 2
 
 
 def test_what_is_not_there_is_not_opened(tmp_path):
     with appkit.installed() as mac:
-        assert not opening.open_file(tmp_path / "none", "darwin")
-        assert not opening.open_application(opening.INSTRUMENTS, "darwin")
+        assert not programs.open_file(tmp_path / "none", "darwin")
+        assert not programs.open_application(programs.INSTRUMENTS, "darwin")
         assert mac.state.opened == []
 
 
 def test_linux_has_no_apps_by_identifier():
-    assert not opening.open_application(opening.ACTIVITY_MONITOR, "linux")
+    assert not programs.open_application(programs.ACTIVITY_MONITOR, "linux")
 
 
 def test_on_linux_xdg_open_gets_the_whole_path(tmp_path, monkeypatch):
@@ -47,12 +47,12 @@ def test_on_linux_xdg_open_gets_the_whole_path(tmp_path, monkeypatch):
     Path("-e $(id).html").write_text("")
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(variable, raising=False)
-    assert not opening.open_file(Path("-e $(id).html"), "linux")  # nobody is there to see it
+    assert not programs.open_file(Path("-e $(id).html"), "linux")  # nobody is there to see it
     monkeypatch.setenv("DISPLAY", ":0")
-    assert opening.open_file(Path("-e $(id).html"), "linux")
+    assert programs.open_file(Path("-e $(id).html"), "linux")
     wait_for(lambda: program.calls)
     assert program.calls == [[str(tmp_path / "-e $(id).html").encode()]]
     program.path.write_text("no program")
-    assert not opening.open_file(Path("-e $(id).html"), "linux")
+    assert not programs.open_file(Path("-e $(id).html"), "linux")
     program.path.unlink()
-    assert not opening.open_file(Path("-e $(id).html"), "linux")
+    assert not programs.open_file(Path("-e $(id).html"), "linux")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpsbar.system.interpreter import find_python
 from mpsbar.system.platform import Details
+from mpsbar.system.process_reader import find_python
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import sys
 import appkit
 import pytest
 
-from mpsbar.desktop import login, login_app, login_launchd
+from mpsbar.desktop import bundle, login, login_macos
 from mpsbar.desktop.bundle import read_bundle
 
 BUNDLE = "io.github.mpsbar"
@@ -14,8 +14,8 @@ BUNDLE = "io.github.mpsbar"
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(login, "_is_mac", lambda: True)
-    monkeypatch.setattr(login_launchd, "LAUNCHCTL", "/nowhere/launchctl")
+    monkeypatch.setattr(login, "_platform", lambda: login_macos)
+    monkeypatch.setattr(login_macos, "LAUNCHCTL", "/nowhere/launchctl")
     tool = tmp_path / "bin/mpsbar"
     tool.parent.mkdir()
     tool.touch(mode=0o755)
@@ -79,8 +79,9 @@ def test_a_translocated_app_is_not_registered(tmp_path):
         ("/Applications/mpsbar.app", False, None),
     ],
 )
-def test_where_an_app_may_lie(path, is_read_only, why):
-    assert login_app.judge_place(path, is_read_only) == why
+def test_where_an_app_may_lie(monkeypatch, path, is_read_only, why):
+    monkeypatch.setattr(bundle, "_is_read_only", lambda _: is_read_only)
+    assert bundle.judge_place(path) == why
 
 
 def test_a_framework_python_is_no_app_of_ours(home):
@@ -93,14 +94,14 @@ def test_a_framework_python_is_no_app_of_ours(home):
 
 
 def test_the_app_takes_over_from_the_tool(home):
-    login_launchd.turn_on()
+    login_macos.turn_agent_on()
     plist = home / "Library/LaunchAgents/io.github.mpsbar.agent.plist"
     with appkit.installed(home=home, bundle=BUNDLE):
         assert (login.read_login().state, login.read_login().owner) == ("on", "agent")
         assert (login.turn_on().owner, plist.exists()) == ("app", False)
         assert (login.read_login().state, login.read_login().owner) == ("on", "app")
         assert login.turn_off().state == "off"
-    login_launchd.turn_on()
+    login_macos.turn_agent_on()
     with appkit.installed(home=home, bundle=BUNDLE):
         assert login.turn_off().state == "off"
         assert (login.read_login().state, plist.exists()) == ("off", False)

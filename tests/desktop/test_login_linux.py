@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpsbar.desktop import login, login_autostart
-from mpsbar.desktop.login_autostart import build_entry, escape, parse_entry, quote, unescape
+from mpsbar.desktop import login, login_linux
+from mpsbar.desktop.login_linux import build_entry, escape, parse_entry, quote, unescape
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="the desktops of Linux")
 
@@ -258,7 +258,7 @@ def test_python_s_own_parser_reads_it_the_same():
 @pytest.mark.parametrize("path", PATHS)
 def test_the_freedesktop_validator_has_nothing_to_say(tmp_path, path):
     file = tmp_path / "mpsbar.desktop"
-    file.write_text(build_entry([path, *login_autostart.ARGUMENTS], 1))
+    file.write_text(build_entry([path, *login_linux.ARGUMENTS], 1))
     done = subprocess.run(
         ["desktop-file-validate", str(file)], capture_output=True, text=True, timeout=60
     )

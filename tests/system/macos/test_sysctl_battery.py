@@ -3,7 +3,7 @@
 import pytest
 from system.fakemac.psutil_double import Battery
 
-from mpsbar.system.macos import power
+from mpsbar.system.macos import sysctl
 
 FULL, HALF = Battery(100.0, -2, power_plugged=True), Battery(50.0, 7200, power_plugged=False)
 FAILED = RuntimeError("No battery capacity information in power sources info")
@@ -22,7 +22,7 @@ def test_it_is_asked_seldom(mac, computer, clock):
     mac.psutil.battery = FULL
     assert computer.read_machine().on_battery is False
     mac.psutil.battery = HALF
-    clock.now += power.INTERVAL - 1
+    clock.now += sysctl.BATTERY_INTERVAL - 1
     assert computer.read_machine().on_battery is False
     clock.now += 1
     assert computer.read_machine().on_battery is True

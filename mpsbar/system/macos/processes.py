@@ -1,11 +1,29 @@
-"""Other processes as libproc shows them: who is there, since when, what it maps and costs."""
+"""Other processes: libproc says what changes, psutil how each was started.
+
+psutil is asked once for each process, not at every tick: its C functions keep Python's lock while
+the kernel answers, so a call that hangs would stop every thread.
+"""
 
 import ctypes
+import os
 import struct
+from collections.abc import Callable
+from typing import TypeVar
+
+import psutil
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.system.macos.native import system_error
-from mpsbar.system.platform import Footprint, framework_of
+from mpsbar.system.platform import (
+    MAX_VALUE,
+    Details,
+    Footprint,
+    framework_of,
+    parse_command,
+    parse_variables,
+)
+
+T = TypeVar("T")
 
 # From bsd/sys/proc_info.h and proc_info_private.h, the same on macOS 13 to 15.
 UID_ONLY = 4
@@ -26,10 +44,14 @@ RUSAGE = struct.Struct("=72xQ160xQ48x")  # phys_footprint, lifetime_max_phys_foo
 MOST_REGIONS = 20_000
 _MOST_PIDS = 100_000
 _TRIES = 5
+# What psutil raises where it has no answer: AccessDenied also while a program is in an exec. The
+# others come where its C code meets a sysctl that failed without an error number (psutil #2854,
+# fixed after 7.2).
+_NO_ANSWER = (psutil.AccessDenied, OSError, SystemError, RuntimeError)
 
 
 def list_pids(system: ctypes.CDLL, uid: int) -> list[int]:
-    """Of one user. The list is asked for anew while it fills all the room it was given."""
+    """The pids of one user. The list is read again while it fills the whole buffer."""
     pids: list[int] = []
     for _ in range(_TRIES):
         size = system.proc_listpids(UID_ONLY, uid, None, 0)  # for all processes, and some more
@@ -44,7 +66,7 @@ def list_pids(system: ctypes.CDLL, uid: int) -> list[int]:
 
 
 def read_tokens(system: ctypes.CDLL, pids: list[int]) -> dict[int, tuple[int, int]]:
-    """When each was started; without those that are gone, zombies or not ours to ask."""
+    """When each was started; without those that have ended, zombies and other users' processes."""
     buffer = ctypes.create_string_buffer(BSDINFO.size)
     tokens = {}
     for pid in pids:
@@ -68,7 +90,7 @@ def read_start(system: ctypes.CDLL, pid: int) -> float:
 
 
 def read_size(system: ctypes.CDLL, pid: int) -> int:
-    """Of its address space: loading a library changes it."""
+    """The size of its address space: loading a library changes it."""
     buffer = ctypes.create_string_buffer(TASKINFO.size)
     if system.proc_pidinfo(pid, TASKINFO_FLAVOR, 0, buffer, TASKINFO.size) != TASKINFO.size:
         raise system_error(pid)
@@ -76,7 +98,7 @@ def read_size(system: ctypes.CDLL, pid: int) -> int:
 
 
 def read_libraries(system: ctypes.CDLL, pid: int) -> dict[str, str]:
-    """Only where code is mapped: a linker or grep reads libtorch too.
+    """The frameworks whose code is mapped: a linker or grep reads libtorch too.
 
     The kernel grants execution as a maximum to every mapped file, so what counts is the present
     protection.
@@ -116,3 +138,33 @@ def _read_region(
     if isinstance(error, (ProcessLookupError, PermissionError)):
         raise error
     return False
+
+
+def read_details(pid: int, started: float) -> Details:
+    """Raises ProcessLookupError; whatever else cannot be read is left out.
+
+    It is called after `read_libraries` has read the same address space without Python's lock.
+    """
+    try:
+        process = psutil.Process(pid)
+        arguments = _ask(process.cmdline) or []
+        variables = _ask(process.environ) or {}
+        executable = _ask(process.exe) or ""
+        parent = _ask(process.ppid)
+    except psutil.NoSuchProcess:  # a zombie too
+        raise ProcessLookupError(f"{pid} has ended") from None
+    # psutil has no limits but the kernel's, which is 1 MB for both together.
+    return Details(
+        started=started,
+        parent=parent,
+        command=parse_command(map(os.fsencode, arguments)),
+        executable=os.fsencode(executable)[:MAX_VALUE].decode(errors="replace") or None,
+        variables=parse_variables(os.fsencode(f"{k}={v}") for k, v in variables.items()),
+    )
+
+
+def _ask(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except _NO_ANSWER:
+        return None

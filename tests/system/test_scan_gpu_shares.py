@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpsbar.system.gpu_share import GpuShares
 from mpsbar.system.platform import GpuClient
+from mpsbar.system.scan import GpuShares
 
 SECOND = 10**9
 

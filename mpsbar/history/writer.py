@@ -1,0 +1,248 @@
+"""Collects rows for the history in memory and writes them together. Each process is a run."""
+
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from mpsbar.core.actions import Freed
+from mpsbar.core.counters import RECORDED
+from mpsbar.core.events import Alert, EndedProcess, Event
+from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.trends import gpu_memory
+from mpsbar.history.reader import open_to_read
+
+# While nothing changes, one row a minute shows that mpsbar was running.
+STILL_SECONDS = 55.0
+# Enough for an hour in which the disk is full; then the oldest rows are lost.
+_MOST_ROWS = 40_000
+# Limits the file even if somebody starts processes without end.
+MOST_PROCESSES = 200
+_MOST_DETAILS = 2_000
+_MOST_NAME = 300
+
+_Values = tuple[int | None, ...]  # in the order of RECORDED
+
+
+class PendingRows:
+    """Rows that wait to be written, at most _MOST_ROWS."""
+
+    def __init__(self) -> None:
+        self.machine: deque[tuple[Any, ...]] = deque(maxlen=_MOST_ROWS // 20)
+        self.samples: deque[tuple[int, TrackedProcess, _Values]] = deque(maxlen=_MOST_ROWS)
+        self.events: deque[tuple[Any, ...]] = deque(maxlen=_MOST_ROWS // 40)
+        # By id() of the process: those whose row in `runs` must be updated.
+        self.seen: dict[int, TrackedProcess] = {}
+        self.ended: dict[int, tuple[TrackedProcess, EndedProcess]] = {}
+        self.is_urgent = False  # write soon: it must not be lost if mpsbar ends now
+        self._written: dict[int, tuple[TrackedProcess, Sizes, float]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.machine or self.seen or self.events or self.ended)
+
+    def add(
+        self,
+        snapshot: Snapshot,
+        present: Iterable[TrackedProcess],
+        ended: Ended,
+    ) -> None:
+        now, time = snapshot.time, int(snapshot.time * 1000)
+        self.machine.append((time, *_read_machine(snapshot)))
+        written = self._written
+        for process, end in ended:
+            if process.pid in written and written[process.pid][0] is process:
+                del written[process.pid]
+                self.ended[id(process)] = (process, end)
+                self.seen[id(process)] = process
+                self.is_urgent |= process.is_connected
+        for process in present:
+            before = written.get(process.pid)
+            if before is None and len(written) >= MOST_PROCESSES:
+                continue
+            if before is None or before[0] is not process:
+                self.is_urgent |= process.is_connected  # it is new
+            elif before[1] == process.values and 0 <= now - before[2] < STILL_SECONDS:
+                continue
+            if process.last == now:
+                written[process.pid] = (process, process.values, now)
+                self.samples.append((time, process, tuple(process.values.values())))
+                self.seen[id(process)] = process
+
+    def add_all(self) -> None:
+        """Give every recorded process a row, because a file that was just opened may lack it."""
+        for process, _, _ in self._written.values():
+            self.seen[id(process)] = process
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        for event in events:
+            row = _build_event(event)
+            if row is not None:
+                self.events.append(row)
+                self.is_urgent = True
+
+    def clear(self) -> None:
+        """Forget the rows, once they are written."""
+        self.machine.clear()
+        self.samples.clear()
+        self.events.clear()
+        self.seen.clear()
+        self.ended.clear()
+        self.is_urgent = False
+
+
+def _build_event(event: Event) -> tuple[Any, ...] | None:
+    """The row of an alert or a Free; an end has none, it is part of the row of its run."""
+    time, what = int(event.time * 1000), event.what
+    if isinstance(what, Freed):
+        name = what.name[:_MOST_NAME]
+        return (time, "free", what.state, "ok", what.pid, name, what.freed, "", None)
+    if not isinstance(what, Alert) or what.kind == "ended":
+        return None
+    values = json.dumps(what.reason.values if what.reason else {})
+    details = values if len(values) < _MOST_DETAILS else None
+    name = what.name[:_MOST_NAME] if what.name else ""
+    return (time, "alert", what.code, what.level, what.pid, name, None, what.kind, details)
+
+
+def _read_machine(snapshot: Snapshot) -> tuple[int | None, ...]:
+    machine = snapshot.machine
+    total, available = machine.memory_total, machine.memory_available
+    used = None if total is None or available is None else max(0, total - available)
+    busy = machine.gpu.utilization
+    return (
+        used, machine.swap_used, gpu_memory(snapshot), None if busy is None else round(busy),
+        total, machine.gpu.memory_budget,
+    )  # fmt: skip
+
+
+# Seconds by which two readings of one start may differ: the boot time it is based on moves.
+_SAME_START = 2.0
+_MOST_NAME = 300
+_MOST_ENDED = 20
+_FIND = (
+    "SELECT id FROM runs WHERE pid = ? AND (abs(started - ?) < ? OR (started IS NULL AND"
+    " ended IS NULL)) ORDER BY id DESC LIMIT 1"
+)
+_BEGIN = "INSERT INTO runs (pid, started, name, first, last) VALUES (?, ?, ?, ?, ?)"
+_UPDATE = f"""
+    UPDATE runs SET started = ?, name = ?, device = ?, head = ?, connected = ?, last = max(last, ?),
+        peak = coalesce(max(peak, ?), peak, ?),
+        footprint_peak = coalesce(max(footprint_peak, ?), footprint_peak, ?),
+        {", ".join(f"{name} = ?" for name in RECORDED)}, ended = ?, how = ?
+    WHERE id = ?"""  # noqa: S608 - our own names
+_SAMPLE = (
+    f"INSERT OR IGNORE INTO samples (time, run, {', '.join(RECORDED)})"  # noqa: S608
+    f" VALUES (?, ?{', ?' * len(RECORDED)})"
+)
+_ENDED = (
+    "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held FROM runs"
+    " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
+    " ORDER BY ended DESC LIMIT ?"
+)
+
+
+class RunWriter:
+    """Writes rows, and knows the number of each process in the table `runs`."""
+
+    def __init__(self) -> None:
+        # By id() of the process; the process is stored too, so that its id() is not reused.
+        self._ids: dict[int, tuple[TrackedProcess, int]] = {}
+
+    def write(self, connection: sqlite3.Connection, rows: PendingRows) -> None:
+        """Write all rows in one transaction; rows that exist already are never replaced."""
+        new: dict[int, tuple[TrackedProcess, int]] = {}
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for process in rows.seen.values():
+                number = self._find(connection, process, new)
+                connection.execute(_UPDATE, (*_describe(process, rows), number))
+            known = self._ids | new
+            connection.executemany(
+                _SAMPLE,
+                [(time, known[id(process)][1], *values) for time, process, values in rows.samples],
+            )
+            connection.executemany(
+                "INSERT OR IGNORE INTO machine VALUES (?, ?, ?, ?, ?, ?, ?)", rows.machine
+            )
+            connection.executemany(
+                "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                rows.events,
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._ids |= new
+        for key in rows.ended:
+            self._ids.pop(key, None)
+        rows.clear()
+
+    def end_unseen(self, connection: sqlite3.Connection, now: float) -> tuple[EndedProcess, ...]:
+        """Mark runs of an earlier recorder as ended; return all that ended in the last day."""
+        mine = ", ".join(str(number) for _, number in self._ids.values())
+        connection.execute(
+            "UPDATE runs SET ended = last, how = 'unseen'"  # noqa: S608 - numbers
+            f" WHERE ended IS NULL AND id NOT IN ({mine})"
+        )
+        return _read_ended(connection, now)
+
+    def forget(self) -> None:
+        """Forget the numbers of the runs: the next file may have others."""
+        self._ids.clear()
+
+    def _find(
+        self,
+        connection: sqlite3.Connection,
+        process: TrackedProcess,
+        new: dict[int, tuple[TrackedProcess, int]],
+    ) -> int:
+        known = self._ids.get(id(process))
+        if known is not None:
+            return known[1]
+        row = connection.execute(_FIND, (process.pid, process.started, _SAME_START)).fetchone()
+        if row is None:
+            values = (process.pid, process.started, process.name[:_MOST_NAME])
+            times = (int(process.first * 1000), int(process.last * 1000))
+            row = (connection.execute(_BEGIN, (*values, *times)).lastrowid,)
+        new[id(process)] = (process, int(row[0]))
+        return int(row[0])
+
+
+def find_ended(file: Path, now: float) -> tuple[EndedProcess, ...]:
+    """Processes that ended, from a file that another process writes; none if unreadable."""
+    try:
+        with closing(open_to_read(file)) as connection:
+            return _read_ended(connection, now)
+    except (sqlite3.Error, OSError):
+        return ()
+
+
+def _describe(process: TrackedProcess, rows: PendingRows) -> tuple[object, ...]:
+    ended = rows.ended.get(id(process), (process, None))[1]
+    end = (
+        (None, None)
+        if ended is None
+        else (int(ended.ended * 1000), ended.how if ended.was_seen else "unseen")
+    )
+    return (
+        process.started, process.name[:_MOST_NAME], "+".join(process.devices), process.is_head,
+        process.is_connected, int(process.last * 1000), process.peak, process.peak,
+        process.footprint_peak, process.footprint_peak, *process.known.values(), *end,
+    )  # fmt: skip
+
+
+def _read_ended(connection: sqlite3.Connection, now: float) -> tuple[EndedProcess, ...]:
+    since, until = int((now - ENDED_SHOWN_SECONDS) * 1000), int(now * 1000)
+    rows = connection.execute(_ENDED, (since, until, _MOST_ENDED)).fetchall()
+    return tuple(
+        EndedProcess(pid, started, name, ended / 1000, how != "unseen", peak, held,
+             "unknown" if how == "unseen" else how)
+        for pid, started, name, ended, how, peak, held in rows
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Other Pythons: what `enable` must know about one, and the list of those that were enabled."""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpsbar.system import paths
+from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
+from mpsbar.system.ownership import NotTrusted
+
+# Enough for a cold interpreter on a busy machine; one that hangs is refused.
+ASK_SECONDS = 60.0
+_MOST_BYTES = 1 << 20
+_MARK = "\x1empsbar "
+_QUESTION = f"""
+import importlib.util, json, os, sys, sysconfig
+stdlib = sysconfig.get_path("stdlib")
+marked = os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED"))
+print()  # start-up files may have left a line unfinished
+print({_MARK!r} + json.dumps({{
+    "implementation": sys.implementation.name,
+    "version": sys.version_info[:2],
+    "prefix": sys.prefix,
+    "site": sysconfig.get_path("purelib"),
+    "managed": marked and sys.prefix == sys.base_prefix,
+    "has_mpsbar": importlib.util.find_spec("mpsbar") is not None,
+}}))
+"""
+
+
+class EnvironmentProblem(Exception):
+    """One sentence on why nothing can be done with this Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    python: str
+    version: tuple[int, int]
+    prefix: str
+    site: Path
+    has_mpsbar: bool  # installed by the user, so that no copy of the agent is needed
+
+
+def read_environment(python: str) -> Environment:
+    """Asks `python` itself; EnvironmentProblem if it does not answer or may not be changed."""
+    try:
+        answer = _ask(python)
+    except NotTrusted as problem:
+        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"there is no {python}") from None
+    except OSError as problem:
+        raise EnvironmentProblem(f"{python} cannot be run: {problem.strerror}") from None
+    return parse_environment(python, answer)
+
+
+def _ask(python: str) -> ChildAnswer:
+    """Its last answer; empty if there was none."""
+    answer: ChildAnswer = {}
+    deadline = time.monotonic() + ASK_SECONDS
+    with start_child(python, ["-I", "-c", _QUESTION], _MARK) as child:
+        for answers in child.read_answers():
+            answer = answers[-1] if answers else answer
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(f"{python} did not answer in {ASK_SECONDS:.0f} s")
+    return answer
+
+
+def parse_environment(python: str, answer: ChildAnswer) -> Environment:
+    """Checks a Python's answer; EnvironmentProblem if it may not be changed. Pure."""
+    if not {"version", "site", "managed"} <= set(answer):
+        raise EnvironmentProblem(f"{python} is not a Python that can be asked")
+    version = (int(answer["version"][0]), int(answer["version"][1]))
+    if answer["implementation"] != "cpython" or version < (3, 9):
+        name = f"{answer['implementation']} {version[0]}.{version[1]}"
+        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or newer is needed")
+    if ".app/Contents/" in f"{answer['site']}/":
+        raise EnvironmentProblem(
+            f"{python} belongs to an app, whose signature does not allow any change"
+        )
+    if answer["managed"]:
+        raise EnvironmentProblem(
+            f"{python} is managed by the system (EXTERNALLY-MANAGED): "
+            "make a venv and enable that, or use mpsbar run"
+        )
+    return Environment(
+        python, version, answer["prefix"], Path(answer["site"]), bool(answer["has_mpsbar"])
+    )
+
+
+def read_enabled() -> list[str]:
+    """The enabled Pythons; none if the file cannot be read: the environments have the truth."""
+    file = paths.enabled_file()
+    if not is_usable(file):
+        return []
+    try:
+        pythons = json.loads(read_bytes(file, _MOST_BYTES))["pythons"]
+        return [python for python in pythons if isinstance(python, str)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def remember_enabled(python: str) -> None:
+    """Adds a Python to the list, so that an upgrade can refresh it; a failure is only logged."""
+    _write([*(other for other in read_enabled() if other != python), python])
+
+
+def forget_enabled(python: str) -> None:
+    """Takes a Python off the list."""
+    enabled = read_enabled()
+    if enabled == [python]:
+        paths.enabled_file().unlink(missing_ok=True)
+    elif python in enabled:
+        _write([other for other in enabled if other != python])
+
+
+def _write(pythons: list[str]) -> None:
+    file = paths.enabled_file()
+    text = json.dumps({"schema": 1, "pythons": pythons}, indent=1)
+    try:
+        replace_own_file(file, text.encode())
+    except OSError as problem:
+        log_refused(file, problem)
