@@ -105,7 +105,7 @@ def build(name: str) -> dict[str, Any]:
         "links": [_link(other) for other in DASHBOARDS if other != name],
         "templating": {
             "list": [
-                source | {"query": "prometheus", "current": {}, "hide": 0},
+                source | {"query": "prometheus", "hide": 0},
                 *(_variable(*one) for one in variables),
             ]
         },
@@ -125,20 +125,20 @@ def _link(name: str) -> dict[str, Any]:
 
 
 def _variable(name: str, label: str, query: str, is_multi: bool) -> dict[str, Any]:
-    variable = {
+    variable: dict[str, Any] = {
         "type": "query",
         "name": name,
         "label": label,
         "datasource": SOURCE,
         "query": {"query": query, "refId": name},
-        "definition": query,
         "refresh": 2,
         "sort": 1,
         "multi": is_multi,
         "includeAll": is_multi,
-        "current": {},
         "hide": 0,
     }
+    if is_multi:
+        variable["current"] = {"text": "All", "value": "$__all"}
     if query.startswith("query_result"):
         # Shown as name and pid, used as the pid.
         named = 'name="(?<text>[^"]*)'
@@ -187,7 +187,7 @@ def _panel(title: str, kind: str, unit: str, queries: list[tuple[str, str]]) -> 
         "options": {},
     }
     if is_table:
-        hidden = {name: True for name in ("Time", "__name__", "job")}
+        hidden = dict.fromkeys(("Time", "__name__", "job"), True)
         options = {"excludeByName": hidden, "indexByName": {}, "renameByName": {}}
         panel["transformations"] = [{"id": "organize", "options": options}]
     return panel

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
-from mpsbar.system.atomic_file import read_bytes
+from mpsbar.system.files import read_bytes
 
 DEFAULT_ADDRESS = "127.0.0.1:9478"
 _LONGEST_SECRET = 4096

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpsbar.core.errors import UserError
 from mpsbar.fleet.exporter import Exporter, NoReading
-from mpsbar.system.atomic_file import replace_file
+from mpsbar.system.files import replace_file
 
 
 class TextFile:
