@@ -72,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--interval", metavar="SECONDS", type=_seconds, help="between two looks, this time"
     )
-    parser.set_defaults(json=False, watch=None, every=None)
+    parser.set_defaults(json=False, watch=None, every=None, format=None)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _add_status(verbs)
     _add_top(verbs)
@@ -99,7 +99,9 @@ def _add_status(verbs: "argparse._SubParsersAction[_Parser]") -> None:
         "  mpsbar status --json | jq '.workers[].held'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    status.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    shape = status.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    shape.add_argument("--format", metavar="TEXT", help="one line: '{held} {gpu}', for status bars")
     status.add_argument(
         "--watch",
         metavar="SECONDS",

@@ -18,6 +18,10 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.format is not None:
+        from mpsbar.cli import status_line
+
+        return status_line.run(options.format)
     # One look leaves nothing behind; who stays also keeps what was seen, where no menu bar does.
     monitor = Monitor() if options.watch is None else make_recording_monitor()
     try:
