@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    from mpsbar.cli.parser import run
+    from mpsbar.cli.main import run
 
     sys.exit(run(sys.argv[1:]))
 

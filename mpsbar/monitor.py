@@ -317,7 +317,7 @@ class Monitor:
         except Exception as error:  # noqa: BLE001 - shown as unknown, with the reason in doctor
             result, failure = None, f"{type(error).__name__}: {error}"
             if self._failures.get(step) != failure:
-                import logging  # 4 ms that a single reading does not need
+                import logging  # imported late: a single reading hardly ever needs it
 
                 logging.getLogger("mpsbar").warning("%s failed: %s", step, failure)
         self._failures[step] = failure

@@ -12,8 +12,7 @@ from menu_page import build_page, measure_page
 from mpsbar.monitor import Monitor
 from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
-from mpsbar.ui.rows import Menu
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import Menu, UiState
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
@@ -28,7 +27,7 @@ def read_menu() -> Menu:
     """What the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.look_once(), UiState(is_app=True, login="on"))
+        return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
     finally:
         monitor.close()
 

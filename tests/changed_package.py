@@ -41,7 +41,7 @@ class ChangedPackage:
             environment[f"MPSBAR_{name}_DIR"] = str(self.folder / name.lower())
         done = subprocess.run(
             [sys.executable, "-B", "-c", code],
-            env=environment, cwd=self.folder, capture_output=True, text=True, timeout=120,
+            env=environment, cwd=self.folder, capture_output=True, text=True, timeout=500,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -26,6 +26,8 @@ FOLDERS: dict[str, set[str]] = {
     "ui.columns": {"core", "ui.text"},
     "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
+    # mpsbar's check of itself tries every part of it.
+    "doctor.self_test": {"core", "system", "workers", "desktop", "ui.text"},
     "history": {"core", *OWN_FILES},
     # One page shows what all features found.
     "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
@@ -42,8 +44,8 @@ FOLDERS: dict[str, set[str]] = {
         "history.report", "monitor", "desktop",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop", "fleet",
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor",
+        "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself.
     "__init__": {"agent", "core.snapshot", "monitor"},

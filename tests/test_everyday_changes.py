@@ -1,14 +1,15 @@
 """Everyday changes, made in a copy of the package in the one or two files where one would look.
 
-A framework, a counter and a column: tests/agent/test_frameworks.py, tests/core/test_counters.py,
-tests/ui/test_columns.py.
+A framework, a counter and a column of `top`: tests/agent/test_frameworks.py,
+tests/core/test_counters.py, tests/ui/test_columns.py.
 """
 
 import json
 from importlib.util import find_spec
 
+import appkit
 import pytest
-from changed_package import ChangedPackage
+from changed_package import REPOSITORY, ChangedPackage
 from system.fakemac.double import build as build_fake_mac
 
 
@@ -19,7 +20,7 @@ def package(tmp_path):
 
 def test_how_long_history_is_kept_is_one_number(package):
     package.replace("history/retention.py", "KEEP = 7 * 24 * _HOUR", "KEEP = 30 * 24 * _HOUR")
-    told = package.run("""
+    output = package.run("""
 from pathlib import Path
 from mpsbar.history import database, retention
 from mpsbar.history.report import build
@@ -34,7 +35,7 @@ build.read_start = lambda: 0.0
 build.read_period = lambda since, until, points: round((until - since) / 3600)
 print(build._read_periods(100 * 86400.0))
 """)
-    assert told.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
+    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
 
 
 def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
@@ -58,7 +59,7 @@ def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
     _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
     if not library:
         pytest.skip("no C compiler to build the fake Mac with")
-    told = package.run(f"""
+    output = package.run(f"""
 import json
 from pathlib import Path
 from readings_kit import read_accelerators
@@ -75,7 +76,7 @@ computer = MacComputer(mac.libraries, lambda: None)
 print(json.dumps(build_status(Snapshot(0.0, machine=computer.read_machine()))["machine"]["gpu"]))
 assert mac.faults == "", mac.faults
 """)
-    shown = json.loads(told)
+    shown = json.loads(output)
     assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
     assert (shown["temperature"], shown["plugin"]) == (61, "AGXMetalG16G")
 
@@ -86,7 +87,7 @@ def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
         'words = [_("GPU {percent}")',
         'words = ["61 degrees", _("GPU {percent}")',
     )
-    told = package.run("""
+    output = package.run("""
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history.report.page import Report
@@ -98,7 +99,7 @@ snapshot = Snapshot(0.0, machine=Machine(gpu=Gpu(utilization=40.0)))
 shown = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
 print(*("61 degrees" in text for text in shown))
 """)
-    assert told == "True True True\n"
+    assert output == "True True True\n"
 
 
 def test_the_words_of_the_leak_notice(package):
@@ -106,28 +107,152 @@ def test_the_words_of_the_leak_notice(package):
     package.replace("ui/text/alerts.py", "erhaps a leak", "ossible memory leak")
     package.replace("ui/text/alerts.py", "Perhaps a Leak", "Possible Memory Leak")
     package.replace("ui/text/findings.py", "perhaps a leak", "a possible memory leak")
-    told = package.run("""
+    output = package.run("""
 from pathlib import Path
 import mpsbar
 left = [p.name for p in Path(mpsbar.__file__).parent.rglob("*.py") if "perhaps a leak" in p.read_text().lower()]
 print(left)
 """)
-    assert told == "[]\n"
+    assert output == "[]\n"
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
-def test_one_more_operation_in_the_probe(package):
+def test_free_by_process_name(package):
+    """Its argument and what it selects are both in the verb's file."""
+    package.replace("cli/free.py", "type=parse_pid, ", "")
+    package.replace(
+        "cli/free.py", "else pids", "else [worker.pid for worker in workers if worker.name in pids]"
+    )
+    output = package.run("""
+import os
+os.environ["MPSBAR_REPLAY"] = "m1-8gb"
+from mpsbar.cli.main import run
+run(["free", "finetune.py"])
+run(["free", "nobody.py"])
+""")
+    assert [line[:7] for line in output.splitlines()] == ["5000101", "No PyTo"]
+
+
+def test_a_new_verb_of_the_command_line(package):
+    package.insert("cli/main.py", '    "free":', '    "held": "print what all workers hold",')
+    package.write(
+        "cli/held.py",
+        """
+from mpsbar.cli.status import read_snapshot
+
+DESCRIPTION, EXAMPLES = "Prints what all workers hold.", ("mpsbar held",)
+
+def add_arguments(parser):
+    parser.add_argument("--bytes", action="store_true", help="print bytes")
+
+def run(options):
+    print("bytes" if options.bytes else "units", read_snapshot().held)
+    return 0
+""",
+    )
+    output = package.run("""
+import os, subprocess, sys
+os.environ["MPSBAR_REPLAY"] = "m1-8gb"
+for arguments in (["--help"], ["held", "--help"], ["held", "--bytes"]):
+    subprocess.run([sys.executable, "-m", "mpsbar", *arguments])
+""")
+    assert "    held                print what all workers hold\n" in output
+    assert "usage: mpsbar held [-h] [--bytes]\n\nPrints what all workers hold.\n" in output
+    assert output.splitlines()[-1].split()[0] == "bytes"
+    assert int(output.split()[-1]) > 2**30
+
+
+@pytest.mark.skipif(find_spec("textual") is None, reason="textual is not here")
+def test_a_new_key_of_top(package):
+    package.insert(
+        "ui/terminal/keys.py",
+        '        KeyBinding("?"',
+        '        KeyBinding("d", "copy diagnostics", "Diagnose", row="diagnostics"),',
+    )
+    output = package.run("""
+from samples import make_snapshot
+from ui.fake_monitor import FakeMonitor
+from ui.terminal_kit import play
+
+async def person(p):
+    print("d Diagnose" in p.screen())
+    await p.press("d")
+    print(p.asked)
+    await p.press("?")
+    print("d    copy diagnostics" in p.screen())
+
+play(FakeMonitor(make_snapshot()), person, (200, 50))
+""")
+    assert output == "True\n[CheckUp()]\nTrue\n"
+
+
+def test_the_icon_on_a_warning(package):
+    """The mark beside it in ui/bar, its picture in ui/menubar/icon."""
+    if why := appkit.why_no_rumps():
+        pytest.skip(why)
+    package.replace("ui/bar.py", '"warning": "!"', '"warning": "?"')
+    package.replace("ui/menubar/icon.py", '"warning": "icon-warning"', '"warning": "icon-other"')
+    resources = package.folder / "resources"
+    (resources / "icon-warning.png").rename(resources / "icon-other.png")
+    for scale in ("@2x", "@3x"):
+        (resources / f"icon-warning{scale}.png").rename(resources / f"icon-other{scale}.png")
+    (package.folder / "pyproject.toml").touch()  # the mark of a checkout
+    output = package.run("""
+import appkit
+from samples import make_snapshot, make_training
+from ui.menubar_kit import play
+from mpsbar.core.findings import Health, Reason
+
+with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.desktop")) as mac:
+    def person(user):
+        print(mac.bar(), mac.item().button().image().isTemplate())
+    health = Health("warning", (Reason("pressure", "warning"),))
+    play(mac, make_snapshot(make_training(), health=health), person)
+""")
+    assert output.split() == ["6.0", "GB", "?", "True"]
+
+
+@pytest.fixture
+def with_doubled(package):
+    """The line that someone writes for a new operation of the probe."""
     package.insert(
         "dtypes/operations.py",
         '    "sum": (',
         '    "doubled": (lambda p: p.make(3).double, FLOATS),',
     )
-    told = package.run("""
+    return package
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
+def test_one_more_operation_in_the_probe(with_doubled):
+    output = with_doubled.run("""
 import json, subprocess, sys
 done = subprocess.run(
-    [sys.executable, "-m", "mpsbar", "probe", "--device", "cpu", "--json", "--force"],
+    [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, "--device", "cpu", "--json", "--force"],
     capture_output=True, text=True,
 )
-print(done.stdout, done.stderr)
+cells = json.loads(done.stdout)["cells"]
+print([cell["state"] for cell in cells if (cell["operation"], cell["dtype"]) == ("doubled", "float32")])
 """)
-    assert "doubled" in told
+    assert output == "['works']\n"
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not here")
+def test_one_more_operation_needs_no_test_edited(with_doubled):
+    """The tests of the probe, its results, verdicts and tables pass in the changed package."""
+    tests = REPOSITORY / "tests"
+    files = [
+        f"{tests}/core/test_dtype_results.py", f"{tests}/dtypes/test_verdicts.py",
+        f"{tests}/dtypes/test_summary.py", f"{tests}/dtypes/test_results.py",
+        f"{tests}/dtypes/test_dtype_child.py::test_every_cell_is_reported_on_the_cpu",
+    ]  # fmt: skip
+    output = with_doubled.run(f"""
+import os
+for name in [name for name in os.environ if name.startswith("PYTEST")]:
+    del os.environ[name]
+import mpsbar, pytest
+from mpsbar.dtypes.operations import OPERATIONS
+code = pytest.main(["-q", "-p", "no:cacheprovider", "-c", {str(REPOSITORY / "pyproject.toml")!r}, *{files!r}])
+print()
+print("doubled" in OPERATIONS, int(code))
+""")
+    assert output.splitlines()[-1] == "True 0", output

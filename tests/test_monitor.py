@@ -100,7 +100,7 @@ def test_who_has_not_answered_is_known_from_the_outside(monitor, computer, worke
         ("its own", "in use"),
     ],
 )
-def test_an_older_torch_is_told_whether_it_holds_the_gpu(
+def test_an_older_torch_gets_to_know_whether_it_uses_the_gpu(
     monitor, computer, workers, clients, state
 ):
     """Before 2.13 asking torch would itself open the GPU, so the outside is asked."""
@@ -144,26 +144,27 @@ def test_there_is_never_more_than_one_tick_at_a_time(monitor, computer):
     assert max(most) == 1
 
 
-@pytest.mark.parametrize("broken", ["scanner", "workers", "history"])
-def test_a_reader_that_breaks_is_unknown_and_the_rest_goes_on(monitor, computer, broken):
+@pytest.mark.parametrize("broken", ["scanner", "workers", "trends"])
+def test_a_reader_that_breaks_is_unknown_and_logged_once_and_the_rest_goes_on(
+    monitor, computer, caplog, broken
+):
     def fail(*_):
         raise RuntimeError("planted")
 
     part = getattr(monitor, f"_{broken}")
-    method = {"scanner": "scan", "workers": "poll", "history": "add"}[broken]
-    if broken == "history":
-        monitor._history = type("Broken", (), {"add": fail})()
-    else:
-        setattr(part, method, fail)
+    setattr(part, {"scanner": "scan", "workers": "poll", "trends": "add"}[broken], fail)
+    monitor.tick()
     snapshot = monitor.tick()
-    reader = {"scanner": "machine", "history": "health"}.get(broken, broken)
+    reader = {"scanner": "machine", "trends": "health"}.get(broken, broken)
     assert snapshot.problems == (Problem(reader, "RuntimeError: planted"),)
     assert (snapshot.processes is None) is (broken == "scanner")
     # Of the scripted machine nothing is known but its chip.
-    assert snapshot.health.reasons[0].code == ("not_judged" if broken == "history" else "unknown")
+    assert snapshot.health.reasons[0].code == ("not_judged" if broken == "trends" else "unknown")
+    (message,) = caplog.messages
+    assert message.endswith(" failed: RuntimeError: planted")
 
 
-def test_before_the_first_look_nothing_is_claimed(monitor):
+def test_before_the_first_reading_nothing_is_claimed(monitor):
     shown = render_status(monitor.latest)
     assert "Whether all is well is not known" in shown
     assert "Processes could not be looked for" in shown
@@ -230,14 +231,14 @@ def test_an_outcome_wakes_the_thread_and_is_in_the_next_snapshot(monitor, worker
     assert outcome.state == "done"
 
 
-def test_one_look_is_enough_for_shares_of_the_gpu(monitor, computer):
+def test_read_once_gives_shares_of_the_gpu(monitor, computer):
     readings = iter([0, 10**12])
     computer.read_gpu_clients = lambda: {9: GpuClient(2, next(readings))}
     (process,) = monitor.read_once().processes
     assert process.gpu_percent == 100.0  # far more than passed: cut
 
 
-def test_one_look_is_one_where_there_is_no_gpu_to_share(monitor, computer):
+def test_read_once_ticks_once_without_a_gpu(monitor, computer):
     looks = []
     computer.read_gpu_clients = lambda: looks.append(1)
     monitor.read_once()
@@ -281,7 +282,9 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
     assert after - before < 2000  # the last minutes are full; one thing a tick would be 10,000
 
 
-def test_a_free_is_told_whether_its_process_holds_the_gpu(monitor, computer, workers, monkeypatch):
+def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
+    monitor, computer, workers, monkeypatch
+):
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
     monkeypatch.setattr(
@@ -346,7 +349,7 @@ def test_it_rests_while_the_computer_sleeps(monitor, computer):
     wait_for(lambda: len(looks) > before, "a look after waking")
 
 
-def test_the_course_of_the_gpu(monitor, computer):
+def test_the_gpu_utilization_of_the_last_ticks(monitor, computer):
     """The last looks, oldest first; unknown leaves no trace."""
     for number, busy in enumerate([10.0, None, 20.4, 99.6]):
         computer.machine = Machine(gpu=Gpu(utilization=busy))
@@ -361,12 +364,12 @@ class Notes:
     """A recorder that a test can read, or that fails."""
 
     def __init__(self, error=None, before=()):
-        self.told, self.error, self.before, self.is_closed = [], error, before, False
+        self.records, self.error, self.before, self.is_closed = [], error, before, False
 
     def record(self, snapshot, tracker, ended):
         if self.error is not None:
             raise self.error
-        self.told.append((snapshot, [life.pid for life in tracker], ended))
+        self.records.append((snapshot, [life.pid for life in tracker], ended))
         before, self.before = self.before, ()
         return before
 
@@ -374,25 +377,25 @@ class Notes:
         self.is_closed = True
 
 
-def test_a_recorder_is_told_of_every_look_and_of_ends(computer, workers):
+def test_a_recorder_gets_every_snapshot_and_ends(computer, workers):
     notes = Notes(before=(EndedProcess(77, 1.0, "old.py", time.time() - 60),))
     monitor = Monitor(computer, recorder=notes)
     monitor.tick()
     assert [gone.pid for gone in monitor.latest.ended] == [77]
     computer.pids.pop(2)
-    ends = [monitor.tick() and notes.told[-1][2] for _ in range(3)]
+    ends = [monitor.tick() and notes.records[-1][2] for _ in range(3)]
     assert [len(end) for end in ends] == [0, 1, 0]
     assert ends[1][0][1].name == "train2.py"
-    assert [pids for _, pids, _ in notes.told] == [[2], [2], [], []]
+    assert [pids for _, pids, _ in notes.records] == [[2], [2], [], []]
     monitor._wakes.put(Freed(2, "b", "done", 5))
     events = monitor.tick().events
     assert [event.what for event in events] == [Freed(2, "b", "done", 5)]
-    assert notes.told[-1][0].events == events == monitor.tick().events
+    assert notes.records[-1][0].events == events == monitor.tick().events
     monitor.close()
     assert notes.is_closed
 
 
-def test_the_one_alert_engine_is_told_by_the_snapshot_and_obeys_the_settings(computer, workers):
+def test_alerts_are_events_of_the_snapshot_and_obey_the_settings(computer, workers):
     critical = Machine(pressure="critical", memory_total=1 << 34)
     for settings, kinds in ((Settings(), ["raised"]), (Settings(alerts=False), [])):
         notes = Notes()
@@ -402,7 +405,7 @@ def test_the_one_alert_engine_is_told_by_the_snapshot_and_obeys_the_settings(com
         monitor.tick()
         seen = monitor.tick()
         assert [event.what.kind for event in seen.events] == kinds
-        assert notes.told[-1][0].events == seen.events  # what is recorded is what is shown
+        assert notes.records[-1][0].events == seen.events  # what is recorded is what is shown
         assert seen.health.level == "critical"  # the health itself is never switched off
         monitor.close()
 
@@ -446,7 +449,7 @@ def test_a_free_by_another_program_is_an_event_once(monitor, workers):
     assert frees(monitor.tick())[2:] == [(pid, "done", False)]
 
 
-def test_a_free_from_before_the_monitor_is_no_event_and_one_before_the_first_look_is(
+def test_a_free_before_the_monitor_is_no_event_and_one_before_the_first_reading_is(
     computer, workers, monkeypatch
 ):
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
@@ -489,7 +492,7 @@ def test_what_fails_beside_the_readings_is_logged_once_and_stops_nothing(
     def fail(*_):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(monitor._tracker, "look", fail)
+    monkeypatch.setattr(monitor._tracker, "update", fail)
     monkeypatch.setattr(monitor._alerts, "consider", fail)
     ticks = []
 
@@ -517,7 +520,7 @@ def test_the_last_words_are_written_before_the_end(computer, workers):
     notes = Notes()
     monitor = Monitor(computer, interval=30.0, recorder=notes)
     monitor.start()
-    wait_for(lambda: notes.told, PATIENCE)
+    wait_for(lambda: notes.records, PATIENCE)
     monitor.close()
     assert notes.is_closed
 
@@ -527,7 +530,7 @@ def test_a_recorded_machine_is_not_recorded_again(computer, workers):
     computer.machine = Machine(recording="m1")
     monitor = Monitor(computer, recorder=notes)
     monitor.tick()
-    assert notes.told == []
+    assert notes.records == []
     monitor.close()
 
 

@@ -42,7 +42,7 @@ def _remember(state: str, freed: Any, seconds: float) -> int:
     return number
 
 
-class Free:
+class FreeJob:
     """One Free of all backends; `step` until it answers."""
 
     SECONDS = 5.0  # the deadline of what still waits for a safe moment

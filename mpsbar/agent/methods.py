@@ -8,7 +8,7 @@ from . import __version__, protocol
 from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
-from .free import Free, read_last_free
+from .free import FreeJob, read_last_free
 from .gc_pause import CollectorPause
 from .notebook import find_name
 from .protocol import Message
@@ -19,7 +19,7 @@ def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
     """A job to step until it answers."""
     gpu_client = _gpu_client(params)
     if method == "free":
-        return Free(gpu_client, _seconds(params, Free.SECONDS), pause)
+        return FreeJob(gpu_client, _seconds(params, FreeJob.SECONDS), pause)
     return TensorCensus(gpu_client, pause)
 
 

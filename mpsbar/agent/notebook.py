@@ -138,9 +138,9 @@ def _align(rows: "list[list[str]]") -> str:
 # ---------------------------------------------------------------------------- free
 def free() -> str:
     """Free every cache from where the magic runs, and say how it ended."""
-    from .free import Free
+    from .free import FreeJob
 
-    job = Free(None)
+    job = FreeJob(None)
     try:
         while (report := job.step()) is None:
             time.sleep(_STEP_SECONDS)  # on main the pending call that frees comes in between

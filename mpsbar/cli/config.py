@@ -8,18 +8,33 @@ from mpsbar.system import paths
 from mpsbar.system.settings_file import read_settings
 from mpsbar.ui.text.settings import render_settings, settings_are_well
 
+DESCRIPTION = (
+    "path: where the settings file is, or would be. print: the settings in force and where each "
+    "comes from: the default, the file or, first of all, an environment variable. validate: every "
+    "mistake in them, one per line. Exit code 0: no mistake, 1: mistakes (validate only), 2: wrong "
+    "arguments."
+)
+EXAMPLES = (
+    '$EDITOR "$(mpsbar config path)"',
+    "mpsbar config validate",
+    "MPSBAR_INTERVAL=5 mpsbar config print",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    choices = ("path", "print", "validate")
+    parser.add_argument("what", metavar="path|print|validate", choices=choices)
+
 
 def run(options: argparse.Namespace) -> int:
-    return {"path": _tell_path, "print": _print, "validate": _validate}[options.what]()
-
-
-def _tell_path() -> int:
-    print(paths.settings_file())
-    return 0
+    if options.what == "path":
+        print(paths.settings_file())
+        return 0
+    return _print() if options.what == "print" else _validate()
 
 
 def _print() -> int:
-    """Also with mistakes in them: what is in force then is just what one wants to know."""
+    """Print the settings in force, also where the file has mistakes; those go to stderr."""
     loaded = read_settings()
     for complaint in loaded.complaints:
         print(f"mpsbar: {complaint}", file=sys.stderr)

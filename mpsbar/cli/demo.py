@@ -1,4 +1,4 @@
-"""mpsbar demo: the front end with small real workers to look at."""
+"""mpsbar demo: the front end with small real workers, or with a recorded Mac."""
 
 import argparse
 import importlib
@@ -27,6 +27,26 @@ from mpsbar.ui.text import outcomes
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
 _SCRIPTS = Path(__file__).parent / "demo_workers"
+
+
+DESCRIPTION = (
+    "Starts small real workers. On a terminal they are shown live, as by mpsbar top; otherwise the "
+    "menu is printed as text, a cache freed, and the menu printed again."
+)
+EXAMPLES = (
+    "mpsbar demo",
+    "mpsbar demo --recorded m1-8gb",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recorded",
+        metavar="NAME",
+        nargs="?",
+        const="m1max-64gb",
+        help="show a recorded Mac with invented workers (default: m1max-64gb)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,9 +135,9 @@ def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
 def _end_with_the_terminal(
     processes: list[subprocess.Popen[bytes]], is_started: threading.Event
 ) -> list[int]:
-    """At once: who still tries to draw on a terminal that is gone may wait for ever.
+    """End at once on SIGTERM and SIGHUP: drawing on a terminal that has gone may block for ever.
 
-    What comes while they are being started, one perhaps not yet in the list, is returned.
+    Returned are the signals that come while workers are being started: one may not be in the list.
     """
     early: list[int] = []
 
@@ -153,19 +173,19 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> Snapshot:
-    """Until all that still run have attached, and their allocators have been read once."""
+    """Waits until all that still run have attached and their allocators were read once."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         snapshot = monitor.tick()
-        there = {worker.pid for worker in snapshot.workers if worker.backends}
-        missing = [p.pid for p in processes if p.poll() is None and p.pid not in there]
+        connected = {worker.pid for worker in snapshot.workers if worker.backends}
+        missing = [p.pid for p in processes if p.poll() is None and p.pid not in connected]
         if not missing or time.monotonic() > deadline:
             return snapshot
         time.sleep(0.2)
 
 
 def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
-    """What a click does: the row's own action, carried out by the monitor."""
+    """Does what a click does: the row's own action, performed by the monitor."""
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
     print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)

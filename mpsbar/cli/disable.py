@@ -14,6 +14,16 @@ from mpsbar.workers.environments import (
     read_environment,
 )
 
+DESCRIPTION = "Removes from an environment what mpsbar enable put there."
+EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--python", metavar="PATH", help="default: the active environment's")
+    choice.add_argument("--jupyter", action="store_true", help="disable the IPython profile")
+    choice.add_argument("--all", action="store_true", help="disable all that were enabled")
+
 
 def run(options: argparse.Namespace) -> int:
     if options.all:
@@ -22,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _disable_all() -> int:
-    """Every one is tried, whatever becomes of those before it."""
+    """Tries all, even after one has failed."""
     codes = [_disable_known(python) for python in read_enabled()]
     return max([*codes, _disable_jupyter()])
 

@@ -1,14 +1,15 @@
-"""mpsbar doctor: whether torch works in the Pythons of this user, and why not."""
+"""mpsbar doctor: whether torch works in this user's Pythons, and if not, why; the self-test."""
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mpsbar.cli import self_test
+from mpsbar import __version__
+from mpsbar.cli.arguments import find_python
+from mpsbar.cli.output import show_progress
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
@@ -17,16 +18,35 @@ from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.monitor import Monitor
 from mpsbar.workers.environments import read_enabled
+
+DESCRIPTION = (
+    "Checks the Pythons of running torch processes, of enabled environments, the active one and "
+    "python3: torch's version, whether MPS is built and available and if not, why, the device a "
+    "script would get, and PYTORCH_* variables that do harm. Each is checked in a short-lived "
+    "process of its own. Exit code 0: all well, 1: a problem was found or the named Python has no "
+    "torch, 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar doctor",
+    "mpsbar doctor --python ~/venv/bin/python",
+    "mpsbar doctor --json | jq '.pythons[].chosen'",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--python", metavar="PATH", help="check only this Python")
+    choice.add_argument("--self-test", action="store_true", help="check mpsbar itself, not torch")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.self_test:
-        return self_test.run(options.json)
-    snapshot = _read_snapshot()
+        return _test_self(options.json)
+    snapshot = read_snapshot()
     named = options.python is not None
-    pythons = [find_named(options.python)] if named else find_pythons(snapshot, read_enabled())
+    pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
     checkup = _check_up(snapshot, pythons)
     if options.json:
         print(json.dumps(build_doctor(checkup)))
@@ -35,45 +55,33 @@ def run(options: argparse.Namespace) -> int:
         dtypes = render_brief(find_result(snapshot))
         whole = render_diagnostics(read_versions(), snapshot, checkup, home, dtypes)
         print(render_doctor(checkup, home) if named else whole.rstrip("\n"))
-    return _exit_code(checkup, named)
+    has_no_torch = all(device.ended == "no_torch" for device, _ in checkup.pythons)
+    return 1 if checkup.worries or (named and has_no_torch) else 0
+
+
+def _test_self(as_json: bool) -> int:
+    from mpsbar.doctor.self_test.checks import check_all
+    from mpsbar.doctor.self_test.text import build_self_test, render_self_test
+
+    checks = check_all()
+    if as_json:
+        print(json.dumps(build_self_test(__version__, checks)))
+    else:
+        print(render_self_test(__version__, checks, str(Path.home())))
+    return 1 if any(check.state == "fail" for check in checks) else 0
 
 
 def check_up_all(snapshot: Snapshot) -> Checkup:
-    """Every Python that is worth a look, with progress on a terminal."""
+    """Check every Python that is worth it, with progress on a terminal."""
     return _check_up(snapshot, find_pythons(snapshot, read_enabled()))
 
 
 def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     try:
-        checkup = check_up(snapshot, pythons, _show_progress)
+        checkup = check_up(
+            snapshot, pythons, lambda done, total: show_progress(render_progress(done, total))
+        )
     finally:
-        _show_progress(None, len(pythons))
+        show_progress("")
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
     return replace(checkup, icon=read_icon(), no_icon=no_icon)
-
-
-def find_named(python: str) -> str:
-    python = os.path.expanduser(python)  # noqa: PTH111 - which takes text
-    found = shutil.which(python) or python
-    return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the venv
-
-
-def _read_snapshot() -> Snapshot:
-    monitor = Monitor()
-    try:
-        return monitor.tick()
-    finally:
-        monitor.close()
-
-
-def _show_progress(done: int | None, total: int) -> None:
-    """On a terminal, in one line that is gone at the end."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        text = "" if done is None else render_progress(done, total)
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-
-
-def _exit_code(checkup: Checkup, named: bool) -> int:
-    without = named and all(device.ended == "no_torch" for device, _ in checkup.pythons)
-    return 1 if checkup.worries or without else 0

@@ -1,4 +1,4 @@
-"""mpsbar enable: have an environment's processes seen, without a change of code."""
+"""mpsbar enable: connect an environment's processes, without a change to their code."""
 
 import argparse
 import os
@@ -7,15 +7,28 @@ import sys
 
 from mpsbar.agent import __version__
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.arguments import find_python
 from mpsbar.system.paths import is_in_app
 from mpsbar.workers import enable as setup
 from mpsbar.workers import jupyter
-from mpsbar.workers.environments import (
-    Environment,
-    EnvironmentProblem,
-    read_enabled,
-    read_environment,
+from mpsbar.workers.environments import EnvironmentProblem, read_enabled, read_environment
+
+DESCRIPTION = (
+    f"Connects every process of an environment that imports {join_labels('or')}, from its next "
+    "start on. Changes only the environment you name; mpsbar disable undoes it."
 )
+EXAMPLES = (
+    "mpsbar enable --python ~/venv/bin/python",
+    "mpsbar enable --jupyter",
+    "mpsbar enable --list",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--list", action="store_true", help="list the enabled environments")
+    choice.add_argument("--python", metavar="PATH", help="default: the active environment's")
+    choice.add_argument("--jupyter", action="store_true", help="enable the IPython profile")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,10 +46,10 @@ def run(options: argparse.Namespace) -> int:
 def choose_python(given: str | None) -> str:
     """The Python that was named, else that of the active environment, else our own."""
     if given is not None:
-        found = shutil.which(os.path.expanduser(given))  # noqa: PTH111 - which takes text
-        if found is None:
+        python = find_python(given)
+        if shutil.which(python) is None:
             raise EnvironmentProblem(f"there is no {given}, or it cannot be run")
-        return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the venv
+        return python
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             return os.path.join(prefix, "bin", "python")  # noqa: PTH118
@@ -79,22 +92,19 @@ def _list() -> int:
     if not pythons:
         print("No environment is enabled. mpsbar enable --python PATH enables one.")
     for python in pythons:
-        print(f"{python}  {describe(python)}")
+        print(f"{python}  {refresh_agent(python)}")
     return 0
 
 
-def describe(python: str) -> str:
+def refresh_agent(python: str) -> str:
+    """Replace a copy of an older agent by this version's; returns what is there now, in words."""
     try:
         environment = read_environment(python)
-        return _refresh(environment)
+        version = setup.read_version(environment.site)
+        if version is None:
+            return "not enabled any more"
+        if not setup.enable(environment):
+            return f"agent {version}"
+        return f"agent {__version__}, refreshed (was {version})"
     except EnvironmentProblem as problem:
         return f"unusable: {problem}"
-
-
-def _refresh(environment: Environment) -> str:
-    version = setup.read_version(environment.site)
-    if version is None:
-        return "not enabled any more"
-    if not setup.enable(environment):
-        return f"agent {version}"
-    return f"agent {__version__}, refreshed (was {version})"

@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     _check(options)
     _import_prometheus()
-    from mpsbar.cli.status import make_recording_monitor
+    from mpsbar.cli.status import make_recorder
     from mpsbar.fleet.exporter import Exporter
 
-    monitor = make_recording_monitor()
+    monitor = make_recorder()
     exporter = Exporter(monitor)
     # SIGTERM is how launchd and systemd end a service; the file is removed then too.
     signal.signal(signal.SIGTERM, _interrupt)

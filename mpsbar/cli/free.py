@@ -1,36 +1,60 @@
-"""mpsbar free: give the caches of workers back, and say what was measured."""
+"""mpsbar free: free the caches of workers, and print what was measured."""
 
 import argparse
 import json
 from dataclasses import asdict
 
+from mpsbar.cli.arguments import parse_pid, parse_seconds
 from mpsbar.core.actions import Free, Freed
 from mpsbar.monitor import Monitor
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 
+DESCRIPTION = (
+    "Returns the caches of workers to the system. Live tensors stay; the process pauses briefly, "
+    "and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was busy or "
+    "refused, 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar free 4711",
+    "mpsbar free --all",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process in mpsbar status"
+    )
+    parser.add_argument("--all", action="store_true", help="free every connected worker")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=parse_seconds,
+        default=30.0,
+        help="how long to wait for an answer (default: 30)",
+    )
+    parser.set_defaults(refuse=parser.error)
+
 
 def run(options: argparse.Namespace) -> int:
-    if options.all == bool(options.pids):
-        text = (
-            "either PIDs or --all, not both"
-            if options.all
-            else "name the pids of workers, or --all"
-        )
-        options.refuse(text)
+    if options.all and options.pids:
+        options.refuse("either PIDs or --all, not both")
+    if not options.all and not options.pids:
+        options.refuse("name the pids of workers, or --all")
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
     else:
-        _tell(outcomes)
+        _print(outcomes)
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 
 def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
-    """Free these workers, or every connected one, as a click in the menu does."""
+    """Free these workers, or every connected one, by the same action as a click in the menu."""
     monitor = Monitor()
     try:
-        # Needed for named pids too: not every agent knows whether it holds the GPU, the scan does.
+        # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         workers = monitor.tick().workers
         named = [worker.pid for worker in workers] if pids is None else pids
         frees = [monitor.perform(Free(pid, seconds)) for pid in named]
@@ -39,7 +63,7 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
         monitor.close()
 
 
-def _tell(outcomes: list[Freed]) -> None:
+def _print(outcomes: list[Freed]) -> None:
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""mpsbar login: whether mpsbar starts at login, switched on and off."""
+"""mpsbar login: whether mpsbar opens at login; switches it on and off."""
 
 import argparse
 import sys
@@ -7,6 +7,20 @@ from mpsbar.desktop import login
 from mpsbar.desktop.icon_visibility import draws_no_icon
 from mpsbar.ui.text import settings
 from mpsbar.ui.text.startup import say_no_icon
+
+DESCRIPTION = (
+    "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
+    "a tool, in the desktop's autostart folder on Linux. Exit code of on and off 0: done, 1: not "
+    "done; of status 0: on, 1: off; 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar login on",
+    "mpsbar login status && echo yes",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="on|off|status", choices=("on", "off", "status"))
 
 
 def run(options: argparse.Namespace) -> int:

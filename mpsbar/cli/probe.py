@@ -1,4 +1,4 @@
-"""mpsbar probe: which dtypes work here, measured in somebody's own Python."""
+"""mpsbar probe: which dtypes work here, measured in the user's own Python."""
 
 import argparse
 import json
@@ -7,9 +7,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpsbar.cli.doctor import find_named
-from mpsbar.cli.status import is_coloured
-from mpsbar.core.dtype_results import Probe, Progress
+from mpsbar.cli.arguments import find_python
+from mpsbar.cli.output import INTERRUPTED, is_coloured, show_progress
+from mpsbar.cli.status import read_snapshot
+from mpsbar.core.dtype_results import Probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.pythons import find_pythons
@@ -20,39 +21,64 @@ from mpsbar.dtypes.summary import build_probe, draw_progress
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import say_end, say_none_found
 from mpsbar.dtypes.verdicts import find_changes, find_surprises
-from mpsbar.monitor import Monitor
 from mpsbar.ui.text.wording import shorten_home
 from mpsbar.workers.environments import read_enabled
 
-_INTERRUPTED = 130
+DESCRIPTION = (
+    "Tries common operations in every dtype on a device, and looks for known bugs that silently "
+    "give wrong numbers: in a short-lived process of your own Python, with small tensors, at the "
+    "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
+    "kept for this Python, torch, system and device. Exit code 0: all as expected, 1: a surprise "
+    "was found or it could not be measured, 2: wrong arguments, 130: cancelled by Ctrl-C."
+)
+EXAMPLES = (
+    "mpsbar probe",
+    "mpsbar probe --python ~/venv/bin/python --device mps",
+    "mpsbar probe --json > before.json",
+    "mpsbar probe --against before.json",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "mps", "cuda", "cpu"),
+        default="auto",
+        help="default: cuda, else mps, else cpu",
+    )
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="default: that of a running torch process, else the first found with torch",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    parser.add_argument(
+        "--against", metavar="FILE", help="show what changed since this result of --json"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="probe even while memory pressure is critical"
+    )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     before = None if options.against is None else read_result(Path(options.against).expanduser())
-    snapshot = _read_snapshot()
+    snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
     named = options.python is not None
-    pythons = [find_named(options.python)] if named else find_pythons(snapshot, read_enabled())
+    pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
     probe = _probe(Runner(pythons, options.device))
     if not probe.cells:
         return _complain(probe, options, named)
-    kept, is_kept = _keep(probe)
+    file, is_saved = _save(probe)
     changes = None if before is None else find_changes(before, probe)
     if options.json:
         print(json.dumps(build_probe(probe, changes)))
     else:
-        print(shorten_home(render_probe(probe, _look(), kept, changes), str(Path.home())))
+        print(shorten_home(render_probe(probe, _table_style(), file, changes), str(Path.home())))
     if probe.ended == "cancelled":
-        return _INTERRUPTED
-    return 0 if is_kept and probe.ended == "ok" and not find_surprises(probe) else 1
-
-
-def _read_snapshot() -> Snapshot:
-    monitor = Monitor()
-    try:
-        return monitor.read_once()
-    finally:
-        monitor.close()
+        return INTERRUPTED
+    return 0 if is_saved and probe.ended == "ok" and not find_surprises(probe) else 1
 
 
 def _check_moment(snapshot: Snapshot, force: bool) -> None:
@@ -66,7 +92,7 @@ def _check_moment(snapshot: Snapshot, force: bool) -> None:
 def _probe(runner: Runner) -> Probe:
     """Ctrl-C ends the throwaway, and what was measured until then is shown."""
     with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-probe") as pool:
-        running = pool.submit(runner.run, _show_progress)
+        running = pool.submit(runner.run, lambda done: show_progress(draw_progress(done)))
         try:
             return running.result()
         except KeyboardInterrupt:
@@ -74,29 +100,21 @@ def _probe(runner: Runner) -> Probe:
             return running.result()
         finally:
             runner.cancel()
-            _show_progress(None)
-
-
-def _show_progress(progress: Progress | None) -> None:
-    """On a terminal, in one line that is gone at the end."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        text = "" if progress is None else draw_progress(progress)
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+            show_progress("")
 
 
 def _complain(probe: Probe, options: argparse.Namespace, named: bool) -> int:
     if probe.ended == "cancelled":
         print("mpsbar: cancelled before anything was measured", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     if named and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(probe))
     is_found = named or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(probe) if is_found else say_none_found())
 
 
-def _keep(probe: Probe) -> tuple[str | None, bool]:
-    """Where; and whether all is well. What cannot be kept is shown all the same."""
+def _save(probe: Probe) -> tuple[str | None, bool]:
+    """The file, and whether saving worked. A result that cannot be saved is still shown."""
     try:
         file = write_result(probe)
     except OSError as error:
@@ -106,8 +124,8 @@ def _keep(probe: Probe) -> tuple[str | None, bool]:
     return (None if file is None else str(file)), True
 
 
-def _look() -> TableStyle:
-    """Signs where a person looks and they can be drawn; words in a pipe."""
+def _table_style() -> TableStyle:
+    """Symbols on a terminal that can draw them, words in a pipe."""
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower()
     with_signs = sys.stdout.isatty() and encoding.replace("-", "") == "utf8"
     return TableStyle(with_signs, is_coloured(), shutil.get_terminal_size((100, 24)).columns)

@@ -5,19 +5,33 @@ import sys
 from pathlib import Path
 
 from mpsbar.cli.doctor import check_up_all
+from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 from mpsbar.desktop.programs import open_file
 from mpsbar.history.report.build import write_report
-from mpsbar.monitor import Monitor
 from mpsbar.system import paths
+
+DESCRIPTION = (
+    "Writes one HTML page that needs nothing else: memory over time as far as it was recorded, "
+    "connected and unconnected processes, runs that ended, the last dtype probe, what to do next, "
+    "and diagnostics to paste into a bug report. Prints its path. Exit code 0: written, 1: not "
+    "written or not opened, 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar report --open",
+    "mpsbar report -o memory.html",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="default: report.html among mpsbar's own files"
+    )
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
 
 
 def run(options: argparse.Namespace) -> int:
-    monitor = Monitor()
-    try:
-        snapshot = monitor.read_once()
-    finally:
-        monitor.close()
+    snapshot = read_snapshot()
     target = Path(options.output).expanduser() if options.output else paths.report_file()
     checkup = check_up_all(snapshot)
     try:

@@ -1,14 +1,33 @@
-"""mpsbar run: become the command, with an environment in which torch processes are seen."""
+"""mpsbar run: become the command, with an environment that connects its processes."""
 
 import argparse
 import os
 import sys
 from pathlib import Path
 
+from mpsbar.agent.frameworks import join_labels
 from mpsbar.system.paths import data_folder, is_in_app
 from mpsbar.workers.run import SITE, build_environment, copy_agent, why_not_connected
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
+
+
+DESCRIPTION = (
+    f"Runs a command; every Python process in it that imports {join_labels('or')} is connected. "
+    "Your code is not changed, and the command starts as it would without mpsbar."
+)
+EXAMPLES = (
+    "mpsbar run python train.py --lr 0.1",
+    "mpsbar run torchrun --nproc-per-node 2 train.py",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "mpsbar run [-h] CMD …"
+    parser.add_argument(
+        "command", metavar="CMD …", nargs=argparse.REMAINDER, help="a command and its arguments"
+    )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""mpsbar alone: the menu bar on a Mac with a screen, else the terminal, else one look."""
+"""mpsbar without a verb: the menu bar on a Mac with a screen, else top, else status."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from logging import Logger
 
 from mpsbar import __version__
 from mpsbar.cli import status, top
+from mpsbar.cli.output import is_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.core.findings import Reason
 from mpsbar.desktop.icon_visibility import draws_no_icon, has_gui_session
@@ -20,16 +21,16 @@ def run(options: argparse.Namespace) -> int:
     why = why_no_menubar()
     if why is None:
         return run_menubar(options)
-    if why not in ("no_mac", "no_screen"):  # there nobody expects one
+    if why not in ("no_mac", "no_screen"):  # where nobody expects an icon
         print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
-    if top.is_terminal():
+    if is_terminal():
         options.every = options.interval
         return top.run(options)
     return status.run(options)
 
 
 def why_no_menubar() -> str | None:
-    """A code; None: there is a menu bar to be in."""
+    """A code for the reason; None: the menu bar app can run."""
     if sys.platform != "darwin" or os.environ.get("MPSBAR_REPLAY"):
         return "no_mac"
     if not has_gui_session():
@@ -80,8 +81,8 @@ def run_menubar(options: argparse.Namespace) -> int:
 
 def _refresh_agents(log: Logger) -> None:
     """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
-    from mpsbar.cli.enable import describe
+    from mpsbar.cli.enable import refresh_agent
     from mpsbar.workers.environments import read_enabled
 
     for python in read_enabled():
-        log.info("enabled: %s: %s", python, describe(python))
+        log.info("enabled: %s: %s", python, refresh_agent(python))

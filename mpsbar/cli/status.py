@@ -1,11 +1,13 @@
-"""mpsbar status: one look, or one after the other."""
+"""mpsbar status: the computer and its processes as a table or JSON, once or repeatedly."""
 
 import argparse
 import json
-import os
 import sys
 import time
 
+from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.arguments import parse_seconds
+from mpsbar.cli.output import is_coloured
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth, Reason
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.monitor import Monitor
@@ -13,8 +15,33 @@ from mpsbar.system.paths import probe_folder
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 
-_LOOK_SECONDS = 20.0
+_READ_SECONDS = 20.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+
+DESCRIPTION = (
+    f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
+    "their allocators hold."
+)
+EXAMPLES = (
+    "mpsbar status --watch 2",
+    "mpsbar status --json | jq '.workers[].held'",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    shape.add_argument(
+        "--format", metavar="TEXT", help="print one line for status bars, such as '{held} {gpu}'"
+    )
+    parser.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        nargs="?",
+        type=parse_seconds,
+        const=2.0,
+        help="repeat until Ctrl-C (default: every 2); with --json one line each time",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,19 +49,28 @@ def run(options: argparse.Namespace) -> int:
         from mpsbar.cli import status_line
 
         return status_line.run(options.format)
-    # One look leaves nothing behind; who stays also keeps what was seen, where no menu bar does.
-    monitor = Monitor() if options.watch is None else make_recording_monitor()
+    if options.watch is None:
+        _show(read_snapshot(), options.json)
+        return 0
+    monitor = make_recorder()
     try:
-        if options.watch is None:
-            _show(monitor.read_once(), options.json)
-        else:
-            _watch(monitor, options.json, options.watch)
+        _watch(monitor, options.json, options.watch)
     finally:
         monitor.close()
     return 0
 
 
-def make_recording_monitor() -> Monitor:
+def read_snapshot() -> Snapshot:
+    """One reading, which writes nothing."""
+    monitor = Monitor()
+    try:
+        return monitor.read_once()
+    finally:
+        monitor.close()
+
+
+def make_recorder() -> Monitor:
+    """A monitor that also records history, unless the menu bar app does."""
     from mpsbar.history.recorder import Recorder
     from mpsbar.system.settings_file import read_settings
 
@@ -50,7 +86,7 @@ def _complain(reason: Reason) -> None:
 
 
 def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
-    """Until Ctrl-C: in place on a terminal, one after the other in a pipe."""
+    """Repeat until Ctrl-C: in place on a terminal, one after the other in a pipe."""
     in_place = sys.stdout.isatty() and not as_json
     snapshot = monitor.read_once()
     try:
@@ -61,19 +97,19 @@ def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
             if not in_place and not as_json:
                 print()
             sys.stdout.flush()
-            snapshot = _look_later(monitor, seconds)
+            snapshot = _read_after(monitor, seconds)
     except KeyboardInterrupt:
         return
 
 
-def _look_later(monitor: Monitor, seconds: float) -> Snapshot:
-    """Looks between the shown ones too: a trend cannot be told from points too far apart."""
+def _read_after(monitor: Monitor, seconds: float) -> Snapshot:
+    """Reads in between too: points too far apart show no trend."""
     shown_at = time.monotonic() + seconds
     while True:
         left = shown_at - time.monotonic()
-        time.sleep(max(0.0, min(left, _LOOK_SECONDS)))
+        time.sleep(max(0.0, min(left, _READ_SECONDS)))
         snapshot = monitor.tick()
-        if left <= _LOOK_SECONDS:
+        if left <= _READ_SECONDS:
             return snapshot
 
 
@@ -86,7 +122,7 @@ def _show(snapshot: Snapshot, as_json: bool) -> None:
 
 
 def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
-    """Who never probed does not wait for the import of what would read it."""
+    """The last probe; without one its code is not even imported."""
     folder = probe_folder()
     if folder is None or not folder.is_dir():
         return NOT_PROBED
@@ -94,9 +130,3 @@ def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
     from mpsbar.dtypes.summary import build_dtypes
 
     return build_dtypes(find_result(snapshot))
-
-
-def is_coloured() -> bool:
-    """On a terminal, unless the user wants none (no-color.org)."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and sys.stdout.isatty()

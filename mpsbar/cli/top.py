@@ -1,4 +1,4 @@
-"""mpsbar top: live in the terminal; one look where it cannot be."""
+"""mpsbar top: live in the terminal; where that is not possible, the output of status."""
 
 import argparse
 import gc
@@ -9,13 +9,39 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import status
+from mpsbar.cli.arguments import parse_seconds
+from mpsbar.cli.output import is_terminal
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.monitor import Monitor
 from mpsbar.ui.text import startup
 
 if TYPE_CHECKING:
-    from mpsbar.ui.terminal.app import Terminal
+    from mpsbar.ui.terminal.app import TerminalApp
+
+
+DESCRIPTION = (
+    f"Shows this computer and its {join_labels('and')} processes, live in the terminal: what each "
+    "holds, its memory over the last minutes, and keys to free, inspect and stop. ? lists "
+    "the keys. Without textual, or without a terminal, it prints once, as mpsbar status does."
+)
+EXAMPLES = (
+    "mpsbar top",
+    "mpsbar top --interval 5",
+    "ssh -t mac mpsbar top",
+    "NO_COLOR=1 mpsbar top",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--interval",
+        dest="every",  # `interval` is the menu bar's, whose parser is read first
+        metavar="SECONDS",
+        type=parse_seconds,
+        help="time between two readings (default: 2, or as set; at least 5 on battery)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,12 +51,12 @@ def run(options: argparse.Namespace) -> int:
         return status.run(options)
     from mpsbar.history.recorder import Recorder
 
-    # What it has to say would stand in the middle of the screen; doctor tells it.
+    # Its complaints would be printed over the screen; mpsbar doctor shows them.
     return end(run_terminal(Monitor(recorder=Recorder(lambda _: None)), options.every))
 
 
 def why_no_terminal() -> str | None:
-    """A code; None: it can be drawn here."""
+    """A code for the reason; None: the terminal UI can be shown."""
     if not is_terminal():
         return "no_terminal"
     return None if _has_textual() else "no_textual"
@@ -39,37 +65,30 @@ def why_no_terminal() -> str | None:
 def _has_textual() -> bool:
     try:
         return importlib.util.find_spec("textual") is not None
-    except ValueError:  # someone keeps it from being imported
+    except ValueError:  # sys.modules has None for it, as in a test
         return False
 
 
-def is_terminal() -> bool:
-    """Someone who sees and types."""
-    # textual draws on stderr.
-    there = all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
-    return there and os.environ.get("TERM", "dumb") != "dumb"
-
-
 def how_installed() -> str:
-    """By which tool, so that the one command that helps can be named."""
+    """Which tool installed mpsbar, so that its command to add textual can be shown."""
     prefix = Path(sys.prefix)
     tools = {"uv": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
     return next((tool for tool, file in tools.items() if (prefix / file).exists()), "pip")
 
 
 def run_terminal(monitor: Monitor, interval: float | None) -> int:
-    """Until the person quits."""
+    """Returns when the person quits."""
     from mpsbar.system.settings_file import read_settings
 
     loaded = read_settings({} if interval is None else {"interval": interval})
     monitor.apply(loaded.settings)
-    apps: list[Terminal] = []
+    apps: list[TerminalApp] = []
 
     def on_tick(snapshot: Snapshot) -> None:
         for app in apps:
             app.on_tick(snapshot)
 
-    # The first look is taken while textual, the longest part of the start, is imported.
+    # The first reading is taken while textual is imported, which takes longest.
     monitor.start(on_tick)
     try:
         app = _import_app()(monitor, loaded)
@@ -80,19 +99,19 @@ def run_terminal(monitor: Monitor, interval: float | None) -> int:
     return app.return_code or 0
 
 
-def _import_app() -> "type[Terminal]":
-    """Thousands of objects that stay for good: nothing in them is worth collecting."""
+def _import_app() -> "type[TerminalApp]":
+    """Import without garbage collection: its thousands of objects stay for good."""
     gc.disable()
     try:
-        from mpsbar.ui.terminal.app import Terminal
+        from mpsbar.ui.terminal.app import TerminalApp
     finally:
         gc.freeze()
         gc.enable()
-    return Terminal
+    return TerminalApp
 
 
 def end(code: int) -> int:
-    """A worker that still owes an answer must not keep the shell waiting for its prompt."""
+    """End without waiting for workers that have not answered: the shell's prompt comes at once."""
     if any(thread.name.startswith("mpsbar-action") for thread in threading.enumerate()):
         sys.stdout.flush()
         os._exit(code)

@@ -288,7 +288,7 @@ class _Memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def _taken(self) -> int | None:
-        """Memory of the device; on the CPU our peak, which there no GPU library inflates."""
+        """Memory of the device; on the CPU our peak, which on a GPU would include its libraries."""
         try:
             if self.device == "mps":
                 return int(self.torch.mps.driver_allocated_memory())

@@ -24,6 +24,29 @@ _MOST_ROWS = 40_000
 MOST_PROCESSES = 200
 _MOST_DETAILS = 2_000
 _MOST_NAME = 300
+# Seconds by which two readings of one start may differ: the boot time it is based on moves.
+_SAME_START = 2.0
+_MOST_ENDED = 20
+_FIND = (
+    "SELECT id FROM runs WHERE pid = ? AND (abs(started - ?) < ? OR (started IS NULL AND"
+    " ended IS NULL)) ORDER BY id DESC LIMIT 1"
+)
+_BEGIN = "INSERT INTO runs (pid, started, name, first, last) VALUES (?, ?, ?, ?, ?)"
+_UPDATE = f"""
+    UPDATE runs SET started = ?, name = ?, device = ?, head = ?, connected = ?, last = max(last, ?),
+        peak = coalesce(max(peak, ?), peak, ?),
+        footprint_peak = coalesce(max(footprint_peak, ?), footprint_peak, ?),
+        {", ".join(f"{name} = ?" for name in RECORDED)}, ended = ?, how = ?
+    WHERE id = ?"""  # noqa: S608 - our own names
+_SAMPLE = (
+    f"INSERT OR IGNORE INTO samples (time, run, {', '.join(RECORDED)})"  # noqa: S608
+    f" VALUES (?, ?{', ?' * len(RECORDED)})"
+)
+_ENDED = (
+    "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held FROM runs"
+    " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
+    " ORDER BY ended DESC LIMIT ?"
+)
 
 _Values = tuple[int | None, ...]  # in the order of RECORDED
 
@@ -118,32 +141,6 @@ def _read_machine(snapshot: Snapshot) -> tuple[int | None, ...]:
         used, machine.swap_used, gpu_memory(snapshot), None if busy is None else round(busy),
         total, machine.gpu.memory_budget,
     )  # fmt: skip
-
-
-# Seconds by which two readings of one start may differ: the boot time it is based on moves.
-_SAME_START = 2.0
-_MOST_NAME = 300
-_MOST_ENDED = 20
-_FIND = (
-    "SELECT id FROM runs WHERE pid = ? AND (abs(started - ?) < ? OR (started IS NULL AND"
-    " ended IS NULL)) ORDER BY id DESC LIMIT 1"
-)
-_BEGIN = "INSERT INTO runs (pid, started, name, first, last) VALUES (?, ?, ?, ?, ?)"
-_UPDATE = f"""
-    UPDATE runs SET started = ?, name = ?, device = ?, head = ?, connected = ?, last = max(last, ?),
-        peak = coalesce(max(peak, ?), peak, ?),
-        footprint_peak = coalesce(max(footprint_peak, ?), footprint_peak, ?),
-        {", ".join(f"{name} = ?" for name in RECORDED)}, ended = ?, how = ?
-    WHERE id = ?"""  # noqa: S608 - our own names
-_SAMPLE = (
-    f"INSERT OR IGNORE INTO samples (time, run, {', '.join(RECORDED)})"  # noqa: S608
-    f" VALUES (?, ?{', ?' * len(RECORDED)})"
-)
-_ENDED = (
-    "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held FROM runs"
-    " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
-    " ORDER BY ended DESC LIMIT ?"
-)
 
 
 class RunWriter:

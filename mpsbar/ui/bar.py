@@ -1,4 +1,4 @@
-"""What stands in the menu bar itself: as wide with one number as with another. Pure."""
+"""The icon's shape in the menu bar and the text beside it, of constant width. Pure."""
 
 from mpsbar.core.findings import Health
 from mpsbar.core.snapshot import Snapshot
@@ -9,7 +9,7 @@ from mpsbar.ui.text.wording import _
 # As wide as a digit, so that the text does not jump: "99.9 GB" and "100 %" are the widest.
 _FIGURE_SPACE = "\N{FIGURE SPACE}"
 _SIZE_WIDTH, _PERCENT_WIDTH = len("99.9 GB"), len("100 %")
-# Told apart without colour; hollow while nothing is known.
+# Different without colour too; hollow while nothing is known.
 _DOTS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _MARKS = {"warning": "!", "critical": "‼"}
 
@@ -26,7 +26,7 @@ def build_bar(snapshot: Snapshot, shows: str = "memory") -> Bar:
 
 
 def is_unknown(health: Health) -> bool:
-    """Nothing could be judged: not the same as well."""
+    """Whether nothing could be judged, which does not mean that all is well."""
     return any(reason.code in ("unknown", "not_judged") for reason in health.reasons)
 
 
@@ -47,7 +47,7 @@ def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
 
 
 def _label(snapshot: Snapshot) -> str:
-    """For who listens: what the eye would take from the bar and the top of the menu."""
+    """For VoiceOver: what others see in the bar and at the top of the menu."""
     words = ["mpsbar", wording.workers_connected(len(snapshot.workers))]
     if snapshot.held is not None:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))

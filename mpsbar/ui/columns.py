@@ -20,52 +20,54 @@ Table = Literal["status", "top"]
 class Column:
     key: str  # its head in a terminal, and what the table is sorted by
     title: str  # in the report
-    number: Callable[[Worker | Process], float | None] | None  # to sort by; None: it has words
-    write: Callable[[Worker | Process, Any], str]  # of a process, with that number
-    rank: int = 0  # of those that fit on a screen the lowest are shown; 0: always
+    number: Callable[[Worker | Process], float | None] | None  # to sort by; None: by the text
+    write: Callable[[Worker | Process, Any], str]  # the cell of a process, given that number
+    rank: int = 0  # where not all fit, those with the lowest are shown; 0: always
     width: int = 8  # at least
     to_right: bool = True
-    is_outside: bool = False  # known of a process that is not connected, too
-    hidden_if_unknown: tuple[Table, ...] = ()  # where it is left out while nobody's is known
+    is_outside: bool = False  # known of unconnected processes too
+    hidden_if_unknown: tuple[Table, ...] = ()  # tables that leave it out while no value is known
 
     def head(self, snapshot: Snapshot) -> str:
-        """On Linux the system charges resident pages, which have a name of their own."""
+        """The key; but on Linux the footprint is the resident set, which is called RSS."""
         if self.key != "FOOTPRINT":
             return self.key
         kinds = {process.footprint_kind for process in snapshot.processes or ()}
         return "RSS" if kinds == {"rss"} else self.key
 
-    def cell(self, one: Worker | Process) -> str:
-        return self.write(one, None if self.number is None else self.number(one))
+    def cell(self, process: Worker | Process) -> str:
+        return self.write(process, None if self.number is None else self.number(process))
 
     def is_known(self, words: list[str]) -> bool:
         return any(word not in ("", wording.UNKNOWN) for word in words)
 
 
-def _device(one: Worker | Process, _number: None) -> str:
-    return wording.device(one) if isinstance(one, Worker) else "+".join(one.frameworks)
+def _device(process: Worker | Process, _number: None) -> str:
+    return wording.device(process) if isinstance(process, Worker) else "+".join(process.frameworks)
 
 
-def _note(one: Worker | Process, _number: None) -> str:
-    return wording.state(one) if isinstance(one, Worker) else wording.not_connected(one)
+def _note(process: Worker | Process, _number: None) -> str:
+    return wording.state(process) if isinstance(process, Worker) else wording.not_connected(process)
 
 
-def _footprint(one: Worker | Process) -> int | None:
-    process = one.process if isinstance(one, Worker) else one
-    return None if process is None else process.footprint
+def _footprint(process: Worker | Process) -> int | None:
+    outside = process.process if isinstance(process, Worker) else process
+    return None if outside is None else outside.footprint
 
 
-def _gpu_percent(one: Worker | Process) -> float | None:
-    process = one.process if isinstance(one, Worker) else one
-    return None if process is None else process.gpu_percent
+def _gpu_percent(process: Worker | Process) -> float | None:
+    outside = process.process if isinstance(process, Worker) else process
+    return None if outside is None else outside.gpu_percent
 
 
 def _of_counter(counter: Counter) -> Column:
-    def number(one: Worker | Process) -> int | None:
-        return one.total(counter.read) if isinstance(one, Worker) else None
+    def number(process: Worker | Process) -> int | None:
+        return process.total(counter.read) if isinstance(process, Worker) else None
 
-    def write(one: Worker | Process, size: int | None) -> str:
-        is_bound = counter.name == "cached" and isinstance(one, Worker) and one.cached_is_bound
+    def write(process: Worker | Process, size: int | None) -> str:
+        is_bound = (
+            counter.name == "cached" and isinstance(process, Worker) and process.cached_is_bound
+        )
         return ("≤ " if is_bound else "") + wording.size(size)
 
     key = counter.name.upper()
@@ -76,13 +78,18 @@ def _of_counter(counter: Counter) -> Column:
     )  # fmt: skip
 
 
-# What a process holds in all is the number shown first.
-_SHOWN = sorted((one for one in COUNTERS if one.rank), key=lambda one: one.name != "held")
+# The total that a process holds comes first.
+_SHOWN = sorted(
+    (counter for counter in COUNTERS if counter.rank), key=lambda counter: counter.name != "held"
+)
 
 # In the order of `status` and `top`; the report begins with the name.
 COLUMNS = (
-    Column("PID", "PID", lambda one: one.pid, lambda one, _: str(one.pid), 2, 7, is_outside=True),
-    Column("NAME", "Name", None, lambda one, _: one.name, 0, 16, False, is_outside=True),
+    Column(
+        "PID", "PID", lambda process: process.pid, lambda process, _: str(process.pid), 2, 7,
+        is_outside=True,
+    ),
+    Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
     Column("DEVICE", "Device", None, _device, 4, 6, False, is_outside=True),
     *map(_of_counter, _SHOWN),
     Column(
@@ -95,10 +102,10 @@ COLUMNS = (
     ),
     Column("NOTE", "Note", None, _note, 0, 13, False, is_outside=True),
 )  # fmt: skip
-# The first cell of a row names it.
+# In HTML the first cell of a row is its heading.
 REPORTED = sorted(COLUMNS, key=lambda column: column.key != "NAME")
 
 
 def explain_counters() -> list[str]:
-    """What the numbers of the tables mean, one line each."""
-    return [f"{one.name}: {_(one.meaning)}" for one in _SHOWN]
+    """What each counter in the tables means, one line each."""
+    return [f"{counter.name}: {_(counter.meaning)}" for counter in _SHOWN]

@@ -1,4 +1,4 @@
-"""The rows at the end of the menu: what mpsbar itself can do, and how it is set. Pure."""
+"""The rows at the end of the menu: report, diagnostics, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,10 @@ from mpsbar.core.actions import (
 from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.settings import INTERVALS, Settings
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.ui.rows import Row
+from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_cause
 from mpsbar.ui.text.wording import _
-from mpsbar.ui.ui_state import UiState
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
@@ -73,7 +72,7 @@ def _alerts(settings: Settings) -> Iterator[Row]:
     for cause in ALERT_CAUSES:
         on = cause in settings.alert_causes
         chosen = tuple(c for c in ALERT_CAUSES if (c in settings.alert_causes) != (c == cause))
-        # Greyed while none are sent at all, but still telling what is chosen.
+        # Disabled while no alerts are sent at all, but the check marks stay.
         actions = (Choose("alert_causes", chosen),) if settings.alerts else ()
         yield Row(f"alerts-{cause}", say_cause(cause), actions=actions, is_checked=on)
 

@@ -35,10 +35,9 @@ from mpsbar.dtypes.text import say_end
 from mpsbar.history.report.build import write_report
 from mpsbar.monitor import Monitor
 from mpsbar.system.settings_file import write_setting
-from mpsbar.ui.rows import Row
+from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
 from mpsbar.ui.text.settings import login as say_login
-from mpsbar.ui.ui_state import UiState
 
 if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus
@@ -60,23 +59,23 @@ class FrontEnd(Protocol):
         """Show the result of something that took a while, without getting in the way."""
 
     def tell_failure(self, what: str, error: Exception) -> None:
-        """Say that something failed; it is in the log already."""
+        """Show that something failed; it is logged already."""
 
     def copy(self, text: str) -> None:
         """Put it on the clipboard; raises UserError where that is not possible."""
 
     def open(self, file: Path) -> bool:
-        """Open a file with the person's program for it; False: there is none."""
+        """Open a file with the default program for it; False: there is none."""
 
     def changed(self) -> None:
-        """`Controller.ui_state` is another now: draw it."""
+        """`Controller.ui_state` has changed: draw it."""
 
     def call_on_main(self, function: Callable[[], None]) -> None:
         """Call it soon on the main thread. From any thread."""
 
 
 class Controller:
-    """Used on the main thread. What takes time runs off it, and its end is handled back on it.
+    """Used on the main thread. What takes time runs on others; its result is handled on this one.
 
     `own_actions` are those that only this front end has.
     """
@@ -99,7 +98,7 @@ class Controller:
     # --- what a front end calls
 
     def click(self, row: Row) -> None:
-        """Do what a row of the menu stands for. A failure is logged and told, never raised."""
+        """Do what a row of the menu stands for. A failure is logged and shown, never raised."""
         _log.info("clicked %s", row.key)
         try:
             frees = [action for action in row.actions if isinstance(action, Free)]
@@ -108,19 +107,19 @@ class Controller:
                 return
             for action in row.actions:
                 self.perform(action)
-        except Exception as error:  # noqa: BLE001 - logged and told
+        except Exception as error:  # noqa: BLE001 - logged and shown
             self._fail(row.text.rstrip("…"), error)
 
     def open_children(self, row: Row) -> None:
-        """A submenu comes into view: count the tensors that it shows."""
+        """Count the tensors that a submenu shows, when it comes into view."""
         action = row.opens
-        # Not twice: a worker that hangs would take thread after thread.
+        # Not while it is pending: each request to a worker that hangs would occupy a thread.
         if action is None or action in self._monitor.latest.pending:
             return
         name = self._monitor.latest.names.get(action.pid, str(action.pid))
         self._follow(row.text, self._monitor.perform(action), partial(self._tell_tensors, name))
 
-    def perform(self, action: Action) -> None:  # noqa: C901 - a flat table, one line an action
+    def perform(self, action: Action) -> None:  # noqa: C901 - a flat table of actions
         match action:
             case Free():
                 self._free(action)
@@ -133,7 +132,8 @@ class Controller:
             case CancelProbe():
                 self._monitor.cancel_probe()
             case CheckUp():
-                self._copy_diagnostics(action)
+                future = self._monitor.perform(action)
+                self._follow("Copy Diagnostics", future, self._copy_diagnostics)
             case OpenReport():
                 self._open_report()
             case Copy(text):
@@ -155,7 +155,7 @@ class Controller:
         self.run("Start at Login", read_login, self._show_login)
 
     def forget_end(self, pid: int, started: float | None) -> None:
-        """It was told; a check mark would pass to the next process with its pid."""
+        """Clear the check mark of an ended process, or the next one with its pid would have it."""
         self._set(replace(self.ui_state, watched=self.ui_state.watched - {(pid, started)}))
 
     def run(self, what: str, work: Callable[[], _T], then: Callable[[_T], None]) -> None:
@@ -163,12 +163,12 @@ class Controller:
         self._follow(what, self._pool.submit(work), then)
 
     def write(self, what: str, work: Callable[[], None]) -> None:
-        """Write a file off the main thread, one after the other: of two clicks the later wins."""
+        """Write a file off the main thread, one at a time: of two clicks the later wins."""
         self._follow(what, self._writer.submit(work), lambda _: None)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._writer.shutdown(wait=True)  # a setting chosen just before Quit is kept
+        self._writer.shutdown(wait=True)  # a setting chosen just before Quit is saved
 
     # --- workers
 
@@ -182,7 +182,7 @@ class Controller:
         self._follow("Free Cache", self._monitor.perform(action), tell)
 
     def _free_all(self, actions: list[Free]) -> None:
-        """Many workers, one notice when all have answered."""
+        """Free many workers, with one notice when all have answered."""
         names, outcomes = self._monitor.latest.names, list[Freed]()
 
         def tell(outcome: Freed) -> None:
@@ -249,10 +249,7 @@ class Controller:
         text = say_headline(probe) if probe.cells else say_end(probe)
         self.front_end.tell(dialogs.tell_probed(text, probe.ended == "cancelled"), "probe")
 
-    def _copy_diagnostics(self, action: CheckUp) -> None:
-        self._follow("Copy Diagnostics", self._monitor.perform(action), self._show_diagnostics)
-
-    def _show_diagnostics(self, checkup: Checkup) -> None:
+    def _copy_diagnostics(self, checkup: Checkup) -> None:
         from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
         from mpsbar.dtypes.results import find_result
 
@@ -263,7 +260,7 @@ class Controller:
         self.front_end.tell(dialogs.tell_copied_diagnostics(), "diagnostics")
 
     def _open_report(self) -> None:
-        """Checking torch in every Python takes seconds; meanwhile the row says so."""
+        """Check torch in every Python, which takes seconds, then write and open the report."""
         if self.ui_state.is_reporting:
             return
         checkup = self._monitor.perform(CheckUp())
@@ -330,7 +327,7 @@ class Controller:
         def end() -> None:
             try:
                 then(future.result())
-            except Exception as error:  # noqa: BLE001 - logged and told
+            except Exception as error:  # noqa: BLE001 - logged and shown
                 self._fail(what, error)
 
         def call_end(_future: "Future[_T]") -> None:
@@ -345,5 +342,5 @@ class Controller:
 
 
 def _with_name(outcome: Freed, names: dict[int, str]) -> Freed:
-    """Named as at the click: a worker that did not answer did not send its name either."""
+    """With the name at the time of the click: a worker that did not answer sent none."""
     return replace(outcome, name=names.get(outcome.pid, outcome.name))

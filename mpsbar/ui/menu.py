@@ -1,27 +1,29 @@
 """The menu of one snapshot: machine, Free All, processes, dtypes, commands. Pure."""
 
-from mpsbar.core.actions import Free
-from mpsbar.core.snapshot import Snapshot, Worker
+from functools import lru_cache
+
+from mpsbar.core.actions import CancelProbe, Free, ProbeDtypes
+from mpsbar.core.dtype_results import Probe
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
 from mpsbar.ui.bar import build_bar, is_unknown
 from mpsbar.ui.command_rows import build_commands
-from mpsbar.ui.dtype_rows import build_dtypes
-from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.rows import Menu, Row
+from mpsbar.ui.process_rows import build_processes, can_free
+from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
-from mpsbar.ui.ui_state import UiState
 
 SECTIONS = 4
-_LOOKING_ON = UiState()  # a text on a terminal: nothing can be clicked in it
+_PRINTED = UiState()  # as text, in which nothing can be clicked
 
 
-def build_menu(snapshot: Snapshot, ui_state: UiState = _LOOKING_ON) -> Menu:
+def build_menu(snapshot: Snapshot, ui_state: UiState = _PRINTED) -> Menu:
     return Menu(
         bar=build_bar(snapshot, ui_state.settings.bar),
         sections=(
             _head(snapshot),
             build_processes(snapshot, ui_state),
-            build_dtypes(snapshot) if ui_state.is_app else (),
+            (_dtypes(snapshot.dtypes), _probe(snapshot)) if ui_state.is_app else (),
             build_commands(snapshot, ui_state) if ui_state.is_app else (),
         ),
     )
@@ -36,7 +38,7 @@ def _head(snapshot: Snapshot) -> tuple[Row, ...]:
 
 
 def _health(snapshot: Snapshot) -> str:
-    """The reason when not all is well, or when nobody knows."""
+    """The machine, or the reason when something is wrong or not known."""
     if snapshot.health.level == "ok" and not is_unknown(snapshot.health):
         return wording.machine_briefly(snapshot.machine)
     return findings.say_health(snapshot.health, snapshot.names)
@@ -51,7 +53,7 @@ def _free_all(snapshot: Snapshot) -> Row:
     text = _("Free All Caches")
     if snapshot.cached is not None:
         text += _(" (up to {size})").format(size=wording.size(snapshot.cached))
-    frees = tuple(Free(worker.pid) for worker in snapshot.workers if _can_free(worker))
+    frees = tuple(Free(worker.pid) for worker in snapshot.workers if can_free(worker))
     ready = tuple(free for free in frees if free not in snapshot.pending)
     if frees and not ready:
         text = _("Freeing…")
@@ -59,5 +61,22 @@ def _free_all(snapshot: Snapshot) -> Row:
     return Row("free-all", text, actions=ready, tooltip=tip)
 
 
-def _can_free(worker: Worker) -> bool:
-    return not worker.methods or "free" in worker.methods
+@lru_cache(maxsize=2)
+def _dtypes(probe: Probe | None) -> Row:
+    """The result of the last probe. Cached: judging hundreds of cells at every reading is slow."""
+    text = _("dtypes: {headline}").format(headline=say_headline(probe))
+    if probe is None or not probe.cells:
+        return Row("dtypes", text)
+    about = f"torch {probe.torch} · {probe.device} · {probe.python}"
+    rows = [Row(f"dtype-{row.dtype}", row.text, tooltip=row.why) for row in build_rows(probe)]
+    return Row("dtypes", text, children=(Row("dtypes-of", about), *rows), tooltip=about)
+
+
+def _probe(snapshot: Snapshot) -> Row:
+    if snapshot.probing is not None:
+        text = _("{progress}  (Cancel)").format(progress=say_progress(snapshot.probing))
+        return Row("probe", text, actions=(CancelProbe(),))
+    if ProbeDtypes() in snapshot.pending:
+        return Row("probe", _("Probing…"))
+    tip = _("Small computations in the Python of a worker, at the lowest priority.")
+    return Row("probe", _("Run dtype Probe"), actions=(ProbeDtypes(),), tooltip=tip)

@@ -1,4 +1,4 @@
-"""The rows of processes: connected workers, those that are not, and what a click can do. Pure."""
+"""The rows of processes, connected or not, and of what can be done with each. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,19 +17,18 @@ from mpsbar.core.actions import (
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
-from mpsbar.ui.rows import WIDTHS, Row
+from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.wording import _
-from mpsbar.ui.ui_state import UiState
 
 _MOST = 8
 _WIDTH = 110
-# The groups, others, what Python cannot see, and that it was cut short.
-ROOM = _MOST + 3
+# The groups, then "others", "not visible from Python" and "cut short".
+_ROOM = _MOST + 3
 
 
 def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
-    """Never empty: it tells what is under way or why nothing can be told."""
+    """The largest groups of tensors; while there are none, one row that says why."""
     found = snapshot.tensors.get(pid)
     if found is None:
         is_pending = FindTensors(pid) in snapshot.pending
@@ -61,34 +60,33 @@ def _line(group: TensorGroup) -> str:
     return f"{wording.size(group.size)}  {many}{group.dtype} {shape}  {group.device}"
 
 
-# Of those that have ended; the report has them all.
-MOST_GONE = 3
-# One row as wide as an error's text would make the whole menu so; VoiceOver reads all of it.
+# Rows of ended processes; the report has them all.
+_MOST_ENDED = 3
+# A row as long as an error's text would widen the whole menu; VoiceOver reads all of it.
 _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 
 def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     families = snapshot.families
-    doubles = Counter(one.name for family in families for one in _shown(family))
+    doubles = Counter(process.name for family in families for process in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
-    if len(rows) <= ui_state.most:  # a menu that scrolls hides its own end
-        left = min(MOST_GONE, ui_state.most - len(rows))
-        return (*rows, *(_ended(one, snapshot.time) for one in snapshot.ended[:left]))
+    if len(rows) <= ui_state.most:  # a longer menu would scroll and hide its end
+        left = min(_MOST_ENDED, ui_state.most - len(rows))
+        return (*rows, *(_ended(process, snapshot.time) for process in snapshot.ended[:left]))
     more = _("and {n} more…").format(n=len(rows) - ui_state.most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
     tip = _("The report and mpsbar status show them all")
     return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
 
 
-def _ended(one: EndedProcess, now: float) -> Row:
-    """Who is no more has nothing to click."""
-    name, note = wording.shorten(one.name, WIDTHS[0]), wording.ended(one, now)
-    key = f"gone-{one.pid}-{int(one.started or one.ended)}"
+def _ended(process: EndedProcess, now: float) -> Row:
+    name, note = wording.shorten(process.name, WIDTHS[0]), wording.ended(process, now)
+    key = f"gone-{process.pid}-{int(process.started or process.ended)}"
     return Row(key, f"{name}, {note}", (name, "", "", note))
 
 
 def _shown(family: Family) -> list[Worker | Process]:
-    """Who has a row of their own; unconnected children that are copies share one."""
+    """Those with a row of their own; unconnected children that are copies share one row."""
     return [family.head, *family.workers, *family.distinct]
 
 
@@ -96,15 +94,15 @@ def _family(
     family: Family, doubles: Counter[str], snapshot: Snapshot, ui_state: UiState
 ) -> list[Row]:
     rows = []
-    for one in _shown(family):
-        indent = "" if one is family.head else "└ "
-        double = f" {one.pid}" if doubles[one.name] > 1 else ""
+    for process in _shown(family):
+        indent = "" if process is family.head else "└ "
+        double = f" {process.pid}" if doubles[process.name] > 1 else ""
         width = WIDTHS[0] - len(indent) - len(double)
-        name = indent + wording.shorten(one.name, width) + double
-        if isinstance(one, Worker):
-            rows.append(_worker(one, name, snapshot, ui_state))
+        name = indent + wording.shorten(process.name, width) + double
+        if isinstance(process, Worker):
+            rows.append(_worker(process, name, snapshot, ui_state))
         else:
-            rows.append(_process(one, name, snapshot, ui_state))
+            rows.append(_process(process, name, snapshot, ui_state))
     if family.alike:
         rows.append(_others(family))
     return rows
@@ -120,7 +118,7 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
 
 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    notes = [wording.state(worker), wording.cached(worker), *_doings(worker.pid, snapshot)]
+    notes = [wording.state(worker), wording.cached(worker), *_action_notes(worker.pid, snapshot)]
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
     children = (
@@ -131,8 +129,8 @@ def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) ->
     return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
 
 
-def _doings(pid: int, snapshot: Snapshot) -> Iterator[str]:
-    """What is being done to it, or was a moment ago."""
+def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
+    """Which actions on this process are under way, or ended a moment ago."""
     if Free(pid) in snapshot.pending:
         yield _("freeing…")
     elif pid in snapshot.freed:
@@ -141,8 +139,13 @@ def _doings(pid: int, snapshot: Snapshot) -> Iterator[str]:
         yield outcomes.stopped(snapshot.stopped[pid])
 
 
+def can_free(worker: Worker) -> bool:
+    """Whether its agent can free; assumed while its methods are not known."""
+    return not worker.methods or "free" in worker.methods
+
+
 def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
-    if worker.methods and "free" not in worker.methods:
+    if not can_free(worker):
         return ()
     tip = _("Pauses the process briefly; its next steps may be slower.")
     text = _("Freeing…") if is_pending else _("Free Cache")
@@ -156,10 +159,10 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
-            opens=FindTensors(pid), room=ROOM,
+            opens=FindTensors(pid), room=_ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
-    # Its start may not have been known yet when it was asked for.
+    # The start may not have been known yet when the notice was asked for.
     known = ui_state.watched & {(pid, started), (pid, None)}
     asked_for = next(iter(known), (pid, started))
     watch = WatchEnd(*asked_for, worker.name, on=not known)
@@ -171,8 +174,8 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    pid = process.pid  # its row keeps its key when it connects, and does not say "ended" then
-    notes = [_("not connected"), *_doings(pid, snapshot)]
+    pid = process.pid  # the same key as when connected, or an open menu would show "ended"
+    notes = [_("not connected"), *_action_notes(pid, snapshot)]
     children: list[Row] = []
     if ui_state.is_app:
         children = [*_connect(process, snapshot), _copy_pid(pid)]
@@ -184,7 +187,7 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
 
 
 def _connect(process: Process, snapshot: Snapshot) -> Iterator[Row]:
-    """Without a Python of its own there is nothing to enable."""
+    """Nothing where its Python is not known: there is no environment to enable."""
     if process.python is None:
         return
     action = Connect(process.python)
@@ -199,7 +202,7 @@ def _copy_pid(pid: int) -> Row:
 
 
 def _stop(process: Process, name: str, snapshot: Snapshot) -> Row:
-    """The second time more firmly: the first may have been ignored."""
+    """The first Stop sends SIGINT, a second one SIGTERM."""
     before = snapshot.stopped.get(process.pid)
     is_same = before is not None and before.started in (None, process.started)
     firmly = before is not None and before.state == "asked" and is_same

@@ -1,16 +1,18 @@
-"""A menu as data: rows with what a click asks for. Front ends only draw them; str() reads well."""
+"""The menu as data, which front ends only draw: rows with their actions; str() reads well. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mpsbar.core.actions import Action, FindTensors
+from mpsbar.core.settings import Settings
 
-# Of a row in columns, for a terminal: name, device, size; what follows is as long as it is.
+# The columns of a row printed as text: name, device, size; notes follow.
 WIDTHS = (28, 9, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line; `key` stays the same while the text changes. No actions, no children: only text."""
+    """One line; `key` stays the same while the text changes. Without actions and children it can
+    only be read."""
 
     key: str
     text: str  # the whole line, as it is read out
@@ -20,9 +22,9 @@ class Row:
     tooltip: str = ""
     is_checked: bool = False
     shortcut: str = ""  # with ⌘
-    opens: FindTensors | None = None  # asked when its children come into view
-    end_note: str = ""  # what it says once it is gone while someone looks; "": nothing
-    room: int = 0  # children that may come while it is open, so that none must be inserted
+    opens: FindTensors | None = None  # performed when its children come into view
+    end_note: str = ""  # shown in an open menu once the row is gone; "": nothing
+    room: int = 0  # children to reserve: none can be inserted while the menu is open
 
     def __str__(self) -> str:
         children = " · ".join(child._briefly() for child in self.children)
@@ -44,7 +46,7 @@ class Row:
         return (columns + "".join(f"  ({note})" for note in notes if note)).rstrip()
 
     def ended(self) -> "Row":
-        """The same when what it was about is no more: nothing is left to click."""
+        """The same row after its process has ended: nothing can be clicked."""
         if not self.end_note:
             return replace(self, text="", cells=(), actions=(), children=(), opens=None)
         name = self.cells[0] if self.cells else self.text
@@ -58,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What stands in the menu bar itself."""
+    """The menu bar itself: icon and text."""
 
     text: str  # "" for the icon alone
     shape: str  # of the icon: "ok", "warning", "critical"; "unknown" for a dot
@@ -80,3 +82,16 @@ class Menu:
         blocks = ["\n".join(f" {row}" for row in section) for section in self.sections if section]
         head = "⬢" if not self.bar.is_dot else ""
         return "\n".join([" ".join(filter(None, (head, self.bar.text))), "\n ─\n".join(blocks)])
+
+
+@dataclass(frozen=True, slots=True)
+class UiState:
+    """What a menu shows beside the snapshot: settings, and what the person asked for."""
+
+    is_app: bool = False  # rows can be clicked; False: the menu is printed
+    settings: Settings = field(default_factory=Settings)
+    login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
+    is_reporting: bool = False  # a report is being made
+    most: int = 20  # rows of processes: what fits on the smallest screen
+    watched: frozenset[tuple[int, float | None]] = frozenset()  # (pid, start): notify at its end
+    has_tool: bool = False  # the app contains the command line tool, and can install it

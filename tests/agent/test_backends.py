@@ -237,7 +237,7 @@ def test_on_macos_malloc_tells_itself_what_it_gave_back(monkeypatch):
     import ctypes
 
     from mpsbar.agent.backends import cpu
-    from mpsbar.agent.free import Free
+    from mpsbar.agent.free import FreeJob
 
     class Libc:
         """macOS: size_t malloc_zone_pressure_relief(malloc_zone_t *zone, size_t goal)."""
@@ -250,7 +250,7 @@ def test_on_macos_malloc_tells_itself_what_it_gave_back(monkeypatch):
     monkeypatch.setattr(cpu.sys, "platform", "darwin")
     monkeypatch.setattr(cpu, "measure", lambda: None)
     monkeypatch.setattr(cpu, "_LIBRARY", Libc)
-    assert Free(None)._release_anywhere(cpu) == {"freed": 12345, "before": None, "after": None}
+    assert FreeJob(None)._release_anywhere(cpu) == {"freed": 12345, "before": None, "after": None}
     relief = Libc.malloc_zone_pressure_relief
     assert relief.restype is ctypes.c_size_t
 
@@ -258,8 +258,8 @@ def test_on_macos_malloc_tells_itself_what_it_gave_back(monkeypatch):
 def test_a_malloc_without_trim_is_an_answer(monkeypatch):
 
     from mpsbar.agent.backends import cpu
-    from mpsbar.agent.free import Free
+    from mpsbar.agent.free import FreeJob
 
     monkeypatch.setattr(cpu, "_LIBRARY", object())
-    report = Free(None)._release_anywhere(cpu)
+    report = FreeJob(None)._release_anywhere(cpu)
     assert report == {"freed": None, "error": "this system's malloc has no malloc_trim"}

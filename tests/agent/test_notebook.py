@@ -311,7 +311,7 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
             raise KeyboardInterrupt
 
     usual = sys.getswitchinterval()
-    monkeypatch.setattr(free, "Free", Interrupted)
+    monkeypatch.setattr(free, "FreeJob", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         notebook.free()
     assert sys.getswitchinterval() == usual

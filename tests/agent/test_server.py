@@ -50,9 +50,9 @@ def test_the_last_free_is_told_to_everyone_with_its_number(worker):
 
 def test_a_forked_child_has_freed_nothing_yet():
     code = (
-        "import os\nfrom mpsbar.agent.free import Free, read_last_free\n"
+        "import os\nfrom mpsbar.agent.free import FreeJob, read_last_free\n"
         "assert read_last_free() is None\n"
-        "while Free(None).step() is None: pass\n"
+        "while FreeJob(None).step() is None: pass\n"
         "assert read_last_free()['number'] == 1\n"
         "if not os.fork():\n os._exit(0 if read_last_free() is None else 7)\n"
         "assert os.wait()[1] == 0\n"

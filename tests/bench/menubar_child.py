@@ -14,7 +14,7 @@ IDLE_SECONDS = 30
 def refresh() -> list[str]:
     """The open menu, which is drawn at every look; a closed one draws the bar alone."""
     from samples import GB, make_snapshot, make_training
-    from ui.feed import Feed
+    from ui.fake_monitor import FakeMonitor
 
     def look(step: int, changes: int) -> object:
         """New objects each time, as on a Mac, where each look measures the GPU anew."""
@@ -24,7 +24,7 @@ def refresh() -> list[str]:
 
     figures = []
 
-    def person(scene):
+    def person(user):
         for name, is_open, changes in (
             ("nothing changed, open", True, 0),
             ("all changed, open", True, 1),
@@ -32,18 +32,18 @@ def refresh() -> list[str]:
         ):
             spent = []
             for step in range(ROUNDS):
-                scene.feed.latest = look(step, changes)
-                if is_open and not scene.app._is_open:
-                    opened = scene.mac.menu()
+                user.monitor.latest = look(step, changes)
+                if is_open and not user.app._is_open:
+                    opened = user.mac.menu()
                     opened.__enter__()
                 start = time.thread_time()
-                scene.app._refresh()
+                user.app._refresh()
                 spent.append(time.thread_time() - start)
             if is_open:
                 opened.__exit__(None, None, None)
             figures.append(_figure(f"{WORKERS} workers, {name}", spent))
 
-    _play(Feed(look(0, 0)), person)
+    _play(FakeMonitor(look(0, 0)), person)
     return figures
 
 
@@ -53,10 +53,10 @@ def start() -> list[str]:
 
     figures = []
 
-    def person(scene):
-        scene.mac.wait_for(lambda: scene.feed.latest.machine.memory_total)
-        scene.mac.wait(0)
-        with scene.mac.menu() as menu:
+    def person(user):
+        user.mac.wait_for(lambda: user.monitor.latest.machine.memory_total)
+        user.mac.wait(0)
+        with user.mac.menu() as menu:
             assert len(menu.lines()) > 5
             figures.append(f"start to first complete menu: {time.perf_counter() - BEGAN:.2f} s")
         resident = psutil.Process().memory_info().rss
@@ -75,16 +75,16 @@ def idle() -> list[str]:
 
     figures = []
 
-    def person(scene):
+    def person(user):
         for _ in range(10):
             main_loop()._wait_for_call(1.0)
         start, began = time.process_time(), time.perf_counter()
         while time.perf_counter() - began < IDLE_SECONDS:
             main_loop()._wait_for_call(1.0)
-            scene.mac.wait(1.0)
+            user.mac.wait(1.0)
         spent = time.process_time() - start
         share = spent / (time.perf_counter() - began)
-        found = len(scene.feed.latest.processes or ())
+        found = len(user.monitor.latest.processes or ())
         figures.append(f"idle, menu closed, 2 s: {share:.2%} of a core ({found} torch processes)")
 
     _play(_monitor(), person)
@@ -97,13 +97,13 @@ def _monitor():
     return Monitor()
 
 
-def _play(feed, person) -> None:
+def _play(monitor, person) -> None:
     import appkit
-    from ui.scene import Scene
+    from ui.menubar_kit import MenuBarUser
 
     with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.desktop")) as mac:
-        scene = Scene(mac, feed)
-        scene.run(lambda: person(scene))
+        user = MenuBarUser(mac, monitor)
+        user.run(lambda: person(user))
 
 
 def _double_alone() -> int:

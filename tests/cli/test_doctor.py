@@ -201,7 +201,7 @@ def test_ctrl_c_does_not_wait_for_what_hangs(monkeypatch):
 def test_the_monitor_itself_imports_no_torch(env, venv):
     python = venv("v", working())
     code = (
-        "import sys\nfrom mpsbar.cli.parser import run\n"
+        "import sys\nfrom mpsbar.cli.main import run\n"
         f"run(['doctor', '--json', '--python', {python!r}])\nprint('torch' in sys.modules)"
     )
     done = subprocess.run(

@@ -16,7 +16,7 @@ from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
 from worker_kit import PATIENCE, ROOT, need_module
 
-from mpsbar.cli import parser, probe
+from mpsbar.cli import main, probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot
@@ -161,8 +161,8 @@ def test_no_torch_anywhere(env, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "platformdirs").symlink_to(platformdirs / "platformdirs")
     code = (
-        "import sys; from mpsbar.cli import parser, probe; from mpsbar.core.snapshot import Snapshot\n"
-        "probe._read_snapshot = lambda: Snapshot(0.0); sys.exit(parser.run(['probe']))"
+        "import sys; from mpsbar.cli import main, probe; from mpsbar.core.snapshot import Snapshot\n"
+        "probe.read_snapshot = lambda: Snapshot(0.0); sys.exit(main.run(['probe']))"
     )
     done = subprocess.run(
         [str(bare / "bin" / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
@@ -256,10 +256,9 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
 
 
 def run_at(monkeypatch, snapshot, *arguments):
-    monkeypatch.setattr(probe, "_read_snapshot", lambda: snapshot)
-    return probe.run(
-        parser.build_parser().parse_args(["probe", "--python", "/nobody/python", *arguments])
-    )
+    monkeypatch.setattr(probe, "read_snapshot", lambda: snapshot)
+    command = ["probe", "--python", "/nobody/python", *arguments]
+    return probe.run(main.build_parser(command).parse_args(command))
 
 
 def test_critical_memory_is_refused_unless_forced(monkeypatch, capsys):

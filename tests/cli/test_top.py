@@ -43,7 +43,7 @@ def test_without_a_terminal_it_is_one_look(workers):
 def test_without_textual_it_names_the_one_command_and_is_one_look(workers, private, verb):
     code = (
         "import sys; sys.modules['textual'] = None\n"
-        f"from mpsbar.cli.parser import run; sys.exit(run({verb}))"
+        f"from mpsbar.cli.main import run; sys.exit(run({verb}))"
     )
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="xterm"))
     assert status == 0
@@ -54,7 +54,7 @@ def test_without_textual_it_names_the_one_command_and_is_one_look(workers, priva
 
 
 def test_a_terminal_that_can_draw_nothing_gets_one_look(workers, private):
-    code = "import sys; from mpsbar.cli.parser import run; sys.exit(run([]))"
+    code = "import sys; from mpsbar.cli.main import run; sys.exit(run([]))"
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="dumb"))
     assert status == 0
     assert "finetune.py" in shown
@@ -88,7 +88,7 @@ def test_the_interval_is_checked_and_help_has_examples(workers):
 
 def test_looking_once_never_imports_textual(workers):
     code = (
-        "import sys\nfrom mpsbar.cli.parser import run\nrun(['status']); run([]); run(['top'])\n"
+        "import sys\nfrom mpsbar.cli.main import run\nrun(['status']); run([]); run(['top'])\n"
         "print([m for m in ('textual', 'rich') if m in sys.modules])"
     )
     command = [sys.executable, "-c", code]

@@ -191,7 +191,9 @@ def test_the_fallback_to_the_cpu(value, is_on):
 @pytest.mark.parametrize(
     ("gpu_client", "is_told"), [(True, True), (False, False), (None, False)]
 )  # on Linux it is None
-def test_the_fallback_of_the_unconnected_is_told_if_they_use_the_gpu(gpu_client, is_told):
+def test_the_fallback_of_unconnected_processes_is_advised_on_if_they_use_the_gpu(
+    gpu_client, is_told
+):
     seen = process(1, python=None, settings={FALLBACK: "1"}, gpu_client=gpu_client)
     assert codes(scene(processes=[seen]), FINE) == ["fallback_on"] * is_told
 
@@ -220,7 +222,7 @@ def test_how_to_connect_depends_on_what_it_is(name, kind):
     assert advice.values["kind"] == kind
 
 
-def test_a_server_on_mps_has_other_ways():
+def test_a_server_on_mps_may_use_another_framework():
     server = process(1, "uvicorn app:app")
     shown = scene(worker(1, process=server), processes=[server])
     assert advise(shown, FINE) == (Advice("core_ml_or_mlx", pid=1),)
@@ -301,7 +303,7 @@ REASONS = st.builds(
     st.lists(REASONS, max_size=4),
     st.dictionaries(st.sampled_from(["float16", "float32"]), st.integers(0, 9)),
 )  # fmt: skip
-def test_any_scene_gets_few_steps_and_none_twice(snapshot, reasons, failed):
+def test_any_snapshot_gets_few_steps_and_none_twice(snapshot, reasons, failed):
     found = advise(snapshot, verdict(*reasons), failed)
     assert len(found) <= MOST
     assert len({advice.code for advice in found}) == len(found)

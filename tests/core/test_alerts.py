@@ -1,4 +1,4 @@
-"""Alerts: each thing once, worse at once, over only when it is; neither storms nor false recoveries."""
+"""Alerts: each problem once, at once if it is worse, resolved only when it is; no floods."""
 
 from dataclasses import replace
 
@@ -62,15 +62,15 @@ LEAK = because("leak", pid=7)
 
 
 def play(alerts, times, *reasons, **more):
-    """What was said while the same reasons stood, as (time, kind, key)."""
-    said = []
+    """The alerts while the same reasons hold, as (time, kind, key)."""
+    alerted = []
     for time in times:
         found = alerts.update(snap(time, *reasons, **more))
-        said += [(time, alert.kind, alert.key) for alert in found]
-    return said
+        alerted += [(time, alert.kind, alert.key) for alert in found]
+    return alerted
 
 
-def test_a_concern_is_raised_once_and_its_end_is_told_once_it_stays_away():
+def test_an_alert_is_raised_once_and_resolved_once_the_reason_stays_absent():
     alerts = Engine()
     assert play(alerts, range(0, 3600, 2), PRESSURE) == [(0, "raised", "pressure")]
     assert play(alerts, range(3600, 5000, 2)) == [(3630, "recovered", "pressure")]
@@ -113,7 +113,7 @@ def test_rising_to_critical_alerts_at_once():
     assert play(alerts, [0, 2], PRESSURE) == [(0, "raised", "pressure")]
     assert play(alerts, [4, 6], CRITICAL) == [(4, "worse", "pressure")]
     assert play(alerts, range(8, 300, 2), PRESSURE) == []
-    assert play(alerts, [300], CRITICAL) == []  # it was said less than ten minutes ago
+    assert play(alerts, [300], CRITICAL) == []  # it was alerted less than ten minutes ago
     assert play(alerts, range(302, 700, 2), PRESSURE) == []
     assert play(alerts, [700], CRITICAL) == [(700, "worse", "pressure")]
 
@@ -125,7 +125,7 @@ def test_a_cool_down_before_the_same_is_raised_again():
     assert play(alerts, range(40, 120, 2), PRESSURE) == [(100, "raised", "pressure")]
 
 
-def test_worse_than_what_was_said_does_not_wait_for_the_cool_down():
+def test_a_worse_level_does_not_wait_for_the_cool_down():
     alerts = Engine()
     play(alerts, [0], PRESSURE)
     assert play(alerts, range(2, 40, 2)) == [(32, "recovered", "pressure")]
@@ -133,11 +133,11 @@ def test_worse_than_what_was_said_does_not_wait_for_the_cool_down():
 
 
 def test_flapping_gives_neither_a_storm_nor_a_false_recovery():
-    alerts, said = Engine(), []
+    alerts, alerted = Engine(), []
     for time in range(0, 3000, 2):
         reasons = [PRESSURE] if time // 20 % 2 == 0 else []
-        said += play(alerts, [time], *reasons)
-    assert said == [(0, "raised", "pressure")]
+        alerted += play(alerts, [time], *reasons)
+    assert alerted == [(0, "raised", "pressure")]
 
 
 def test_two_workers_and_two_causes_are_four_things():
@@ -145,14 +145,19 @@ def test_two_workers_and_two_causes_are_four_things():
     pair = (worker(7), worker(8))
     both = (process(7), process(8))
     reasons = [because(code, pid=pid) for code in ("leak", "cache") for pid in (7, 8)]
-    said = play(alerts, [0, 2], *reasons, workers=pair, processes=both)
-    assert [key for _, _, key in said] == ["leak-7-100", "leak-8-100", "cache-7-100", "cache-8-100"]
+    alerted = play(alerts, [0, 2], *reasons, workers=pair, processes=both)
+    assert [key for _, _, key in alerted] == [
+        "leak-7-100",
+        "leak-8-100",
+        "cache-7-100",
+        "cache-8-100",
+    ]
 
 
-def test_several_codes_of_one_cause_are_one_thing():
+def test_several_codes_of_one_cause_share_an_alert():
     alerts = Engine()
-    said = play(alerts, [0], because("memory_filling"), because("gpu_memory"))
-    assert said == [(0, "raised", "memory")]
+    alerted = play(alerts, [0], because("memory_filling"), because("gpu_memory"))
+    assert alerted == [(0, "raised", "memory")]
     assert play(alerts, range(2, 300, 2), because("gpu_memory")) == []
 
 
@@ -195,8 +200,8 @@ def test_what_cannot_be_read_has_not_recovered(reason, blind):
     alerts = Engine()
     play(alerts, range(0, 400, 2), reason)
     assert play(alerts, range(400, 800, 2), **blind) == []
-    said = play(alerts, range(800, 900, 2))
-    assert [(time, kind) for time, kind, _ in said] == [(830, "recovered")]
+    alerted = play(alerts, range(800, 900, 2))
+    assert [(time, kind) for time, kind, _ in alerted] == [(830, "recovered")]
 
 
 def test_a_verdict_that_failed_is_no_recovery():
@@ -211,8 +216,8 @@ def test_sleep_gives_neither_a_burst_nor_a_false_recovery():
     wake = 30_000
     # The trend of a leak begins anew after a gap: for five minutes nobody can tell.
     assert play(alerts, range(wake, wake + 300, 2), PRESSURE) == []
-    said = play(alerts, range(wake + 300, wake + 400, 2), PRESSURE)
-    assert said == [(wake + 330, "recovered", "leak-7-100")]
+    alerted = play(alerts, range(wake + 300, wake + 400, 2), PRESSURE)
+    assert alerted == [(wake + 330, "recovered", "leak-7-100")]
 
 
 def test_what_begins_around_a_wake_up_waits_ten_seconds():
@@ -237,19 +242,19 @@ def test_a_clock_set_back_neither_repeats_nor_silences_for_ever():
     assert play(alerts, range(1080, 1800, 2), PRESSURE) == [(1600, "raised", "pressure")]
 
 
-def test_many_at_once_are_told_by_and_by_the_worst_first():
+def test_many_at_once_are_alerted_over_time_the_worst_first():
     alerts = Engine()
     many = [worker(pid) for pid in range(1, 41)]
     reasons = [
         because("leak", "critical" if pid > 38 else "warning", pid) for pid in range(40, 0, -1)
     ]
     at = {"workers": tuple(many), "processes": tuple(one.process for one in many)}
-    said = play(alerts, range(0, 58, 2), *reasons, **at)
-    assert [key for _, _, key in said] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
+    alerted = play(alerts, range(0, 58, 2), *reasons, **at)
+    assert [key for _, _, key in alerted] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
     assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MOST_PER_MINUTE
 
 
-def test_a_cause_switched_off_meanwhile_is_not_told_over():
+def test_a_cause_switched_off_meanwhile_is_not_resolved():
     alerts = Engine()
     play(alerts, [0], PRESSURE)
     alerts.causes = frozenset({"leak"})
@@ -268,7 +273,7 @@ def test_memory_is_bounded():
     assert len(alerts._watched) <= 200
 
 
-def test_ends_are_told_once_with_the_last_that_was_known():
+def test_an_end_is_alerted_once_with_the_last_known_values():
     alerts = Engine(())
     alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     assert play(alerts, range(0, 10, 2)) == []
@@ -280,7 +285,7 @@ def test_ends_are_told_once_with_the_last_that_was_known():
     assert play(alerts, [14, 16], workers=(), processes=()) == []
 
 
-def test_failed_looks_are_no_end():
+def test_failed_scans_are_no_end():
     alerts = Engine(())
     alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
     blind, empty = {"workers": (), "processes": None}, {"workers": (), "processes": ()}
@@ -311,8 +316,8 @@ def test_an_agent_that_left_a_process_that_runs_is_no_end():
 def test_a_pid_of_another_process_is_an_end_at_once():
     alerts = Engine(())
     alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
-    said = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
-    assert said == [(0, "ended", "ended-7-100")]
+    alerted = play(alerts, [0], workers=(), processes=(process(7, 200.0),))
+    assert alerted == [(0, "ended", "ended-7-100")]
 
 
 def test_ends_wait_for_the_quiet_after_a_wake_up_and_can_be_called_off():
@@ -322,27 +327,31 @@ def test_ends_wait_for_the_quiet_after_a_wake_up_and_can_be_called_off():
     play(alerts, [0], processes=(process(7), process(8)))
     alerts.watch_end(WatchEnd(8, 100.0, "train.py", on=False))
     alerts.watch_end(WatchEnd(9, 1.0, "train.py", on=False))
-    said = play(alerts, range(9000, 9030, 2), workers=(), processes=())
-    assert said == [(9010, "ended", "ended-7-100")]
+    alerted = play(alerts, range(9000, 9030, 2), workers=(), processes=())
+    assert alerted == [(9010, "ended", "ended-7-100")]
 
 
 # Looks that are 1 to 40 s apart, now and then a sleep or a clock set back, of any reasons.
 _STEPS = st.one_of(st.integers(1, 40), st.sampled_from([61, 5000, -3, -10_000]))
 _SIGHT = st.sampled_from(["warning", "critical", "ok", None])
-_LOOKS = st.lists(st.tuples(_STEPS, _SIGHT, _SIGHT, st.booleans()), max_size=150)
+_SCANS = st.lists(st.tuples(_STEPS, _SIGHT, _SIGHT, st.booleans()), max_size=150)
 
 
 @settings(max_examples=300, deadline=None)
-@given(_LOOKS, st.sampled_from([60.0, 600.0]))
-def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
+@given(_SCANS, st.sampled_from([60.0, 600.0]))
+def test_no_sequence_of_snapshots_alerts_too_often(scans, cool_down):
     alerts, now, calm = Engine(cool_down=cool_down), 1e6, 1e6
     last: dict[str, tuple[float, int]] = {}
     is_open: dict[str, bool] = {}
     alerts.update(snap(now))
-    for step, pressure, leak, sees in looks:
+    for step, pressure, leak, sees in scans:
         if not 0 <= step <= 60:
             calm = now + step + 10
-            cooling = {key: told for key, told in last.items() if now - told[0] < cool_down}
+            cooling = {
+                key: last_alert
+                for key, last_alert in last.items()
+                if now - last_alert[0] < cool_down
+            }
             last = {key: (min(at, now + step), level) for key, (at, level) in cooling.items()}
         now += step
         reasons = [because("pressure", pressure)] if pressure else []
@@ -363,25 +372,25 @@ def test_whatever_happens_nothing_is_said_too_often(looks, cool_down):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["there", "blind", "missing"]), max_size=40))
-def test_an_end_is_told_once_and_never_after_a_single_look(looks):
-    alerts, missed, told = Engine(()), 0, 0
+def test_an_end_is_alerted_once_and_never_after_a_single_scan(scans):
+    alerts, missed, alerted = Engine(()), 0, 0
     alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
-    for number, look in enumerate(looks):
-        processes = {"there": (process(),), "blind": None, "missing": ()}[look]
+    for number, scan in enumerate(scans):
+        processes = {"there": (process(),), "blind": None, "missing": ()}[scan]
         found = alerts.update(snap(number * 2, workers=(), processes=processes))
-        missed = {"there": 0, "blind": missed, "missing": missed + 1}[look]
-        assert len(found) == (missed >= 2 and not told)
-        told += len(found)
+        missed = {"there": 0, "blind": missed, "missing": missed + 1}[scan]
+        assert len(found) == (missed >= 2 and not alerted)
+        alerted += len(found)
 
 
 def test_the_real_verdicts_of_a_leaking_run_lead_to_one_alert():
     """health.judge and its history in front, as in the monitor."""
-    history, health, alerts, said = Trends(), Health(), Engine(), []
+    history, health, alerts, alerted = Trends(), Health(), Engine(), []
     for time in range(0, 2400, 2):
         grown = 2 * GB + min(time, 1200) * MB
         one = replace(worker(), process=process(footprint=grown))
         seen = Snapshot(float(time), (one,), KNOWN, (one.process,))
         history.add(seen)
         health = judge(seen, history, health)
-        said += [a.kind for a in alerts.update(replace(seen, health=health))]
-    assert said == ["raised", "recovered"]
+        alerted += [a.kind for a in alerts.update(replace(seen, health=health))]
+    assert alerted == ["raised", "recovered"]

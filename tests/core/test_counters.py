@@ -42,15 +42,15 @@ def test_the_list_fits_the_model():
 
 
 def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
-    told = with_graphs.run(f"""{WORKER}
+    output = with_graphs.run(f"""{WORKER}
 from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
 from mpsbar.ui.terminal.table_rows import build_entries
 from mpsbar.ui.text.status import render_table as render_status
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import UiState
 
 shown = build_status(snapshot)["workers"][0]
 print(shown["graphs"], shown["backends"][0]["graphs"])
@@ -58,7 +58,7 @@ for line in render_status(snapshot).splitlines():
     print(" ".join(line.split()))
 entries = build_entries(build_processes(snapshot, UiState()), snapshot)
 for width in (80, 200):
-    frame = render_table(entries, choose_columns(width, entries, snapshot), Shown(), width, 5)
+    frame = render_table(entries, choose_columns(width, entries, snapshot), TableView(), width, 5)
     print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
 page = build_workers(snapshot)
 print(">Graphs<" in page, ">77.0 MB<" in page)
@@ -66,7 +66,7 @@ print(*explain_counters(), sep="; ")
 """)
     head = "PID NAME DEVICE HELD ALLOCATED CACHED PEAK GRAPHS FOOTPRINT NOTE"
     row = "7 train.py mps 1.0 GB 1.0 GB ? ? 77.0 MB ?"
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
         "held: all the driver gave the process; allocated: in live tensors; "
         "cached: kept for reuse, what Free returns at most; peak: the most that was allocated; "
@@ -75,7 +75,7 @@ print(*explain_counters(), sep="; ")
 
 
 def test_one_more_counter_is_recorded_also_in_an_older_file(with_graphs):
-    told = with_graphs.run(f"""{WORKER}
+    output = with_graphs.run(f"""{WORKER}
 import sqlite3
 from pathlib import Path
 from mpsbar.core.process_tracker import ProcessTracker
@@ -106,7 +106,7 @@ print([(run.name, run.known["graphs"], run.series.columns["graphs"]) for run in 
 print("graphs</" in build_past((period,), None))
 """)
     graphs = 77 << 20
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "(30,) (None,)",
         "2 1",
         str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),

@@ -26,14 +26,14 @@ def process(pid, footprint, **fields):
     return make_process(pid, **({"footprint": footprint, "gpu_client": True} | fields))
 
 
-def look(the_machine=None, workers=(), processes=(), before=FINE, time=0.0):
-    """The verdict on one look without a past."""
+def judge_once(the_machine=None, workers=(), processes=(), before=FINE, time=0.0):
+    """The health of one snapshot without a past."""
     snapshot = Snapshot(time, tuple(workers), the_machine or Machine(), tuple(processes))
     return judge(snapshot, Trends(), before)
 
 
 def watch(snapshots, before=FINE):
-    """All verdicts, each told the one before."""
+    """The health of each snapshot, given the one before."""
     history, verdicts = Trends(), []
     for snapshot in snapshots:
         history.add(snapshot)
@@ -61,11 +61,11 @@ def flips(verdicts, code, pid=None):
 
 
 def test_nothing_could_be_read():
-    assert look() == Health("ok", (Reason("unknown", "ok"),))
+    assert judge_once() == Health("ok", (Reason("unknown", "ok"),))
 
 
 @pytest.mark.parametrize(
-    "scene",
+    "snapshot",
     [
         {"the_machine": machine(memory_available=0)},
         {"the_machine": machine(swap_used=0)},
@@ -73,14 +73,14 @@ def test_nothing_could_be_read():
         {"the_machine": machine(memory_in_use=0)},
     ],
 )
-def test_one_number_is_enough_not_to_be_ignorant(scene):
-    assert look(**scene) == Health("ok", ())
+def test_one_number_is_enough_not_to_be_ignorant(snapshot):
+    assert judge_once(**snapshot) == Health("ok", ())
 
 
 @pytest.mark.parametrize("pressure", ["warning", "critical"])
 def test_pressure_is_the_systems_word(pressure):
     reason = Reason("pressure", pressure, {"pressure": pressure})
-    assert look(machine(pressure=pressure)) == Health(pressure, (reason,))
+    assert judge_once(machine(pressure=pressure)) == Health(pressure, (reason,))
 
 
 # --- budget -----------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ BUDGET = [
 @pytest.mark.parametrize(("percent", "before", "after"), BUDGET)
 def test_gpu_memory_against_the_budget(percent, before, after):
     used = machine(memory_in_use=percent, memory_budget=100)
-    health = look(used, before=on("gpu_memory", before) if before else FINE)
+    health = judge_once(used, before=on("gpu_memory", before) if before else FINE)
     assert level_of(health, "gpu_memory") == after
     assert health.level == (after or "ok")
 
@@ -108,20 +108,20 @@ def test_gpu_memory_against_the_budget(percent, before, after):
 def test_a_process_against_the_budget(percent, before, after):
     past = on("process_memory", before, 7) if before else FINE
     budget = machine(memory_budget=100, memory_in_use=0)
-    held = look(budget, [make_worker(7, driver=percent)], before=past)
-    charged = look(budget, processes=[process(7, percent)], before=past)
+    held = judge_once(budget, [make_worker(7, driver=percent)], before=past)
+    charged = judge_once(budget, processes=[process(7, percent)], before=past)
     assert level_of(held, "process_memory", 7) == after
     assert level_of(charged, "process_memory", 7) == after
 
 
 def test_without_the_machines_number_the_workers_are_summed():
     both = [make_worker(1, driver=50), make_worker(2, driver=45)]
-    health = look(machine(memory_budget=100), both)
+    health = judge_once(machine(memory_budget=100), both)
     assert health.reasons == (Reason("gpu_memory", "warning", {"used": 95, "budget": 100}),)
 
 
 def test_a_workers_torch_knows_the_budget_too():
-    health = look(
+    health = judge_once(
         None, [make_worker(1, driver=95, budget=100), make_worker(2, device="mlx", reserved=1)]
     )
     assert level_of(health, "process_memory", 1) == "warning"
@@ -145,19 +145,19 @@ def test_a_workers_torch_knows_the_budget_too():
     ],
 )
 def test_who_is_not_accused_of_the_gpus_memory(innocent):
-    assert not look(machine(memory_budget=100, memory_in_use=0), **innocent).reasons
+    assert not judge_once(machine(memory_budget=100, memory_in_use=0), **innocent).reasons
 
 
 def test_a_worker_whose_counters_are_unknown_is_measured_by_its_footprint():
     silent = Worker(1, "train.py", "busy", None, process=process(1, 95))
-    health = look(machine(memory_budget=100, memory_in_use=0), [silent])
+    health = judge_once(machine(memory_budget=100, memory_in_use=0), [silent])
     assert level_of(health, "process_memory", 1) == "warning"
 
 
 @pytest.mark.parametrize("budget", [None, 0])
 def test_without_a_budget_there_is_no_such_reason(budget):
     used = machine(memory_in_use=10 * GB, memory_budget=budget)
-    assert not look(used, [make_worker(1, driver=10 * GB)]).reasons
+    assert not judge_once(used, [make_worker(1, driver=10 * GB)]).reasons
 
 
 # --- cache ------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_without_a_budget_there_is_no_such_reason(budget):
 @pytest.mark.parametrize("whole", ["memory_budget", "memory_total"])
 def test_a_large_cache_is_worth_knowing(percent, before, after, whole):
     cached = make_worker(7, allocated=10, reserved=10 + percent)
-    health = look(
+    health = judge_once(
         machine(memory_in_use=0, **{whole: 100}), [cached],
         before=on("cache", before, 7) if before else FINE,
     )  # fmt: skip
@@ -185,7 +185,7 @@ def test_a_large_cache_is_worth_knowing(percent, before, after, whole):
      (11, "warning", "warning"), (15, "warning", "warning"), (16, "warning", "ok")],
 )  # fmt: skip
 def test_it_is_a_warning_only_while_memory_is_short(available, before, after):
-    health = look(
+    health = judge_once(
         machine(memory_total=100, memory_available=available),
         [make_worker(7, allocated=0, reserved=50)],
         before=on("cache", before, 7) if before else FINE,
@@ -197,18 +197,20 @@ def test_it_is_a_warning_only_while_memory_is_short(available, before, after):
     "short", [{"pressure": "warning"}, {"memory_in_use": 95}, {"memory_in_use": 101}]
 )
 def test_pressure_and_a_full_gpu_are_short_of_memory(short):
-    health = look(machine(memory_budget=100, **short), [make_worker(7, allocated=0, reserved=50)])
+    health = judge_once(
+        machine(memory_budget=100, **short), [make_worker(7, allocated=0, reserved=50)]
+    )
     assert level_of(health, "cache", 7) == "warning"
 
 
 def test_a_cards_cache_is_measured_by_the_card_and_never_a_warning():
     card = make_worker(7, device="cuda", allocated=0, reserved=50, budget=100)
-    health = look(machine(pressure="critical", memory_total=10**6), [card])
+    health = judge_once(machine(pressure="critical", memory_total=10**6), [card])
     assert level_of(health, "cache", 7) == "ok"
 
 
 def test_each_worker_is_named_for_its_cache():
-    health = look(
+    health = judge_once(
         machine(memory_total=100), [make_worker(n, allocated=0, driver=30) for n in (3, 2)]
     )
     assert [(r.code, r.pid) for r in health.reasons] == [("cache", 2), ("cache", 3)]
@@ -322,17 +324,17 @@ def test_beyond_the_budget_there_is_no_time_left_to_tell():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(58, False), (60, True)], ids=["too short", "a minute"]
+    ("seconds", "is_reason"), [(58, False), (60, True)], ids=["too short", "a minute"]
 )
-def test_a_slope_needs_a_minute(seconds, told):
+def test_a_slope_needs_a_minute(seconds, is_reason):
     verdict = watch(draining(100 * MB, GB, seconds))[-1]
-    assert (level_of(verdict, "memory_filling") is not None) is told
+    assert (level_of(verdict, "memory_filling") is not None) is is_reason
 
 
-@pytest.mark.parametrize(("pace", "told"), [(1.5 * MB, False), (1.7 * MB, True)])
-def test_what_any_desktop_does_is_no_slope(pace, told):
+@pytest.mark.parametrize(("pace", "is_reason"), [(1.5 * MB, False), (1.7 * MB, True)])
+def test_what_any_desktop_does_is_no_slope(pace, is_reason):
     verdict = watch(draining(pace, 50 * MB))[-1]
-    assert (level_of(verdict, "memory_filling") is not None) is told
+    assert (level_of(verdict, "memory_filling") is not None) is is_reason
 
 
 def available(*amounts):
@@ -500,7 +502,7 @@ def test_worst_first_then_what_ends_soonest():
         pressure="warning", memory_in_use=120, memory_budget=100,
         memory_total=100, memory_available=50,
     )  # fmt: skip
-    health = look(
+    health = judge_once(
         full, [make_worker(7, allocated=0, driver=92), make_worker(8, allocated=0, driver=28)]
     )
     assert [(r.level, r.code, r.pid) for r in health.reasons] == [

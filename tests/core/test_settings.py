@@ -22,12 +22,12 @@ def parse_settings(table):
     return Settings(**values), complaints
 
 
-def test_nothing_said_is_the_defaults():
+def test_no_settings_are_the_defaults():
     assert parse_settings({}) == (Settings(), ())
     assert Settings().alert_causes == ("pressure", "memory", "swap", "leak")
 
 
-def test_everything_said():
+def test_all_settings():
     table = {"bar": "gpu", "interval": 5, "alerts": False, "alert_causes": ["cache", "leak", "leak"], "cool_down": 0}  # fmt: skip
     settings, complaints = parse_settings(table)
     assert complaints == ()

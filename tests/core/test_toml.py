@@ -48,7 +48,7 @@ def test_a_statement_longer_than_anybody_writes_is_left_soon():
 @pytest.mark.parametrize(
     "text", ["bar = ", "bar = 1\nbar = 2", "[" * 3000, "x = 9" + "9" * 5000, "\x00"]
 )
-def test_what_is_not_toml_is_said(text):
+def test_text_that_is_not_toml_is_an_error(text):
     with pytest.raises(NotTOML):
         change_key(text, "bar", "dot")
 

@@ -123,7 +123,7 @@ def test_who_is_gone_is_forgotten():
     assert history.of(3) is None
 
 
-def test_one_failed_look_forgets_nobody_a_minute_of_them_does():
+def test_a_failed_scan_forgets_no_process_a_minute_of_them_does():
     history = filled(snapshot(10.0, processes=[process()]), snapshot(12.0, processes=None))
     assert history.of(1) is not None
     history.add(snapshot(10.0 + GAP, processes=None))
@@ -175,14 +175,14 @@ def test_ten_thousand_snapshots_do_not_grow():
         tracemalloc.stop()
     # 10,000 points would be a megabyte; a table that was resized is a few kilobytes.
     assert grown < 50_000
-    assert len(history._tracks) <= 3
+    assert len(history._processes) <= 3
 
 
 def test_workers_that_come_and_go_while_nothing_can_be_listed_do_not_pile_up():
     history = Trends()
     for n in range(2000):
         history.add(snapshot(n * 2.0, workers=[worker(n)], processes=None))
-    assert len(history._tracks) <= GAP / 2.0 + 1
+    assert len(history._processes) <= GAP / 2.0 + 1
 
 
 def test_gpu_memory_is_the_machines_else_the_workers_on_metal():
@@ -239,7 +239,7 @@ STEADY = {
 
 
 @pytest.mark.parametrize(("numbers", "steady"), STEADY.values(), ids=STEADY)
-def test_steady_is_one_way_all_along_and_still(numbers, steady):
+def test_steady_is_one_direction_until_the_end(numbers, steady):
     assert measure(line(*numbers), 60.0).is_steady is steady
 
 

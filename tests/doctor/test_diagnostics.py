@@ -47,6 +47,6 @@ def test_versions_memory_processes_dtypes_and_nothing_private():
     assert text.endswith("mpsbar doctor --python PATH looks at a Python you name.\n")
 
 
-def test_without_a_look_at_the_pythons():
+def test_without_an_inspection_of_the_pythons():
     text = render_diagnostics("1", make_snapshot(), None, HOME)
     assert "4001  train_1.py" in text and "dtypes" not in text

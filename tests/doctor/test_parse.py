@@ -1,4 +1,4 @@
-"""What a throwaway said, whatever it said: never an exception, never a wrong type, never a control character."""
+"""Whatever a child process writes: never an exception, a wrong type or a control character."""
 
 import json
 
@@ -23,22 +23,22 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=30), inner, max_size=3),
     max_leaves=5,
 )  # fmt: skip
-TOLD = st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=8)
+VALUES = st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=8)
 
 
-def answer(stage, **told):
+def answer(stage, **values):
     """As it comes through the pipe: 10**400 and nan are numbers in Python's JSON."""
-    return parse_answer(json.dumps({**told, "stage": stage}).encode())
+    return parse_answer(json.dumps({**values, "stage": stage}).encode())
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from((*STAGES, "end")), TOLD), max_size=10),
+    st.lists(st.tuples(st.sampled_from((*STAGES, "end")), VALUES), max_size=10),
     st.binary(max_size=50),
     st.sampled_from([None, 0, 1, -6, -11, -64, -200]),
 )
 def test_anything_becomes_a_device_that_can_be_judged_and_shown(stages, tail, code):
     device = parse_device(
-        "/p/python", [answer(stage, **told) for stage, told in stages], tail, code
+        "/p/python", [answer(stage, **values) for stage, values in stages], tail, code
     )
     for name in ("version", "torch", "chosen", "error", "compute_error", "signal"):
         value = getattr(device, name)
@@ -68,14 +68,14 @@ def test_the_first_answer_of_a_stage_counts_and_texts_are_cut():
 
 
 def test_torchs_longer_sentences_become_one_line():
-    told = [answer("python"), answer("import", error="OSError: no\n  such\x1b[31m file")]
-    assert parse_device("p", [*told, answer("end")], b"", 0) == Device(
+    values = [answer("python"), answer("import", error="OSError: no\n  such\x1b[31m file")]
+    assert parse_device("p", [*values, answer("end")], b"", 0) == Device(
         "p", "broken_torch", error="OSError: no such�[31m file"
     )
 
 
 def test_the_metadatas_version_stands_until_torch_itself_tells():
-    told = [answer("python"), answer("torch", found=True, version="2.5.1")]
-    assert parse_device("p", told, b"", -6).torch == "2.5.1"
-    told.append(answer("import", version="2.6.0+git"))
-    assert parse_device("p", told, b"", -6).torch == "2.6.0+git"
+    values = [answer("python"), answer("torch", found=True, version="2.5.1")]
+    assert parse_device("p", values, b"", -6).torch == "2.5.1"
+    values.append(answer("import", version="2.6.0+git"))
+    assert parse_device("p", values, b"", -6).torch == "2.6.0+git"

@@ -20,7 +20,7 @@ MAC = Machine(
     gpu=Gpu(name="Apple M2 Pro"),
 )  # fmt: skip
 ARM = {"version": "3.12.4", "architecture": "arm64", "system": "darwin", "mps_built": True}
-SCENE = build_checkup(
+CHECKUP = build_checkup(
     Snapshot(
         1700000000.0,
         machine=MAC,
@@ -74,16 +74,16 @@ train.py (4711)
 
 
 def test_the_whole_text():
-    assert render_doctor(SCENE, "/Users/ada") == SHOWN
+    assert render_doctor(CHECKUP, "/Users/ada") == SHOWN
 
 
 def test_the_whole_json():
-    told = json.loads(json.dumps(build_doctor(SCENE), allow_nan=False))
-    assert list(told) == [
+    record = json.loads(json.dumps(build_doctor(CHECKUP), allow_nan=False))
+    assert list(record) == [
         "schema", "machine", "pythons", "processes", "problems", "left_out", "icon",
     ]  # fmt: skip
-    assert (told["schema"], told["machine"]["chip"]) == (1, "Apple M2 Pro")
-    first, new, crashed, gone, without = told["pythons"]
+    assert (record["schema"], record["machine"]["chip"]) == (1, "Apple M2 Pro")
+    first, new, crashed, gone, without = record["pythons"]
     assert first["python"] == "/Users/ada/v/bin/python"  # programs need the real path
     assert (first["chosen"], first["works"], first["mps_available"]) == ("mps", True, True)
     assert new["reasons"][0] == {
@@ -94,17 +94,17 @@ def test_the_whole_json():
     }
     assert (crashed["ended"], crashed["stage"], crashed["works"]) == ("crashed", "import", None)
     assert (gone["ended"], without["ended"]) == ("no_python", "no_torch")
-    assert told["processes"][0]["pid"] == 4711
-    assert told["problems"] == [{"reader": "gpu", "text": "IOKit said no\x1b[31m"}]
+    assert record["processes"][0]["pid"] == 4711
+    assert record["problems"] == [{"reader": "gpu", "text": "IOKit said no\x1b[31m"}]
 
 
 def test_what_does_not_work_is_not_called_working():
     failed = Device("p", "ok", compute_error="RuntimeError: x", chosen="mps")
-    (told,) = build_doctor(build_checkup(Snapshot(0.0), (failed,)))["pythons"]
-    assert told["works"] is False
+    (record,) = build_doctor(build_checkup(Snapshot(0.0), (failed,)))["pythons"]
+    assert record["works"] is False
 
 
-def test_little_is_known_and_said_so():
+def test_a_report_of_a_machine_that_is_hardly_known():
     assert render_doctor(Checkup(Machine())) == (
         "nothing is known of this machine\n\n"
         "No torch was found. mpsbar doctor --python PATH looks at a Python you name."
@@ -119,10 +119,10 @@ def test_little_is_known_and_said_so():
 
 
 def test_a_home_at_the_root_is_not_everywhere():
-    assert render_doctor(SCENE, "/").count("~") == 0
-    assert render_doctor(SCENE, None).count("~") == 0
+    assert render_doctor(CHECKUP, "/").count("~") == 0
+    assert render_doctor(CHECKUP, None).count("~") == 0
     # /v is somebody's home, and not the /v of another's.
-    assert "~" not in render_doctor(SCENE, "/v")
+    assert "~" not in render_doctor(CHECKUP, "/v")
 
 
 def literals(file, name):
@@ -144,7 +144,7 @@ COMPUTED = {
 
 
 def test_there_is_a_sentence_for_every_code_and_none_too_many():
-    made = literals("doctor/rules.py", "Reason") | literals("core/torch_settings.py", "Reason")
+    made = literals("doctor/rules.py", "Reason") | literals("core/torch_facts.py", "Reason")
     assert made | COMPUTED == set(words())
     assert set(stages()) == set(STAGES)
 
@@ -182,6 +182,6 @@ def test_every_line_of_the_guides_has_its_place(claim, place, codes):
     assert codes <= have
 
 
-def test_a_recorded_machine_is_called_one():
+def test_a_recorded_machine_is_marked():
     shown = render_doctor(Checkup(Machine(chip="Apple M1", recording="an M1")))
     assert shown.splitlines()[0] == "Apple M1 · RECORDED"

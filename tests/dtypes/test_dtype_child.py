@@ -22,12 +22,12 @@ def on_cpu():
     return run_child(device="cpu")
 
 
-def test_every_cell_is_told_on_the_cpu(on_cpu):
-    told, answers, done = on_cpu
+def test_every_cell_is_reported_on_the_cpu(on_cpu):
+    stages, answers, done = on_cpu
     assert done.returncode == 0
-    assert list(answers) == told["device"]["cells"] == EVERY
-    assert "end" in told
-    assert told["device"]["device"] == "cpu"
+    assert list(answers) == stages["device"]["cells"] == EVERY
+    assert "end" in stages
+    assert stages["device"]["device"] == "cpu"
     states = {cell: answer["state"] for cell, answer in answers.items()}
     assert set(states.values()) <= {"works", "unsupported", "meaningless", "right"}
     assert all(states[check] == "right" for check in checks.CHECKS)
@@ -66,9 +66,9 @@ def test_memory_stays_below_the_ceiling(on_cpu):
 
 def test_a_low_ceiling_is_held(on_cpu):
     """Either torch is refused the memory, or the throwaway stops by itself; nothing goes on above."""
-    told, answers, done = run_child(device="cpu", ceiling=4 << 20)
+    stages, answers, done = run_child(device="cpu", ceiling=4 << 20)
     assert done.returncode == 0
-    assert "end" in told
+    assert "end" in stages
     over = [a for a in answers.values() if a["memory"] > 4 << 20]
     assert len(over) <= 1  # the one after which it stopped
     assert len(answers) < len(EVERY) or any(a["state"] == "no_memory" for a in answers.values())
@@ -86,10 +86,12 @@ def test_on_mps_the_limit_is_torchs_own():
 def test_a_python_without_torch(tmp_path, version):
     base = interpreters.need(version)
     subprocess.run([base, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    told, answers, done = run_child(device="cpu", python=str(tmp_path / "venv" / "bin" / "python"))
-    assert (done.returncode, told["torch"]["found"], answers) == (0, False, {})
-    assert told["python"]["version"].startswith(f"{version}.")
-    assert told["python"]["prefix"] == os.path.realpath(tmp_path / "venv")
+    stages, answers, done = run_child(
+        device="cpu", python=str(tmp_path / "venv" / "bin" / "python")
+    )
+    assert (done.returncode, stages["torch"]["found"], answers) == (0, False, {})
+    assert stages["python"]["version"].startswith(f"{version}.")
+    assert stages["python"]["prefix"] == os.path.realpath(tmp_path / "venv")
     assert not list((tmp_path / "venv").rglob("__pycache__"))
 
 
@@ -100,19 +102,19 @@ def test_the_texts_it_is_handed_are_python_3_9(version, tmp_path):
         tmp_path,
         "__version__ = '9.9'\nset_num_threads = set_warn_always = print\nclass ones:\n    def __init__(s, *a, **k): pass\n    sum = item = lambda s: s\n",
     )
-    told, answers, done = run_child([], "cpu", python=interpreters.need(version), PYTHONPATH=path)
-    assert told["device"]["cells"] == list(checks.CHECKS), done.stderr
+    stages, answers, done = run_child([], "cpu", python=interpreters.need(version), PYTHONPATH=path)
+    assert stages["device"]["cells"] == list(checks.CHECKS), done.stderr
     assert answers == {}
 
 
 def test_noise_at_start_and_a_torch_that_prints_hide_nothing(tmp_path):
     need_module("torch")
     noise = "import sys, os\nprint('hello ' * 5000)\nsys.stdout.write('no newline')\nsys.stdout.flush()\nos.write(1, b'\\x1e half')\n"
-    told, answers, _ = run_child(
+    stages, answers, _ = run_child(
         ["add/float32"], "cpu", PYTHONPATH=add_startup(tmp_path / "s", noise)
     )
     assert answers["add/float32"]["state"] == "works"
-    assert "end" in told
+    assert "end" in stages
 
 
 def test_its_folder_hides_nobodys_modules(tmp_path):

@@ -62,8 +62,8 @@ def clean():
 
 
 def test_all_is_quiet_without_a_fault(clean):
-    told, answers, _ = clean
-    assert told["device"]["device"] == "mps"
+    stages, answers, _ = clean
+    assert stages["device"]["device"] == "mps"
     assert {answers[check]["state"] for check in checks.CHECKS} == {"right"}
     assert {a["state"] for a in answers.values()} <= {
         "works",
@@ -147,7 +147,7 @@ def test_each_state_of_a_cell_and_each_operation():
     }
 
 
-def test_every_fall_back_is_told_not_only_the_first():
+def test_every_fallback_is_reported_not_only_the_first():
     """torch itself warns once in a process."""
     cells = ["cumsum/float32", "sort/float32", "cumsum/int64", "add/float32"]
     _, answers, _ = run_child(cells, SOFTMPS_FAULTS="fallback cumsum *; fallback sort *")

@@ -14,7 +14,8 @@ from mpsbar.agent import places
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.dtypes.results import find_result, read_result, write_result
+from mpsbar.dtypes import results
+from mpsbar.dtypes.results import LatestResult, find_result, read_result, write_result
 
 NOBODY = Snapshot(0.0)
 
@@ -194,3 +195,38 @@ def test_a_folder_of_somebody_else_is_not_looked_at(folder):
     assert find_result(NOBODY) is None
     with pytest.raises(PermissionError):
         write_result(here())
+
+
+@pytest.fixture
+def finding(monkeypatch):
+    """The result that is found next, and how often it was searched for."""
+    found = [None, 0]
+
+    def find(snapshot):
+        found[1] += 1
+        return found[0]
+
+    monkeypatch.setattr(results, "find_result", find)
+    return found
+
+
+def test_the_latest_result_is_read_again_only_when_something_may_have_changed(folder, finding):
+    now = [0.0]
+    last = LatestResult(lambda: now[0])
+    empty = Snapshot(0.0)
+    assert (last.read(empty), finding[1]) == (None, 0)  # never probed: nothing is read
+    folder.mkdir(parents=True)
+    finding[0] = "first"
+    assert (last.read(empty), last.read(empty), finding[1]) == ("first", "first", 1)
+    busy = Snapshot(0.0, processes=(Process(1, 1.0, "x", ("torch",), python="/v/bin/python"),))
+    assert (last.read(busy), finding[1]) == ("first", 2)
+    finding[0] = "second"
+    (folder / "x.json").touch()
+    assert (last.read(busy), finding[1]) == ("second", 3)
+    now[0] += 31.0
+    assert (last.read(busy), finding[1]) == ("second", 4)
+
+
+def test_without_a_folder_there_is_no_latest_result(monkeypatch):
+    monkeypatch.setattr("mpsbar.system.paths.probe_folder", lambda: None)
+    assert LatestResult().read(Snapshot(0.0)) is None

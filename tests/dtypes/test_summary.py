@@ -175,10 +175,10 @@ def test_status_has_the_summary():
     health = build_dtypes(BAD)
     assert health.surprise == say_headline(BAD)
     assert health.failed == {"float16": 2, "bfloat16": 1}
-    told = json.loads(json.dumps(health.summary))
-    assert told["surprises"][1]["text"] == "float16 wrong in 2 operations"
-    assert told["safe"]["float16"] is False
-    assert "cells" not in told
+    summary = json.loads(json.dumps(health.summary))
+    assert summary["surprises"][1]["text"] == "float16 wrong in 2 operations"
+    assert summary["safe"]["float16"] is False
+    assert "cells" not in summary
     assert (build_dtypes(None).summary, build_dtypes(make_probe()).surprise) == (None, "")
 
 

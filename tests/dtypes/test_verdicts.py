@@ -6,7 +6,15 @@ import pytest
 from probe_samples import NO_FLOAT64, make_probe
 
 from mpsbar.core.dtype_results import Cell, Check
-from mpsbar.dtypes.verdicts import count_failures, expect, find_safe, find_surprises, judge_dtypes
+from mpsbar.dtypes.verdicts import (
+    Change,
+    count_failures,
+    expect,
+    find_changes,
+    find_safe,
+    find_surprises,
+    judge_dtypes,
+)
 
 REFUSED = ("unsupported", "RuntimeError: no")
 
@@ -15,7 +23,7 @@ def verdict(probe, dtype):
     return next(v for v in judge_dtypes(probe) if v.dtype == dtype)
 
 
-def told(probe):
+def list_surprises(probe):
     return [
         (reason.code, reason.values.get("dtype") or reason.values.get("check"))
         for reason in find_surprises(probe)
@@ -56,13 +64,13 @@ def test_guides_and_torch_are_compared_with_what_was_measured():
         ("fallback", "dtype_falls_back", "limited"),
     ],
 )  # fmt: skip
-def test_each_way_to_go_wrong_surprises_in_float16(state, code, standing):
+def test_each_failure_surprises_in_float16(state, code, standing):
     probe = make_probe(changed={"matmul/float16": (state, "why"), "sort/float16": (state, "why")})
     found = verdict(probe, "float16")
     assert (found.standing, found.reason.code) == (standing, code)
     assert found.reason.values["operations"] == "matmul, sort"
     assert (found.reason.values["number"], found.reason.values["of"]) == (2, 18)
-    assert told(probe) == [(code, "float16")]
+    assert list_surprises(probe) == [(code, "float16")]
     assert count_failures(probe) == {"float16": 2}
 
 
@@ -77,7 +85,7 @@ def test_the_worst_comes_first_and_integers_are_limited_without_a_word():
         changed=changed,
         wrong={"adam": Check("adam", "wrong", "it stays"), "unique": Check("unique", "hung")},
     )
-    assert told(probe) == [
+    assert list_surprises(probe) == [
         ("silently_wrong", "adam"), ("check_hung", "unique"), ("dtype_wrong", "bfloat16"), ("dtype_crashed", "int8"),
         ("dtype_refused", "bfloat16"),
     ]  # fmt: skip
@@ -86,7 +94,7 @@ def test_the_worst_comes_first_and_integers_are_limited_without_a_word():
 
 def test_a_whole_dtype_that_should_work():
     probe = make_probe(changed={"*/bfloat16": REFUSED})
-    assert told(probe) == [("dtype_unsupported", "bfloat16")]
+    assert list_surprises(probe) == [("dtype_unsupported", "bfloat16")]
     # It can be held in memory, and nothing else.
     probe = make_probe(
         changed={
@@ -96,7 +104,7 @@ def test_a_whole_dtype_that_should_work():
         }
     )
     assert verdict(probe, "bfloat16").reason.code == "dtype_only_stored"
-    assert told(make_probe(torch="2.2.2", changed={"*/bfloat16": REFUSED})) == []
+    assert list_surprises(make_probe(torch="2.2.2", changed={"*/bfloat16": REFUSED})) == []
 
 
 def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
@@ -106,17 +114,19 @@ def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
             replace(c, seconds=seconds) if (c.operation, c.dtype) == ("sum", dtype) else c for c in probe.cells
         ))  # fmt: skip
 
-    assert told(slow("mps", 0.02)) == [("dtype_slow", "float16")]
-    assert told(slow("mps", 0.0005)) == []  # 5 times
-    assert told(slow("cpu", 0.02)) == []
-    assert told(slow("mps", 0.02, "int64")) == []  # nobody expects it to be fast
+    assert list_surprises(slow("mps", 0.02)) == [("dtype_slow", "float16")]
+    assert list_surprises(slow("mps", 0.0005)) == []  # 5 times
+    assert list_surprises(slow("cpu", 0.02)) == []
+    assert list_surprises(slow("mps", 0.02, "int64")) == []  # nobody expects it to be fast
     assert count_failures(slow("mps", 0.02)) == {}
 
 
 def test_autocast_came_later_than_the_dtype():
     changed = {"autocast/float16": REFUSED}
-    assert told(make_probe(torch="2.4.1", changed=changed)) == []
-    assert told(make_probe(torch="2.5.1", changed=changed)) == [("dtype_refused", "float16")]
+    assert list_surprises(make_probe(torch="2.4.1", changed=changed)) == []
+    assert list_surprises(make_probe(torch="2.5.1", changed=changed)) == [
+        ("dtype_refused", "float16")
+    ]
 
 
 def test_what_was_not_measured_is_not_judged():
@@ -126,7 +136,7 @@ def test_what_was_not_measured_is_not_judged():
         "supported",
         "dtype_not_measured",
     )
-    assert told(probe) == []
+    assert list_surprises(probe) == []
     assert "int8" not in find_safe(probe)
 
 
@@ -165,3 +175,36 @@ def test_nothing_at_all():
     assert (judge_dtypes(probe), find_surprises(probe), find_safe(probe)) == ((), (), {})
     one = make_probe(cells=(Cell("add", "float8_new", "works"),), checks=())
     assert [v.standing for v in judge_dtypes(one)] == ["supported"]
+
+
+NO_BFLOAT16 = ("unsupported", "TypeError: BFloat16 is not supported on MPS")
+
+
+def test_changes_after_an_upgrade():
+    before = make_probe(
+        torch="2.2.2",
+        system="14.1",
+        changed={"*/bfloat16": NO_BFLOAT16},
+        wrong={"adam": Check("adam", "wrong", "x")},
+    )
+    changes = find_changes(before, make_probe(changed={"sort/int8": ("inaccurate", None)}))
+    assert changes[:4] == (
+        Change("subject", "torch", "2.2.2", "2.13.0"), Change("subject", "system", "14.1", "15.1"),
+        Change("check", "adam", "wrong", "right"), Change("dtype", "bfloat16", "unsupported", "supported"),
+    )  # fmt: skip
+    assert Change("dtype", "int8", "supported", "limited") in changes
+    assert Change("cell", "int8 sort", "works", "inaccurate") in changes
+    assert Change("cell", "bfloat16 matmul", "unsupported", "works") in changes
+
+
+def test_the_same_result_has_no_changes_and_other_times_are_none():
+    assert find_changes(make_probe(), make_probe(seconds=9.0, time=3.0)) == ()
+
+
+def test_not_measured_is_no_change():
+    holes = make_probe(
+        changed={"*/int8": ("unknown", None)}, wrong={"adam": Check("adam", "no_memory")}
+    )
+    assert find_changes(holes, make_probe()) == ()
+    assert find_changes(make_probe(), holes) == ()
+    assert find_changes(make_probe(cells=(), checks=()), make_probe()) == ()

@@ -27,13 +27,13 @@ START = 1_794_000_000.0
 
 
 class Play:
-    """A recorder and the looks that it is given, on a clock of ours."""
+    """A recorder and its snapshots, on a clock of the test."""
 
     def __init__(self, file, cap=recorder.CAP, wall=START):
         self.file, self.cap, self.wall, self.own = file, cap, wall, 1000.0
-        self.said, self.tracker = [], ProcessTracker()
+        self.problems, self.tracker = [], ProcessTracker()
         self.alerts, self.events = Alerts(), EventLog()
-        self.recorder = Recorder(self.said.append, file, cap, lambda: self.own)
+        self.recorder = Recorder(self.problems.append, file, cap, lambda: self.own)
 
     def tick(self, *workers, seconds=2.0, freed=(), health=None, processes=()):
         self.wall += seconds
@@ -48,7 +48,7 @@ class Play:
         self.tracker.remember(before, self.wall)
         return before
 
-    def looks(self, number, *workers, **more):
+    def ticks(self, number, *workers, **more):
         for _ in range(number):
             self.tick(*workers, **more)
 
@@ -56,7 +56,7 @@ class Play:
         with closing(open_to_read(self.file)) as connection:
             return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
-    def span(self, points=10**9, hours=24 * 8):
+    def read(self, points=10**9, hours=24 * 8):
         return read_period(self.wall - hours * 3600, self.wall + 1, points, self.file)
 
 
@@ -77,15 +77,15 @@ def train(held=6 * GB, cached=3 * GB, pid=4711, name="train.py"):
 
 
 def test_what_is_recorded_is_read_again(play):
-    play.looks(6, train())
+    play.ticks(6, train())
     play.tick(train(4 * GB, GB), freed=[Freed(4711, "train.py", "done", 2 * GB, 0.1)])
     leak = Health("warning", (Reason("leak", "warning", {"growth": GB}, 4711),))
     play.tick(train(4 * GB, GB), health=leak)
-    play.looks(8)
-    told = play.span()
-    assert set(told.machine.columns["used"]) == {27 * GB}
-    assert set(told.machine.columns["budget"]) == {27 * GB}
-    (run,) = told.runs
+    play.ticks(8)
+    period = play.read()
+    assert set(period.machine.columns["used"]) == {27 * GB}
+    assert set(period.machine.columns["budget"]) == {27 * GB}
+    (run,) = period.runs
     assert (run.pid, run.name, run.device, run.is_connected) == (4711, "train.py", "mps", True)
     assert (run.peak, run.known["held"], run.known["allocated"], run.how) == (
         7 * GB,
@@ -95,36 +95,36 @@ def test_what_is_recorded_is_read_again(play):
     )
     assert run.ended == pytest.approx(run.last + 2.0)
     assert set(run.series.columns["held"]) == {6 * GB, 4 * GB}
-    alert, freed = told.events
+    alert, freed = period.events
     assert (freed.kind, freed.size, freed.name) == ("free", 2 * GB, "train.py")
     assert (alert.code, alert.level, alert.values) == ("leak", "warning", {"growth": GB})
     assert read_start(play.file) == pytest.approx(START + 2)
 
 
 def test_what_waits_at_the_end_is_written(play):
-    play.looks(2, train())
+    play.ticks(2, train())
     assert not play.file.exists()
     play.recorder.close()
     assert (play.count("machine"), play.count("runs")) == (2, 1)
 
 
 def test_an_end_is_on_disk_at_once(play):
-    play.looks(6, train())
-    play.looks(2)
+    play.ticks(6, train())
+    play.ticks(2)
     with closing(open_to_read(play.file)) as connection:
         assert connection.execute("SELECT how FROM runs").fetchone() == ("unknown",)
 
 
 def test_what_does_not_change_is_written_once_a_minute(play):
-    play.looks(60, train())  # two minutes
+    play.ticks(60, train())  # two minutes
     assert play.count("samples") <= 4
     assert play.count("machine") >= 50
 
 
 def test_a_fork_bomb_of_workers_is_bounded(play):
-    play.looks(8, *(train(pid=pid) for pid in range(1, 2000)))
+    play.ticks(8, *(train(pid=pid) for pid in range(1, 2000)))
     assert play.count("runs") == 200
-    play.looks(8, train(pid=1), train(pid=1999))  # there is room again, and no end is made up
+    play.ticks(8, train(pid=1), train(pid=1999))  # there is room again, and no end is made up
     with closing(open_to_read(play.file)) as connection:
         running = connection.execute("SELECT pid FROM runs WHERE ended IS NULL ORDER BY pid")
         assert [pid for (pid,) in running] == [1, 1999]
@@ -133,8 +133,8 @@ def test_a_fork_bomb_of_workers_is_bounded(play):
 
 def test_unconnected_processes_are_recorded_by_their_footprint(play):
     serve = Process(9, 7.0, "serve.py", ("torch",), footprint=2 * GB, footprint_peak=5 * GB)
-    play.looks(30, processes=[serve])
-    (run,) = play.span().runs
+    play.ticks(30, processes=[serve])
+    (run,) = play.read().runs
     assert (run.name, run.is_connected, run.footprint_peak, run.known["held"]) == (
         "serve.py", False, 5 * GB, None,
     )  # fmt: skip
@@ -142,14 +142,14 @@ def test_unconnected_processes_are_recorded_by_their_footprint(play):
 
 def test_an_hour_in_full_a_week_by_the_minute_then_nothing(play):
     sizes = [GB + n * MB for n in range(7)]
-    for number in range(3 * 360):  # three hours, a look each 10 s
+    for number in range(3 * 360):  # three hours, a tick each 10 s
         play.tick(train(sizes[number % 7], 0), seconds=10.0)
     full = play.count("samples")
     assert 350 <= full <= 400
     assert 110 <= play.count("minutes") <= 125
     with closing(open_to_read(play.file)) as connection:
-        kept = connection.execute("SELECT held FROM minutes ORDER BY time").fetchall()
-    assert min(kept[1:]) >= (sizes[5],)  # of each whole minute the most
+        minutes = connection.execute("SELECT held FROM minutes ORDER BY time").fetchall()
+    assert min(minutes[1:]) >= (sizes[5],)  # of each whole minute the most
     for _ in range(8 * 24 * 6):  # eight days more, a look each 10 min
         play.tick(seconds=600.0)
     assert play.count("samples") == play.count("minutes") == play.count("runs") == 0
@@ -172,9 +172,9 @@ def test_the_cap_is_held_while_it_is_filled(file):
     play.recorder.close()
     assert 0.5 * cap < most <= cap
     assert written < 4000 * 60 / 2  # the oldest had to go
-    newest = play.span().machine.times[-1]
+    newest = play.read().machine.times[-1]
     assert play.wall - newest < 30  # and the newest are there
-    assert play.said == []
+    assert play.problems == []
 
 
 def test_a_file_that_is_too_large_already_is_cut_to_the_cap(file):
@@ -187,14 +187,14 @@ def test_a_file_that_is_too_large_already_is_cut_to_the_cap(file):
         )
     assert database.read_size(file) > recorder.CAP
     play = Play(file)
-    play.looks(10, train())
+    play.ticks(10, train())
     assert database.read_size(file) <= recorder.CAP
     assert play.count("minutes") > 100_000  # but not emptied
     play.recorder.close()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "middle"])
-def test_a_damaged_file_is_moved_aside_and_said_once(file, damage):
+def test_a_damaged_file_is_moved_aside_and_reported_once(file, damage):
     fill(file, runs=3, now=START)
     whole = file.read_bytes()
     cut = {
@@ -204,12 +204,12 @@ def test_a_damaged_file_is_moved_aside_and_said_once(file, damage):
     }[damage]
     file.write_bytes(cut)
     play = Play(file)
-    play.looks(20, train())
-    assert [reason.code for reason in play.said] == ["history_damaged"]
-    (kept,) = file.parent.glob("history.damaged-*.sqlite")
-    assert kept.read_bytes()[:5000] == cut[:5000]
+    play.ticks(20, train())
+    assert [reason.code for reason in play.problems] == ["history_damaged"]
+    (moved,) = file.parent.glob("history.damaged-*.sqlite")
+    assert moved.read_bytes()[:5000] == cut[:5000]
     assert play.count("machine") >= 15  # also what was seen before it was found
-    assert play.span().runs[0].name == "train.py"
+    assert play.read().runs[0].name == "train.py"
     play.recorder.close()
 
 
@@ -223,25 +223,25 @@ def test_of_damaged_files_only_the_last_is_kept(file):
 
 
 def test_a_file_damaged_while_it_is_written(play):
-    play.looks(30, train())
+    play.ticks(30, train())
     with play.file.open("r+b") as opened:
         opened.write(os.urandom(20_000))
     for suffix in ("-wal", "-shm"):
         play.file.with_name(play.file.name + suffix).unlink()
     play.recorder._disconnect()  # as after any failure
-    play.looks(20, train())
-    assert [reason.code for reason in play.said] == ["history_damaged"]
-    assert play.span().runs[0].name == "train.py"
+    play.ticks(20, train())
+    assert [reason.code for reason in play.problems] == ["history_damaged"]
+    assert play.read().runs[0].name == "train.py"
 
 
 def test_someone_removes_it(play):
-    play.looks(10, train())
+    play.ticks(10, train())
     for path in play.file.parent.glob("history.sqlite*"):
         path.unlink()
-    play.looks(40, train())
+    play.ticks(40, train())
     assert play.count("machine") >= 30
-    assert play.span().runs[0].ended is None
-    assert play.said == []
+    assert play.read().runs[0].ended is None
+    assert play.problems == []
 
 
 @contextmanager
@@ -263,7 +263,7 @@ def test_a_full_disk(private):
     folder = private / "small"
     with mounted(folder, "size=600k"):
         play = Play(folder / "history.sqlite")
-        play.looks(10, train())
+        play.ticks(10, train())
         rows = play.count("machine")
         filler = folder / "filler"
         with filler.open("wb", buffering=0) as opened, pytest.raises(OSError, match="space"):
@@ -271,11 +271,11 @@ def test_a_full_disk(private):
                 opened.write(b"x" * 4096)
         for number in range(200):
             play.tick(train(GB + number * MB))
-        assert [reason.code for reason in play.said] == ["history_not_written"]
-        assert "full" in str(play.said[0].values["error"])
+        assert [reason.code for reason in play.problems] == ["history_not_written"]
+        assert "full" in str(play.problems[0].values["error"])
         assert play.count("machine") >= rows  # nothing that was there is lost
         filler.unlink()
-        play.looks(40, train())
+        play.ticks(40, train())
         assert play.count("machine") >= 240  # and what waited was written
         play.recorder.close()
 
@@ -286,10 +286,10 @@ def test_a_home_that_cannot_be_written(private, monkeypatch):
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         monkeypatch.setenv("MPSBAR_DATA_DIR", str(folder / "data"))
         play = Play(folder / "data" / "history.sqlite")
-        play.looks(100, train())
-        assert [reason.code for reason in play.said] == ["history_not_written"]
+        play.ticks(100, train())
+        assert [reason.code for reason in play.problems] == ["history_not_written"]
         subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
-        play.looks(40, train())
+        play.ticks(40, train())
         assert play.count("machine") >= 130
         play.recorder.close()
 
@@ -299,78 +299,78 @@ def test_a_history_that_may_only_be_read_is_read(private):
     with mounted(folder, "size=20m"):
         fill(folder / "history.sqlite", runs=2, now=START)
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-        told = read_period(START - 3600, START, 100, folder / "history.sqlite")
-        assert len(told.runs) == 2
+        period = read_period(START - 3600, START, 100, folder / "history.sqlite")
+        assert len(period.runs) == 2
 
 
 def test_another_process_writes_for_a_while(play):
-    play.looks(10, train())
+    play.ticks(10, train())
     with closing(sqlite3.connect(play.file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        play.looks(60, train())
-        assert play.said == []  # it is nobody's fault
+        play.ticks(60, train())
+        assert play.problems == []  # it is nobody's fault
         other.execute("ROLLBACK")
-    play.looks(10, train())
+    play.ticks(10, train())
     assert play.count("machine") >= 75
-    assert [run.ended for run in play.span().runs] == [None]
+    assert [run.ended for run in play.read().runs] == [None]
 
 
 def test_one_records_and_the_next_takes_over(file):
     first, second = Play(file), Play(file)
-    first.looks(20, train())
+    first.ticks(20, train())
     rows = first.count("machine")
-    second.looks(20, train())
+    second.ticks(20, train())
     assert second.count("machine") == rows
     first.recorder.close()
-    second.looks(20, train())
+    second.ticks(20, train())
     assert second.count("machine") > rows
     assert second.count("runs") == 1  # the same process is the same run
     second.recorder.close()
 
 
-def test_who_ended_unseen_is_told_by_the_next(file):
+def test_the_next_recorder_returns_processes_that_ended_unseen(file):
     first = Play(file)
-    first.looks(20, train(), make_worker(4712, "other.py"))
+    first.ticks(20, train(), make_worker(4712, "other.py"))
     first.recorder.close()
     second = Play(file, wall=first.wall + 8 * 3600)
-    told = [gone for _ in range(12) for gone in second.tick(make_worker(4712, "other.py"))]
-    (gone,) = told
+    ends = [gone for _ in range(12) for gone in second.tick(make_worker(4712, "other.py"))]
+    (gone,) = ends
     assert (gone.pid, gone.name, gone.was_seen, gone.peak) == (4711, "train.py", False, 7 * GB)
     assert second.tracker.ended == (gone,)
-    ends = {run.name: run.how for run in second.span().runs}
+    ends = {run.name: run.how for run in second.read().runs}
     assert ends == {"train.py": "unseen", "other.py": None}
     second.recorder.close()
 
 
-def test_who_reads_is_told_of_them_too(file):
+def test_a_second_monitor_gets_them_too(file):
     first = Play(file)
-    first.looks(20, train())
-    first.looks(10)
+    first.ticks(20, train())
+    first.ticks(10)
     second = Play(file, wall=first.wall)
-    told = [gone for _ in range(12) for gone in second.tick()]
-    assert [gone.name for gone in told] == ["train.py"]
+    ends = [gone for _ in range(12) for gone in second.tick()]
+    assert [gone.name for gone in ends] == ["train.py"]
     first.recorder.close()
 
 
 def test_a_clock_that_jumps_loses_nothing(play):
-    play.looks(400, train(), seconds=10.0)  # more than an hour
+    play.ticks(400, train(), seconds=10.0)  # more than an hour
     rows = play.count("machine") + play.count("machine_minutes")
     play.wall += 400 * 86400
-    play.looks(200, train(), seconds=10.0)
+    play.ticks(200, train(), seconds=10.0)
     assert play.count("machine") + play.count("machine_minutes") >= rows + 150
     play.wall -= 400 * 86400 + 1800
-    play.looks(300, train(), seconds=10.0)
-    told = play.span(hours=3)
-    assert told.machine.times == tuple(sorted(told.machine.times))
+    play.ticks(300, train(), seconds=10.0)
+    period = play.read(hours=3)
+    assert period.machine.times == tuple(sorted(period.machine.times))
     assert play.count("machine") + play.count("machine_minutes") >= rows
-    assert play.said == []
+    assert play.problems == []
 
 
-def test_a_clock_that_stays_right_lets_what_a_wrong_one_wrote_be_dropped(play):
+def test_rows_of_a_wrong_clock_are_dropped_once_the_clock_is_trusted(play):
     play.wall += 400 * 86400
-    play.looks(20, train(), seconds=10.0)
+    play.ticks(20, train(), seconds=10.0)
     play.wall -= 400 * 86400
-    play.looks(500, train(), seconds=10.0)
+    play.ticks(500, train(), seconds=10.0)
     with closing(open_to_read(play.file)) as connection:
         (latest,) = connection.execute("SELECT max(time) FROM machine").fetchone()
     assert latest <= play.wall * 1000
@@ -406,9 +406,9 @@ def test_a_newer_file_is_not_touched(file):
         connection.execute("PRAGMA user_version = 99")
     before = file.read_bytes()
     play = Play(file)
-    play.looks(100, train())
+    play.ticks(100, train())
     play.recorder.close()
-    assert [reason.code for reason in play.said] == ["history_newer"]
+    assert [reason.code for reason in play.problems] == ["history_newer"]
     assert file.read_bytes() == before
 
 
@@ -418,14 +418,14 @@ def test_a_reader_that_stands_still_does_not_make_it_grow_beyond_the_cap(file):
     workers = [
         [train((n * 7 + k) * MB, 0, 100 + n, f"w{n}.py") for n in range(60)] for k in range(2)
     ]
-    play.looks(20, *workers[0])
+    play.ticks(20, *workers[0])
     with closing(open_to_read(file)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM samples").fetchone()
         for number in range(3000):
             play.tick(*workers[number % 2])
             assert database.read_size(file) <= cap + 600_000  # one batch
-    play.looks(100, *workers[0])
+    play.ticks(100, *workers[0])
     assert database.read_size(file) <= cap
     play.recorder.close()
 
@@ -461,14 +461,14 @@ def test_a_recorder_that_is_killed_has_written_what_it_saw(file, workers):
         child.wait()
     there = rows()
     play = Play(file, wall=time.time())
-    play.looks(10)
+    play.ticks(10)
     assert play.count("machine") >= there + 5
-    assert play.said == []
+    assert play.problems == []
     play.recorder.close()
 
 
 def test_the_file_is_for_this_user_only(play):
-    play.looks(10, train())
+    play.ticks(10, train())
     assert {path.stat().st_mode & 0o777 for path in play.file.parent.glob("history.sqlite*")} == {
         0o600
     }

@@ -35,7 +35,7 @@ with appkit.installed(bundle="io.github.mpsbar"):
             failed[name] = f"{type(error).__name__}: {error}"
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
-        importlib.import_module("mpsbar.cli.parser").run(["status"])
+        importlib.import_module("mpsbar.cli.main").run(["status"])
 compiled = sys.modules["psutil"]._psplatform.cext.__file__
 seen = {"imported": imported, "failed": failed, "status": told.getvalue(), "psutil": compiled}
 print(json.dumps(seen), flush=True)

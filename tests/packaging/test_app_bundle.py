@@ -154,7 +154,7 @@ def test_every_module_finds_what_it_imports(contents, private, monkeypatch):
     seen = run_frozen(contents, "frozen_imports.py")
     assert seen["failed"] == {}
     assert len(seen["imported"]) > 120
-    assert "mpsbar.cli.self_test" in seen["imported"]
+    assert "mpsbar.doctor.self_test.mac_checks" in seen["imported"]
     assert "finetune.py" in seen["status"]
     assert seen["psutil"].startswith(str(contents))  # its compiled part
 

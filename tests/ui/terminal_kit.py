@@ -3,12 +3,12 @@
 import asyncio
 
 from mpsbar.core.settings import Loaded, Settings
-from mpsbar.ui.terminal.app import Terminal
+from mpsbar.ui.terminal.app import TerminalApp
 
 
-class Person:
-    def __init__(self, app, pilot, feed):
-        self.app, self.pilot, self.feed = app, pilot, feed
+class TerminalUser:
+    def __init__(self, app, pilot, monitor):
+        self.app, self.pilot, self.monitor = app, pilot, monitor
 
     def screen(self):
         """As it stands, line by line."""
@@ -25,12 +25,12 @@ class Person:
         await self.pilot.pause()
 
     async def show(self, snapshot):
-        self.feed.show(snapshot)
+        self.monitor.show(snapshot)
         await self.pilot.pause()
 
     async def end(self, number, outcome):
         """One of the things asked ends."""
-        self.feed.asked[number][1].set_result(outcome)
+        self.monitor.asked[number][1].set_result(outcome)
         await self.pilot.pause()
 
     async def click(self, text):
@@ -44,17 +44,17 @@ class Person:
 
     @property
     def asked(self):
-        return [action for action, _ in self.feed.asked]
+        return [action for action, _ in self.monitor.asked]
 
 
-def play(feed, person, size=(80, 24), settings=None):
+def play(monitor, person, size=(80, 24), settings=None):
     async def whole():
         loaded = Loaded(settings or Settings(), "settings.toml")
-        feed.apply(loaded.settings)
-        app = Terminal(feed, loaded)
-        feed.start(app.on_tick)
+        monitor.apply(loaded.settings)
+        app = TerminalApp(monitor, loaded)
+        monitor.start(app.on_tick)
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
-            await person(Person(app, pilot, feed))
+            await person(TerminalUser(app, pilot, monitor))
 
     asyncio.run(whole())

@@ -25,23 +25,23 @@ def test_each_has_a_key_and_a_rank_of_its_own():
 
 
 def test_one_more_column_is_shown_everywhere(with_parent):
-    told = with_parent.run("""
+    output = with_parent.run("""
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.history.report.page import build_unconnected, build_workers
 from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.sort_order import arrange
-from mpsbar.ui.terminal.table import Shown, choose_columns, render_table
+from mpsbar.ui.terminal.table_rows import arrange
+from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
 from mpsbar.ui.terminal.table_rows import build_entries
 from mpsbar.ui.text.status import render_table as render_status
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import UiState
 
 workers = tuple(Worker(pid, f"{pid}.py", "live", 0.0, parent=parent) for pid, parent in ((7, 41), (8, 43)))
 snapshot = Snapshot(0.0, workers, processes=(Process(9, 1.0, "x.py", ("torch",), parent=42),))
 for line in render_status(snapshot).splitlines():
     print("STARTED" in line, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line))
 entries = arrange(build_entries(build_processes(snapshot, UiState()), snapshot), "STARTED", True)
-frame = render_table(entries, choose_columns(160, entries, snapshot), Shown(sort="STARTED"), 160, 5)
+frame = render_table(entries, choose_columns(160, entries, snapshot), TableView(sort="STARTED"), 160, 5)
 for line in frame.lines:
     print("STARTED▼" in line[0].text, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line[0].text))
 print(any(hit.target == "sort:STARTED" for hit in frame.hits))
@@ -50,7 +50,7 @@ print("STARTED" in [one.key for one in narrow])
 print(">Parent<" in build_workers(snapshot), ">by 41<" in build_workers(snapshot))
 print(">Parent<" in build_unconnected(snapshot, ""), ">by 42<" in build_unconnected(snapshot, ""))
 """)
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "True", "False by 41", "False by 43", "False by 42",  # status, in its own order
         "True", "False by 43", "False by 42", "False by 41",  # top, sorted by it
         "True", "False", "True True", "True True",

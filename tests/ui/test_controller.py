@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
-from ui.feed import Feed
-from ui.scene import Scene
+from ui.fake_monitor import FakeMonitor
+from ui.menubar_kit import MenuBarUser
 
-from mpsbar.cli import parser, probe
+from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
     CheckUp,
     Connect,
@@ -30,8 +30,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.rows import Row
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.rows import Row, UiState
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 SEEN = make_snapshot(
@@ -59,50 +58,50 @@ WAYS = {
 class InMenuBar:
     """A person at the AppKit double. Nothing is awaited: the double has a clock of its own."""
 
-    def __init__(self, mac, feed):
-        self.mac, self.feed, self.scene = mac, feed, Scene(mac, feed)
-        self.controller = self.scene.app._controller
+    def __init__(self, mac, monitor):
+        self.mac, self.monitor, self.user = mac, monitor, MenuBarUser(mac, monitor)
+        self.controller = self.user.app._controller
 
     async def do(self, what, answer=None):
         if answer:
             self.mac.answer(answer)
-        self.scene.click(*WAYS[what][0])
+        self.user.click(*WAYS[what][0])
 
     async def look_at_tensors(self):
-        with self.scene.open("train.py"):
+        with self.user.open("train.py"):
             pass
-        with self.scene.open("train.py", "Biggest Tensors"):
+        with self.user.open("train.py", "Biggest Tensors"):
             pass
 
     async def end(self, number, outcome):
         if isinstance(outcome, Connected):
             self.mac.answer("OK")
-        self.scene.end(number, outcome)
+        self.user.end(number, outcome)
         self.mac.wait(1)
 
     async def show(self, seen):
-        self.scene.show(seen)
+        self.user.show(seen)
 
     async def wait_for(self, condition):
         self.mac.wait_for(lambda: self.mac.wait(0.1) or condition())
 
     def said(self):
         """Every question, notification and alert so far."""
-        return [*self.mac.state.alerts, *(f"{t}: {x}" for t, x, _ in self.scene.notices.told)]
+        return [*self.mac.state.alerts, *(f"{t}: {x}" for t, x, _ in self.user.notices.told)]
 
     def play(self, story):
         def person():
             with pytest.raises(StopIteration):
                 story(self).send(None)
 
-        self.scene.run(person)
+        self.user.run(person)
 
 
 class InTerminal:
     """A person at textual's pilot."""
 
-    def __init__(self, feed):
-        self.feed = feed
+    def __init__(self, monitor):
+        self.monitor = monitor
         self.boxes = []
 
     async def do(self, what, answer=None):
@@ -140,7 +139,7 @@ class InTerminal:
             self.p, self.controller = p, p.app._controller
             await story(self)
 
-        play(self.feed, person, (200, 50))
+        play(self.monitor, person, (200, 50))
 
 
 @pytest.fixture(params=["menubar", "terminal"])
@@ -148,13 +147,13 @@ def play(request):
     """Play a story at a machine that looks like this."""
 
     def play(seen, story):
-        feed = Feed(seen)
+        monitor = FakeMonitor(seen)
         if request.param == "menubar":
-            person = InMenuBar(request.getfixturevalue("mac"), feed)
+            person = InMenuBar(request.getfixturevalue("mac"), monitor)
         else:
             pytest.importorskip("textual")
             request.getfixturevalue("private")
-            person = InTerminal(feed)
+            person = InTerminal(monitor)
         played = []
 
         async def whole(p):
@@ -169,7 +168,7 @@ def play(request):
 
 
 def asked(p):
-    return [action for action, _ in p.feed.asked]
+    return [action for action, _ in p.monitor.asked]
 
 
 def test_free(play):
@@ -233,10 +232,10 @@ def test_connect_asks_first_and_shows_how_it_ended(play):
 
 def warn(seen, monkeypatch, capsys):
     """What the command says at this moment."""
-    monkeypatch.setattr(probe, "_read_snapshot", lambda: seen)
+    monkeypatch.setattr(probe, "read_snapshot", lambda: seen)
     arguments = ["probe", "--python", "/nobody/python"]
     with pytest.raises((UserError, SystemExit)) as caught:
-        probe.run(parser.build_parser().parse_args(arguments))
+        probe.run(main.build_parser(arguments).parse_args(arguments))
     text = str(caught.value) if caught.type is UserError else capsys.readouterr().err
     return text.splitlines()[0].removeprefix("mpsbar: ").split(";")[0]
 
@@ -275,7 +274,7 @@ def test_a_probe_is_cancelled(play):
         await p.do("probe")
         await p.show(replace(SEEN, pending=frozenset([ProbeDtypes()]), probing=Progress(1, 100)))
         await p.do("cancel")
-        assert p.feed.log[-1] == "cancel_probe"
+        assert p.monitor.log[-1] == "cancel_probe"
         assert asked(p) == [ProbeDtypes()]
 
     play(SEEN, story)
@@ -341,12 +340,12 @@ def test_notify_when_it_ends_and_no_longer(play):
 
 def test_a_failure_is_told_and_the_next_click_works(play):
     async def story(p):
-        perform = p.feed.perform
-        p.feed.perform = lambda action: 1 / 0
+        perform = p.monitor.perform
+        p.monitor.perform = lambda action: 1 / 0
         await p.do("free")
-        p.feed.perform = perform
+        p.monitor.perform = perform
         await p.do("free")
-        p.feed.asked[0][1].set_exception(OSError("no socket"))
+        p.monitor.asked[0][1].set_exception(OSError("no socket"))
         await p.wait_for(lambda: len(p.said()) == 2)
         for text, why in zip(
             p.said(), ("ZeroDivisionError: division", "OSError: no socket"), strict=True
@@ -361,7 +360,7 @@ def test_a_failure_is_told_and_the_next_click_works(play):
 def test_a_front_end_without_an_action_of_the_app_says_so():
     failures = []
     front_end = SimpleNamespace(tell_failure=lambda what, error: failures.append((what, error)))
-    controller = Controller(Feed(SEEN), front_end, UiState(settings=Settings()))
+    controller = Controller(FakeMonitor(SEEN), front_end, UiState(settings=Settings()))
     controller.click(Row("quit", "Quit mpsbar…", actions=(Quit(),)))
     controller.close()
     ((what, error),) = failures

@@ -30,8 +30,8 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Backend, Snapshot
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
-from mpsbar.ui.process_rows import ROOM
-from mpsbar.ui.ui_state import UiState
+from mpsbar.ui.process_rows import _ROOM
+from mpsbar.ui.rows import UiState
 
 APP = UiState(is_app=True, login="off")
 MOST = APP.most
@@ -188,8 +188,8 @@ def test_the_biggest_tensors(found, pending, lines):
     )
     row = rows(build_menu(seen, APP))["tensors-1"]
     assert [child.text for child in row.children] == lines
-    assert row.room == ROOM  # it is counted anew each time
-    assert len(lines) <= ROOM
+    assert row.room == _ROOM  # it is counted anew each time
+    assert len(lines) <= _ROOM
 
 
 def test_more_workers_than_fit():

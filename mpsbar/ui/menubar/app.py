@@ -1,4 +1,4 @@
-"""The app: what is drawn when, sleep and wake, alerts, and its end."""
+"""The menu bar app: when it draws, notifies, sleeps and wakes, and how it quits."""
 
 import logging
 import time
@@ -22,19 +22,18 @@ from mpsbar.ui.bar import build_bar
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.menubar.app_commands import APP_COMMANDS
-from mpsbar.ui.menubar.button import Button
-from mpsbar.ui.menubar.callbacks import guarded
 from mpsbar.ui.menubar.front_end import MenuBarFrontEnd
+from mpsbar.ui.menubar.icon import MenuBarIcon
 from mpsbar.ui.menubar.menu_items import Level, listen
-from mpsbar.ui.menubar.timer import Timer, avoid_nap
+from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded
+from mpsbar.ui.rows import UiState
 from mpsbar.ui.text.alerts import say_alert
 from mpsbar.ui.text.dialogs import tell_complaints, tell_running
-from mpsbar.ui.ui_state import UiState
 
-OPEN_SECONDS = 0.5  # how soon an open menu follows
-CLOSED_SECONDS = 5.0  # the bar follows each tick anyhow; this is for what no tick tells
-AWAKE_TICKS = 12  # so many after "it will sleep" and no "it woke": it did not sleep
-ICON_SECONDS = 3.0  # the bar has settled: is our icon in it?
+OPEN_SECONDS = 0.5  # between two updates of an open menu
+CLOSED_SECONDS = 5.0  # the bar follows each tick; this is for what comes without one
+AWAKE_TICKS = 12  # after so many without a wake event the computer did not sleep
+ICON_SECONDS = 3.0  # after the start: the bar has settled
 _log = logging.getLogger("mpsbar")
 
 
@@ -57,7 +56,7 @@ class MenuBar:
         self._drawn: tuple[Snapshot, UiState] | None = None
         self._watching = ExitStack()
         self._apply_settings()
-        # Nothing of ours on it: at each click rumps evaluates every property of this object.
+        # A plain rumps.App, no subclass: at each click rumps evaluates every property of it.
         self._app = rumps.App("mpsbar", quit_button=None)
 
     def run(self) -> None:
@@ -79,7 +78,7 @@ class MenuBar:
         self._delegate = listen(
             menu._menu, guarded(self._lay_out), guarded(self._opened), guarded(self._closed)
         )
-        self._button = Button(self._app._nsapp.nsstatusitem)
+        self._icon = MenuBarIcon(self._app._nsapp.nsstatusitem)
         self._lay_out()
         self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
@@ -95,7 +94,7 @@ class MenuBar:
 
     def _tick(self) -> None:
         self._refresh()
-        self._doubt_sleep()
+        self._check_awake()
         if self._claim.nudged():
             self._front_end.tell(tell_running(), "running")
 
@@ -106,12 +105,12 @@ class MenuBar:
         if before is not None and now[1] is before[1] and _is_same(before[0], snapshot):
             return
         self._drawn = now
-        self._button.draw(build_bar(snapshot, self._controller.ui_state.settings.bar))
+        self._icon.draw(build_bar(snapshot, self._controller.ui_state.settings.bar))
         if self._front_end.is_menu_open:
             self._level.update(build_menu(*now).sections)
 
     def _lay_out(self) -> None:
-        """Just before the menu is shown; a closed one costs nothing."""
+        """Called just before the menu is shown: a closed menu is not drawn."""
         if not self._front_end.is_menu_open:
             self._level.lay_out(
                 build_menu(self._monitor.latest, self._controller.ui_state).sections
@@ -130,7 +129,7 @@ class MenuBar:
         self._clock.set(CLOSED_SECONDS)
 
     def _changed(self) -> None:
-        """A setting, or what was asked of us."""
+        """`Controller.ui_state` has changed."""
         self._apply_settings()
         self._refresh()
 
@@ -150,11 +149,11 @@ class MenuBar:
                 self._controller.forget_end(alert.pid, alert.started)
 
     def _check_icon(self) -> None:
-        """The best remote diagnosis when someone says that nothing appears."""
+        """Write down whether the icon is visible, for `mpsbar doctor` when someone sees none."""
         seen = check_icon(self._app._nsapp.nsstatusitem)
         (_log.info if seen.doubt is None else _log.warning)("%s", seen)
-        sight = IconCheck(time.time(), seen.doubt, str(seen))
-        self._controller.write("Keeping the look at the icon", lambda: write_icon(sight))
+        icon = IconCheck(time.time(), seen.doubt, str(seen))
+        self._controller.write("Saving the icon check", lambda: write_icon(icon))
 
     def _sleep(self) -> None:
         self._ticks_at_rest = 0
@@ -164,13 +163,13 @@ class MenuBar:
         self._ticks_at_rest = None
         self._monitor.wake()
 
-    def _doubt_sleep(self) -> None:
-        """A sleep that was called off has no end to be told; no timer fires in a real one."""
+    def _check_awake(self) -> None:
+        """A sleep that was called off sends no wake event; in a real one no timer fires."""
         if self._ticks_at_rest is None:
             return
         self._ticks_at_rest += 1
         if self._ticks_at_rest > AWAKE_TICKS:
-            _log.warning("told to sleep, and still awake")
+            _log.warning("was told to sleep, and is still awake")
             self._wake()
 
     def _end(self) -> None:
@@ -181,9 +180,9 @@ class MenuBar:
 
 
 def _is_same(before: Snapshot, now: Snapshot) -> bool:
-    """But for the time: what has not changed is the very same object, and quickly compared.
+    """Compares all but the time, of which only minutes are shown ("ended 3 min ago").
 
-    Of the time only minutes are shown ("ended 3 min ago").
+    Quick, because what has not changed is the same object.
     """
     if before is now:
         return True

@@ -12,7 +12,8 @@ from mpsbar.core.actions import Action, InstallCommand, Quit, ShowAbout, ShowPro
 from mpsbar.desktop import command_line_link
 from mpsbar.desktop.programs import ACTIVITY_MONITOR, INSTRUMENTS, open_application
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.menubar import dialogs
+from mpsbar.ui.menubar.front_end import ask, choose_folder
+from mpsbar.ui.menubar.run_loop import call_when_free
 from mpsbar.ui.text import command_line_tool
 from mpsbar.ui.text.dialogs import about, ask_profiling, no_application
 from mpsbar.ui.text.profiling import SNIPPET
@@ -21,29 +22,29 @@ _log = logging.getLogger("mpsbar")
 
 
 def show_profiling(controller: Controller) -> None:
-    button = dialogs.ask(ask_profiling())
+    button = ask(ask_profiling())
     if button == 0:
         controller.front_end.copy(SNIPPET)
     elif button == 1 and not open_application(INSTRUMENTS, "darwin"):
-        dialogs.ask(no_application("Instruments"))
+        ask(no_application("Instruments"))
     elif button == 2 and not open_application(ACTIVITY_MONITOR, "darwin"):
-        dialogs.ask(no_application("Activity Monitor"))
+        ask(no_application("Activity Monitor"))
 
 
 def install_command(controller: Controller) -> None:
     """Link the app's own command into a folder of the person's choice."""
     tool, home = command_line_link.find_tool(), str(Path.home())
     folders = command_line_link.suggest_folders(home)
-    button = dialogs.ask(command_line_tool.ask_folder(folders, home))
+    button = ask(command_line_tool.ask_folder(folders, home))
     folder = folders[button] if button < len(folders) else None
     if button == len(folders):
-        folder = dialogs.choose_folder(home, *command_line_tool.choose_folder())
+        folder = choose_folder(home, *command_line_tool.choose_folder())
     if tool is None or folder is None:
         return
 
     def show(link: command_line_link.Link) -> None:
         # Not over a menu that was opened meanwhile: its tracking takes the alert's clicks.
-        dialogs.call_when_free(_show_link, controller, link)
+        call_when_free(_show_link, controller, link)
 
     link = partial(command_line_link.install, tool, folder)
     controller.run("Install Command Line Tool", link, show)
@@ -54,12 +55,12 @@ def _show_link(controller: Controller, link: command_line_link.Link) -> None:
     dialog = command_line_tool.tell_link(
         link.state, link.path, link.on_path, link.by_hand, link.detail
     )
-    if dialogs.ask(dialog) == 0 and len(dialog.buttons) > 1:
+    if ask(dialog) == 0 and len(dialog.buttons) > 1:
         controller.front_end.copy(link.by_hand)
 
 
 def show_about(_controller: Controller) -> None:
-    dialogs.ask(about(__version__))
+    ask(about(__version__))
 
 
 def quit_app(_controller: Controller) -> None:

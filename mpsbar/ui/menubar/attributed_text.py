@@ -36,7 +36,7 @@ def paint_cells(cells: tuple[str, ...]) -> Any:
 
 
 def paint_fact(text: str) -> Any:
-    """A row that cannot be clicked and yet is there to be read: not in the grey of the disabled."""
+    """A row that cannot be clicked but should be read: not in the grey of disabled items."""
     colour = {NSForegroundColorAttributeName: NSColor.labelColor()}
     return _attributed(text, {**_menu_font(), **colour})
 
@@ -68,8 +68,11 @@ def _bar_font() -> dict[str, Any]:
 @cache
 def _columns() -> dict[str, Any]:
     style = NSMutableParagraphStyle.alloc().init()
-    make = NSTextTab.alloc
+    make_tab = NSTextTab.alloc
     style.setTabStops_(
-        [make().initWithTextAlignment_location_options_(way, x, {}) for x, way in _STOPS]
+        [
+            make_tab().initWithTextAlignment_location_options_(alignment, x, {})
+            for x, alignment in _STOPS
+        ]
     )
     return {NSParagraphStyleAttributeName: style}

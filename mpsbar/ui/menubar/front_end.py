@@ -4,6 +4,15 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+from AppKit import (
+    NSURL,
+    NSAlert,
+    NSAlertFirstButtonReturn,
+    NSApplication,
+    NSFloatingWindowLevel,
+    NSModalResponseOK,
+    NSOpenPanel,
+)
 from PyObjCTools import AppHelper
 
 from mpsbar.core.errors import UserError
@@ -11,8 +20,7 @@ from mpsbar.desktop import clipboard
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.desktop.programs import open_file
 from mpsbar.system.paths import log_file
-from mpsbar.ui.menubar import dialogs
-from mpsbar.ui.menubar.callbacks import guarded
+from mpsbar.ui.menubar.run_loop import call_when_free, guarded
 from mpsbar.ui.text.dialogs import Dialog, Notice, tell_failure
 
 _log = logging.getLogger("mpsbar")
@@ -26,7 +34,7 @@ class MenuBarFrontEnd:
         self._notifier, self._on_change = notifier, on_change
 
     def ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
-        answer(dialogs.ask(question))
+        answer(ask(question))
 
     def tell(self, notice: Notice, key: str) -> None:
         if notice.kind == "detail":
@@ -37,7 +45,7 @@ class MenuBarFrontEnd:
             self._notifier.notify(notice.title, notice.text, key)
 
     def show(self, text: Dialog) -> None:
-        dialogs.call_when_free(dialogs.ask, text)
+        call_when_free(ask, text)
 
     def tell_failure(self, what: str, error: Exception) -> None:
         self.tell(tell_failure(what, error, str(log_file())), f"failed-{what}")
@@ -55,3 +63,43 @@ class MenuBarFrontEnd:
     def call_on_main(self, function: Callable[[], None]) -> None:
         """Also while the menu or an alert is open."""
         AppHelper.callAfter(guarded(function))
+
+
+def ask(dialog: Dialog) -> int:
+    """Show a modal alert and return the number of the button that was clicked.
+
+    The first is the default, the last may be Cancel. Only for what the person just clicked.
+    """
+    _come_to_front()
+    alert = NSAlert.alloc().init()
+    alert.setMessageText_(dialog.title)
+    alert.setInformativeText_(dialog.text)
+    for button in dialog.buttons:
+        alert.addButtonWithTitle_(button)
+    alert.window().setLevel_(NSFloatingWindowLevel)  # in case macOS does not activate us
+    return int(alert.runModal() - NSAlertFirstButtonReturn)
+
+
+def choose_folder(start: str, text: str, button: str) -> str | None:
+    """Let the person choose or create a folder; None: cancelled."""
+    _come_to_front()
+    panel = NSOpenPanel.openPanel()
+    panel.setCanChooseFiles_(False)
+    panel.setCanChooseDirectories_(True)
+    panel.setCanCreateDirectories_(True)
+    panel.setShowsHiddenFiles_(True)  # ~/.local is one
+    panel.setMessage_(text)
+    panel.setPrompt_(button)
+    panel.setDirectoryURL_(NSURL.fileURLWithPath_(start))
+    if panel.runModal() != NSModalResponseOK:
+        return None
+    return str(panel.URL().path())
+
+
+def _come_to_front() -> None:
+    """Activate the app: a menu bar app is not active by itself, and its alerts would open behind
+    other windows.
+
+    Not macOS 14's `activate`: for a menu bar app it is a request that is often declined.
+    """
+    NSApplication.sharedApplication().activateIgnoringOtherApps_(True)

@@ -1,6 +1,7 @@
-"""Rows on a fixed pool of menu items, in place: rumps never lets go of an item once made.
+"""Rows drawn on menu items that are reused, because rumps never releases an item.
 
-While the menu is open nothing comes, goes or moves: what is gone says so, what is new waits.
+While the menu is open no item is added, removed or moved: the row of an ended process says so, a
+new row waits.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ def listen(
     on_open: Callable[[], None],
     on_close: Callable[[], None],
 ) -> Any:
-    """The delegate; NSMenu does not keep it alive, so the caller must."""
+    """Set and return the delegate; NSMenu does not keep it alive, so the caller must."""
     delegate = MpsbarMenuDelegate.alloc().init()
     delegate.on_update, delegate.on_open, delegate.on_close = on_update, on_open, on_close
     menu.setDelegate_(delegate)
@@ -74,7 +75,7 @@ class Slot:
             self.is_shown = on
 
     def _draw(self, row: Row) -> None:
-        """Only what differs: a message to AppKit costs more than a comparison."""
+        """Set only what differs: a message to AppKit costs more than a comparison."""
         before, self.row, native = self.row, row, self.item._menuitem
         can_click = bool(row.actions or row.children)
         could_click = bool(before.actions or before.children)
@@ -97,7 +98,7 @@ class Slot:
             self._level.lay_out([row.children], row.room)
             return
         self._level = Level(self.item, 1, self._on_click, self._on_open)
-        self._level.lay_out([row.children], row.room)  # from now on there is a submenu
+        self._level.lay_out([row.children], row.room)  # creates the submenu
         self._delegate = listen(
             self.item._menu, _nothing, lambda: self._on_open(self.row), _nothing
         )
@@ -107,14 +108,14 @@ class Slot:
         native = self.item._menuitem
         if self._level is not None and has_children != self._is_attached:
             native.setSubmenu_(self.item._menu if has_children else None)
-            if not has_children:  # a submenu has taken the place of the item's action
+            if not has_children:  # setSubmenu_ has replaced the item's action
                 native.setTarget_(rumps.rumps.NSApp)
                 native.setAction_("callback:")
         self._is_attached = has_children
 
 
 class Level:
-    """One menu: sections of slots with a line between each two."""
+    """One menu or submenu: sections of slots with a separator between each two."""
 
     def __init__(self, owner: Any, sections: int, on_click: OnRow, on_open: OnRow) -> None:
         self._owner = owner
@@ -159,7 +160,7 @@ class Level:
             else:
                 self._owner.add(slot.item)
             if self._made == 1:
-                self._owner._menu.setAutoenablesItems_(False)  # the row knows, not its action
+                self._owner._menu.setAutoenablesItems_(False)  # rows decide, not AppKit
             slots.append(slot)
         return slots
 

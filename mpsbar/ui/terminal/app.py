@@ -1,4 +1,4 @@
-"""The app: ticks in, frames out, keys and clicks to the controller. Never waits for a worker."""
+"""The terminal app: draws each snapshot, and hands keys and clicks on. Never waits for a worker."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from mpsbar.ui.terminal.state import TerminalState, complain
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1, "home": -10_000, "end": 10_000}
 
 
-class Terminal(App[None]):
+class TerminalApp(App[None]):
     """`run` returns when the person has quit. The monitor ticks already, or begins to here."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -75,15 +75,15 @@ class Terminal(App[None]):
         self._post(self.Ticked())
 
     def _post(self, message: Message) -> None:
-        with contextlib.suppress(RuntimeError):  # not begun yet, or over
+        with contextlib.suppress(RuntimeError):  # it has not started, or has ended
             self.post_message(message)
 
     # --- what happens
 
-    def on_terminal_ticked(self, _message: Ticked) -> None:
+    def on_terminal_app_ticked(self, _message: Ticked) -> None:
         self._take()
 
-    def on_terminal_called(self, message: Called) -> None:
+    def on_terminal_app_called(self, message: Called) -> None:
         message.function()
         self._take()
 
@@ -105,7 +105,7 @@ class Terminal(App[None]):
         elif kind == "sort":
             self._terminal_state.sort_by(what)
         elif kind == "row":
-            again = what == self._terminal_state.view.shown.chosen
+            again = what == self._terminal_state.view.table.chosen
             self._terminal_state.choose(what)
             if again:
                 self._key_commands.show_menu()
@@ -203,4 +203,4 @@ class Terminal(App[None]):
         width, height = self.size
         if width and height:
             self._terminal_state.scroll(width, height)
-            self._canvas.show(build_frame(self._terminal_state.scene(), width, height))
+            self._canvas.show(build_frame(self._terminal_state.content(), width, height))

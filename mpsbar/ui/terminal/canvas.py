@@ -1,4 +1,4 @@
-"""The one widget: draws a frame, and of the next one only the lines that changed."""
+"""The only widget: draws a frame, and of the next frame only the lines that changed."""
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -11,7 +11,7 @@ from textual.widget import Widget
 from mpsbar.core.naming import printable
 from mpsbar.ui.terminal.frame import Frame, Line
 
-# Each can be told apart without its colour too: by weight, by shape, or by words.
+# Each differs without its colour too: by weight, by shape, or by words.
 _COLOURED = {
     "": RichStyle(),
     "title": RichStyle(color="cyan", bold=True),
@@ -41,7 +41,7 @@ class Canvas(Widget):
     DEFAULT_CSS = "Canvas { width: 1fr; height: 1fr; }"
 
     class Pressed(Message):
-        """A click; `target` is empty where nothing is meant by it."""
+        """A click; `target` is empty where it does nothing."""
 
         def __init__(self, target: str) -> None:
             super().__init__()

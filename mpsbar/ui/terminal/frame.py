@@ -39,7 +39,7 @@ class Frame:
         return "\n".join(text_of(line).rstrip() for line in self.lines)
 
     def target(self, x: int, y: int) -> str | None:
-        """The one drawn last lies on top."""
+        """What a click there means; of two the one drawn last counts."""
         found = (hit for hit in reversed(self.hits) if hit.y == y and hit.left <= x < hit.right)
         return next((hit.target for hit in found), None)
 
@@ -52,9 +52,9 @@ def line_of(text: str, style: Style = "") -> Line:
     return (StyledSpan(text, style),)
 
 
-@lru_cache(512)  # from one look to the next most lines stay as they are
+@lru_cache(512)  # most lines stay the same from one frame to the next
 def fit_line(line: Line, width: int) -> Line:
-    """Exactly so wide: what is too long is cut, the rest is space."""
+    """Cut or fill a line with spaces to exactly this width."""
     spans, room = [], width
     for span in line:
         if room <= 0:
@@ -66,7 +66,7 @@ def fit_line(line: Line, width: int) -> Line:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """One at each edge; the right one only where both fit."""
+    """Put one line at each edge; the right one only where both fit."""
     used = sum(cells.width(span.text) for line in (left, right) for span in line)
     if not right or used + 2 > width:
         return fit_line(left, width)
@@ -74,7 +74,7 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def fill(lines: Iterable[Line], width: int, height: int) -> list[Line]:
-    """Exactly so many lines, each exactly so wide."""
+    """Cut or fill to exactly this many lines, each exactly this wide."""
     fitted = [fit_line(line, width) for line in list(lines)[: max(height, 0)]]
     return fitted + [line_of(" " * width)] * (height - len(fitted))
 
@@ -83,14 +83,14 @@ def slice_line(line: Line, left: int, right: int) -> Line:
     """The cells from `left` up to `right`; half a wide character is a space."""
     spans, at = [], 0
     for span in line:
-        kept = ""
+        part = ""
         for char in span.text:
             wide = cells.width(char)
             if left <= at and at + wide <= right:
-                kept += char
+                part += char
             elif at < right and at + wide > left:
-                kept += " " * (min(at + wide, right) - max(at, left))
+                part += " " * (min(at + wide, right) - max(at, left))
             at += wide
-        if kept:
-            spans.append(StyledSpan(kept, span.style))
+        if part:
+            spans.append(StyledSpan(part, span.style))
     return tuple(spans)

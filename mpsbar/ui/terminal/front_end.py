@@ -25,7 +25,7 @@ class TerminalFrontEnd:
         self.call_on_main = call_on_main
 
     def ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
-        """The last button is the careful one: Enter takes it."""
+        """Enter takes the last button, which changes nothing."""
         lines, last = tuple(question.text.split("\n")), len(question.buttons) - 1
         self._state.open(Box("ask", question.title, lines, question.buttons, last), answer)
 

@@ -10,12 +10,12 @@ from mpsbar.ui.terminal.frame import Line, Style, StyledSpan, line_of, spread, t
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.wording import _
 
-# Told apart without colour; hollow while nothing is known.
+# Different without colour too; hollow while nothing is known.
 _MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _STYLES: dict[str, Style] = {"ok": "ok", "warning": "warning", "critical": "critical"}
 _NARROW, _WIDEST = 8, 30  # of a bar
 _PARTS = " ▏▎▍▌▋▊▉█"
-# Rows of the menu that are worth a line of their own when they are there.
+# Rows of the menu that have a line of their own.
 _WORTH_A_LINE = ("found", "dtypes")
 
 
@@ -42,7 +42,7 @@ def render_head(snapshot: Snapshot, menu: Menu, width: int) -> list[Line]:
 
 
 def build_gauges(machine: Machine) -> Iterator[Gauge]:
-    """Only what could be read."""
+    """Those whose values could be read."""
     total, available = machine.memory_total, machine.memory_available
     if total and available is not None:
         used = max(total - available, 0)
@@ -58,7 +58,7 @@ def build_gauges(machine: Machine) -> Iterator[Gauge]:
 
 
 def render_gauges(gauges: list[Gauge], width: int) -> Line:
-    """As wide as the line allows; of the GPU in one, and then without bars, where it does not."""
+    """As wide as the line allows; where it is narrow the GPU has one gauge, and then no bars."""
     room = _room(gauges, width)
     if room < _NARROW:
         gauges = _joined(gauges)
@@ -74,14 +74,14 @@ def render_gauges(gauges: list[Gauge], width: int) -> Line:
 
 
 def _room(gauges: list[Gauge], width: int) -> int:
-    """For each bar."""
+    """How wide each bar can be."""
     words = sum(cells.width(g.label) + cells.width(g.text) + 4 for g in gauges) - 3
     bars = sum(gauge.part is not None for gauge in gauges)
     return min((width - words - bars) // max(bars, 1), _WIDEST)
 
 
 def _joined(gauges: list[Gauge]) -> list[Gauge]:
-    """How busy the GPU is as a word before its memory."""
+    """Joins the GPU's two gauges: its utilization becomes part of the label of its memory."""
     found = {gauge.label: gauge for gauge in gauges}
     busy, memory = found.get(_("GPU")), found.get(_("GPU memory"))
     if busy is None or memory is None:
@@ -91,7 +91,7 @@ def _joined(gauges: list[Gauge]) -> list[Gauge]:
 
 
 def draw_bar(part: float, width: int) -> tuple[StyledSpan, StyledSpan]:
-    """In eighths of a cell, so that slow growth is seen."""
+    """Draws in eighths of a cell, so that slow growth is visible."""
     eighths = round(min(max(part, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
     drawn = "█" * full + (_PARTS[rest] if rest else "")
@@ -109,7 +109,7 @@ def _health(snapshot: Snapshot, menu: Menu) -> Line:
 
 
 def _together(snapshot: Snapshot, room: int) -> Line:
-    """What all workers have, as much of it as there is room for."""
+    """The totals of all workers, as far as there is room."""
     words = []
     if snapshot.held is not None:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))

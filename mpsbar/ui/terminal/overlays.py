@@ -31,7 +31,7 @@ class Box:
 
 
 def lay_over(frame: Frame, box: Box, width: int, height: int) -> Frame:
-    """In the middle; what is under it cannot be clicked."""
+    """Draw a box in the middle of a frame; what is under it cannot be clicked."""
     inner = _inner(box, width - 2 * _MARGIN - 2)
     wide = max(cells.width(text) for text, _ in inner)
     inner = _shorten(inner, box, height - 2)
@@ -67,12 +67,12 @@ def _wrapped(box: Box, line: str, most: int) -> list[str]:
 def _shorten(
     inner: list[tuple[str, int | None]], box: Box, height: int
 ) -> list[tuple[str, int | None]]:
-    """On a small screen: the title, and the choices before the words."""
+    """Where not all lines fit: the title, then the choices, then text."""
     if len(inner) <= height:
         return inner
-    kept = inner[: max(height, 1)]
+    shown = inner[: max(height, 1)]
     if not box.choices:
-        return kept
+        return shown
     choices = [line for line in inner if line[1] is not None][: max(height - 1, 1)]
     return [*inner[: max(height - len(choices), 0)], *choices]
 

@@ -14,9 +14,9 @@ from mpsbar.ui.terminal.table_rows import Entry
 from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.wording import _
 
-# Seconds shown: the first that holds all there is, so that a young process is not a dash.
+# Seconds shown: the shortest with all points, so that a young process fills the plot.
 SPANS = (60.0, 120.0, 300.0, 600.0)
-# It moves on in steps: between them only what changed is drawn anew.
+# The plot moves in steps: between them only lines that changed are drawn.
 _STEP_SECONDS = 4.0
 _BLANK = 0x2800
 # By column and row from the top: the bits of a Braille character.
@@ -29,7 +29,7 @@ _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 def render_memory(
     chosen: Entry | None, track: ProcessSeries | None, now: float, width: int, height: int
 ) -> list[Line]:
-    """A title, what the chosen one is, and its plot."""
+    """A title, the command of the chosen process, and its plot."""
     if chosen is None:
         return [rule(_("memory"), width)]
     name = chosen.cells["NAME"].removeprefix("└ ")
@@ -40,12 +40,12 @@ def render_memory(
 
 
 def render_log(notes: Sequence[tuple[str, str, Style]], width: int, height: int) -> list[Line]:
-    """The newest below."""
+    """A title and the newest lines, the last at the bottom."""
     lines: list[Line] = [rule(_("log"), width)]
-    kept = notes[-(height - 1) :] if height > 1 else []
-    if not kept:
+    newest = notes[-(height - 1) :] if height > 1 else []
+    if not newest:
         lines.append(line_of(_("what is freed and what changes is told here"), "dim"))
-    for time, text, style in kept:
+    for time, text, style in newest:
         lines.append((StyledSpan(f"{time} ", "dim"), StyledSpan(text, style)))
     return lines
 
@@ -62,14 +62,14 @@ def _legend(track: ProcessSeries | None) -> list[str]:
 
 
 def choose_span(track: ProcessSeries | None, now: float) -> float:
-    """How far back it goes."""
+    """How many seconds the plot shows: the shortest span with all known points."""
     series = [] if track is None else [track.held, track.allocated, track.footprint]
     oldest = min((points[0].time for points in series if points), default=now)
     return next((span for span in SPANS if now - oldest <= span), SPANS[-1])
 
 
 def render_plot(track: ProcessSeries | None, now: float, width: int, height: int) -> list[Line]:
-    """Allocated in full dots, what is held beyond it in sparse ones; else the footprint."""
+    """Draws allocated memory dense and the rest of what is held sparse; else the footprint."""
     plot_width = width - _AXIS - 1
     if track is None or height < 2 or plot_width < 4:
         return [line_of(_("nothing known yet"), "dim")] if height > 0 else []
@@ -86,7 +86,7 @@ def render_plot(track: ProcessSeries | None, now: float, width: int, height: int
     ceiling = round_up(highest)
     heights = [(_dots(top, ceiling, height * 4), _dots(solid, ceiling, height * 4))
                for top, solid in zip(tops, solids, strict=True)]  # fmt: skip
-    # Of neighbours that are alike one is drawn: memory is flat most of the time.
+    # Equal neighbours are drawn together: memory is flat most of the time.
     pairs = zip(heights[::2], heights[1::2], strict=True)
     runs = [(pair, len(list(same))) for pair, same in groupby(pairs)]
     return [_row(runs, y, height, ceiling) for y in range(height)]
@@ -115,7 +115,7 @@ def _sample(points: Sequence[Point], now: float, span: float, columns: int) -> l
 
 
 def _dots(value: int | None, ceiling: int, rows: int) -> int:
-    """At least one for what is not nothing."""
+    """At least one dot for any value but 0."""
     return 0 if not value else max(1, round(value * rows / ceiling))
 
 
@@ -140,7 +140,7 @@ def _axis(y: int, height: int, ceiling: int) -> str:
 
 
 def _cell(pair: _Pair, highest: int) -> tuple[str, Style]:
-    """What is allocated is full; beyond that every other dot, as a net. Dots count from below."""
+    """One character: all dots up to `solid`, every other dot up to `top`, counted from below."""
     bits, is_solid = 0, False
     for column, (top, solid) in enumerate(pair):
         for row in range(4):

@@ -1,4 +1,4 @@
-"""What the terminal knows beside the snapshot: order, choice, filter, log. No textual in it."""
+"""What the terminal shows beside the snapshot: order, choice, filter, log. Without textual."""
 
 import time
 from collections import deque
@@ -12,15 +12,13 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.columns import COLUMNS
 from mpsbar.ui.menu import build_menu
-from mpsbar.ui.rows import Menu
+from mpsbar.ui.rows import Menu, UiState
 from mpsbar.ui.terminal.frame import Style
 from mpsbar.ui.terminal.overlays import Box
-from mpsbar.ui.terminal.screen import Note, Scene, View, table_rows
-from mpsbar.ui.terminal.sort_order import arrange
-from mpsbar.ui.terminal.table_rows import Entry, build_entries
+from mpsbar.ui.terminal.screen import Note, ScreenContent, ScreenView, table_rows
+from mpsbar.ui.terminal.table_rows import Entry, arrange, build_entries
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert, say_ended
-from mpsbar.ui.ui_state import UiState
 
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
@@ -28,53 +26,53 @@ _FILTER_LENGTH = 60
 
 
 class TerminalState:
-    """On the main thread alone. `scene` is what there is to draw."""
+    """Used on the main thread only. `content` is what there is to draw."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
-        self.view = View()
+        self.view = ScreenView()
         self._answer: Callable[[int], None] | None = None  # of the open box
         self.snapshot = snapshot
         self._taken: Snapshot | None = None
-        self.bells = 0  # for those whose end was asked to be told
+        self.bells = 0  # to ring for processes that ended and were watched
         self._last_event = 0  # the number of the last that was shown
         self._log: deque[Note] = deque(maxlen=_LOG_LINES)
-        self._everyone: tuple[Entry, ...] = ()
+        self._all_entries: tuple[Entry, ...] = ()
         self.entries: tuple[Entry, ...] = ()
         self.menu: Menu = build_menu(snapshot, self.ui_state)
 
     def take(self, snapshot: Snapshot) -> None:
-        """A new look; the same one again tells nothing new."""
+        """Show another snapshot; its events are noted once."""
         if snapshot is not self._taken:
             self.snapshot = self._taken = snapshot
             for event in snapshot.events_after(self._last_event):
                 self._last_event = event.number
-                self._tell(event)
+                self._note_event(event)
         self.arrange()
 
     def arrange(self) -> None:
-        """After a look, or after someone chose another order, filter or row."""
+        """Build the rows anew: after a snapshot, or another order, filter or choice."""
         self.menu = build_menu(self.snapshot, self.ui_state)
         rows = build_entries(self.menu.sections[1], self.snapshot)
-        shown = self.view.shown
-        before = [entry.key for entry in self._everyone]
-        self._everyone = arrange(rows, shown.sort, shown.descending, before)
+        view = self.view.table
+        before = [entry.key for entry in self._all_entries]
+        self._all_entries = arrange(rows, view.sort, view.descending, before)
         wanted = self.view.filter
         places = {entry.key: place for place, entry in enumerate(self.entries)}
-        self.entries = tuple(entry for entry in self._everyone if entry.matches(wanted))
-        self._keep_choice(places.get(shown.chosen, 0))
+        self.entries = tuple(entry for entry in self._all_entries if entry.matches(wanted))
+        self._keep_choice(places.get(view.chosen, 0))
 
-    def scene(self) -> Scene:
+    def content(self) -> ScreenContent:
         chosen = self.chosen
         track = self.snapshot.process_series.get(chosen.pid or 0) if chosen is not None else None
-        return Scene(
-            self.snapshot, self.menu, self.entries, len(self._everyone), track,
+        return ScreenContent(
+            self.snapshot, self.menu, self.entries, len(self._all_entries), track,
             tuple(self._log), self.view,
         )  # fmt: skip
 
     @property
     def chosen(self) -> Entry | None:
-        wanted = self.view.shown.chosen
+        wanted = self.view.table.chosen
         return next((entry for entry in self.entries if entry.key == wanted), None)
 
     def note(self, text: str, style: Style = "") -> None:
@@ -88,42 +86,42 @@ class TerminalState:
     # --- what a person does
 
     def choose(self, key: str) -> None:
-        self._show(chosen=key)
+        self._change_table(chosen=key)
 
     def move(self, by: int) -> None:
         keys = [entry.key for entry in self.entries]
         if not keys:
             return
-        at = keys.index(self.view.shown.chosen) if self.view.shown.chosen in keys else 0
+        at = keys.index(self.view.table.chosen) if self.view.table.chosen in keys else 0
         self.choose(keys[min(max(at + by, 0), len(keys) - 1)])
 
     def scroll(self, width: int, height: int) -> None:
-        """So far that the chosen row is seen."""
-        rows = table_rows(self.scene(), width, height)
+        """Scroll until the chosen row is visible."""
+        rows = table_rows(self.content(), width, height)
         keys = [entry.key for entry in self.entries]
-        at = keys.index(self.view.shown.chosen) if self.view.shown.chosen in keys else 0
-        offset = min(max(self.view.shown.offset, at - rows + 1), at)
-        self._show(offset=max(min(offset, len(keys) - rows), 0))
+        at = keys.index(self.view.table.chosen) if self.view.table.chosen in keys else 0
+        offset = min(max(self.view.table.offset, at - rows + 1), at)
+        self._change_table(offset=max(min(offset, len(keys) - rows), 0))
 
     def sort_by(self, name: str) -> None:
-        """The same column once more turns it round."""
-        shown = self.view.shown
-        column = next(one for one in COLUMNS if one.key == name)
+        """The same column once more reverses the order."""
+        view = self.view.table
+        column = next(column for column in COLUMNS if column.key == name)
         is_word = column.number is None or name == "PID"
-        turned = not shown.descending if name == shown.sort else not is_word
-        self._show(sort=name, descending=turned)
+        descending = not view.descending if name == view.sort else not is_word
+        self._change_table(sort=name, descending=descending)
         self._forget_order()
 
     def sort_next(self) -> None:
-        """Through the columns, and back to the order of the menu."""
+        """Sort by the next of the main columns, and after the last in the order of the menu."""
         names = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")
-        now = self.view.shown.sort
+        now = self.view.table.sort
         name = names[(names.index(now) + 1) % len(names)] if now in names else ""
-        self._show(sort=name, descending=name != "NAME")
+        self._change_table(sort=name, descending=name != "NAME")
         self._forget_order()
 
     def reverse_order(self) -> None:
-        self._show(descending=not self.view.shown.descending)
+        self._change_table(descending=not self.view.table.descending)
         self._forget_order()
 
     def filter(self, text: str, is_typing: bool) -> None:
@@ -148,32 +146,32 @@ class TerminalState:
 
     # --- inside
 
-    def _show(self, **changes: object) -> None:
-        shown = replace(self.view.shown, **changes)  # type: ignore[arg-type]
-        self.view = replace(self.view, shown=shown)
+    def _change_table(self, **changes: object) -> None:
+        table = replace(self.view.table, **changes)  # type: ignore[arg-type]
+        self.view = replace(self.view, table=table)
 
     def _forget_order(self) -> None:
-        """What was asked anew is sorted anew, to the last byte."""
-        self._everyone = ()
+        """Sort exactly, without the margin that keeps rows from jumping."""
+        self._all_entries = ()
         self.arrange()
 
     def _keep_choice(self, place: int) -> None:
-        """The same process; when it has gone, the one in its place."""
+        """Keep the chosen process; when it has gone, choose the one in its place."""
         keys = [entry.key for entry in self.entries]
-        if keys and self.view.shown.chosen not in keys:
-            self._show(chosen=keys[min(place, len(keys) - 1)])
+        if keys and self.view.table.chosen not in keys:
+            self._change_table(chosen=keys[min(place, len(keys) - 1)])
 
-    def _tell(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         """An alert is a line of the log, and so is the end of every connected worker."""
         what = event.what
         if isinstance(what, EndedProcess):
             title, text = say_ended(what.name, what.pid, what.held, what.peak)
             self.note(f"{title}: {text}")
         elif isinstance(what, Freed):
-            if not what.asked_here:  # of our own the action has told
+            if not what.asked_here:  # the controller notes our own
                 self.note_freed(what)
         elif isinstance(what, Alert) and what.kind == "ended":
-            self.bells += 1  # its line is that of the end itself
+            self.bells += 1  # the end itself is noted already
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
             self.note(": ".join(say_alert(what)), styles.get(what.level, ""))

@@ -1,6 +1,6 @@
-"""The rows of the menu with the numbers that only a wide table has room for. Pure."""
+"""The rows of a terminal's table: the menu's rows with more numbers, in the chosen order. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpsbar.core.machine import Process
@@ -29,9 +29,11 @@ class Entry:
         return self.row.key
 
     def matches(self, text: str) -> bool:
-        """What tells it apart: not its numbers."""
-        told = [one.key for one in COLUMNS if one.number is None or one.key == "PID"]
-        words = [self.cells.get(key, "") for key in told]
+        """Whether a text column or the pid contains the text."""
+        searched = [
+            column.key for column in COLUMNS if column.number is None or column.key == "PID"
+        ]
+        words = [self.cells.get(key, "") for key in searched]
         return text.lower() in " ".join(words).lower()
 
 
@@ -40,25 +42,27 @@ def build_entries(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Entry, ...]:
     processes = {f"worker-{process.pid}": process for process in snapshot.processes or ()}
     entries = []
     for row in rows:
-        one = workers.get(row.key) or processes.get(row.key)
-        entries.append(_text(row) if one is None else _entry(row, one))
+        process = workers.get(row.key) or processes.get(row.key)
+        entries.append(_text(row) if process is None else _entry(row, process))
     return tuple(entries)
 
 
-def _entry(row: Row, one: Worker | Process) -> Entry:
+def _entry(row: Row, process: Worker | Process) -> Entry:
     notes = _note(row)
-    if isinstance(one, Worker):  # the column says it already
-        notes = ", ".join(note for note in notes.split(", ") if note != wording.cached(one))
-    is_dim = isinstance(one, Process) or one.state == "gone"
-    # Of the name the whole: the menu's is cut, and tells doubles apart by the pid.
-    named = {"NAME": _INDENT + one.name if _is_child(row) else one.name, "NOTE": notes}
-    values = {column.key: column.number(one) for column in COLUMNS if column.number is not None}
-    cells = {column.key: column.write(one, values.get(column.key)) for column in COLUMNS} | named
-    return Entry(row, one.pid, cells, values, _is_child(row), "dim" if is_dim else "")
+    if isinstance(process, Worker):  # it has a column of its own
+        notes = ", ".join(note for note in notes.split(", ") if note != wording.cached(process))
+    is_dim = isinstance(process, Process) or process.state == "gone"
+    # The full name: the menu's is shortened, and has the pid where two are the same.
+    named = {"NAME": _INDENT + process.name if _is_child(row) else process.name, "NOTE": notes}
+    values = {column.key: column.number(process) for column in COLUMNS if column.number is not None}
+    cells = {
+        column.key: column.write(process, values.get(column.key)) for column in COLUMNS
+    } | named
+    return Entry(row, process.pid, cells, values, _is_child(row), "dim" if is_dim else "")
 
 
 def _text(row: Row) -> Entry:
-    """A row that stands for several, or for one that is gone: what it says, where it fits."""
+    """Of a row without a running process of its own, as that of several: the cells it has."""
     name, device, size, note = (*row.cells, *("",) * 4)[:4] if row.cells else (row.text, "", "", "")
     known = {"NAME": name, "DEVICE": device, "FOOTPRINT": size, "NOTE": note}
     return Entry(row, None, known, {}, _is_child(row), "dim")
@@ -70,3 +74,71 @@ def _is_child(row: Row) -> bool:
 
 def _note(row: Row) -> str:
     return row.cells[3] if len(row.cells) > 3 else ""
+
+
+# How much larger a process must be than the one above to pass it: rows that swap places at every
+# reading can neither be read nor clicked.
+_MARGIN = 1.1
+_WORDS = [column.key for column in COLUMNS if column.number is None]
+
+
+def arrange(
+    entries: Sequence[Entry], sort: str, descending: bool, before: Sequence[str] = ()
+) -> tuple[Entry, ...]:
+    """Families stay together. `before`: the keys in their last order; rows move only if they differ
+    by more than the margin."""
+    if not sort:
+        return tuple(entries)
+    families = _families(entries)
+    measure = _measure(sort)
+    places = {key: place for place, key in enumerate(before)}
+    known = [family for family in families if family[0].key in places]
+    known.sort(key=lambda family: places[family[0].key])
+    new = [family for family in families if family[0].key not in places]
+    order: list[list[Entry]] = []
+    for family in [*known, *sorted(new, key=measure, reverse=descending)]:
+        _insert(order, family, measure, descending)
+    return tuple(entry for family in order for entry in family)
+
+
+def _families(entries: Sequence[Entry]) -> list[list[Entry]]:
+    families: list[list[Entry]] = []
+    for entry in entries:
+        if entry.is_child and families:
+            families[-1].append(entry)
+        else:
+            families.append([entry])
+    return families
+
+
+_Measure = Callable[[list[Entry]], tuple[float, str]]
+
+
+def _measure(sort: str) -> _Measure:
+    """The number of a column, or its text; an unknown number is the least."""
+
+    def measure(family: list[Entry]) -> tuple[float, str]:
+        if sort in _WORDS:
+            return (0.0, family[0].cells.get(sort, "").lower())
+        known = [v for entry in family if (v := entry.values.get(sort)) is not None]
+        return (sum(known) if known else -1.0, "")
+
+    return measure
+
+
+def _insert(
+    order: list[list[Entry]], family: list[Entry], measure: _Measure, descending: bool
+) -> None:
+    """Insert it as far up as it clearly passes those above."""
+    at, value = len(order), measure(family)
+    while at and _passes(value, measure(order[at - 1]), descending):
+        at -= 1
+    order.insert(at, family)
+
+
+def _passes(value: tuple[float, str], above: tuple[float, str], descending: bool) -> bool:
+    if value[1] or above[1]:
+        return value[1] > above[1] if descending else value[1] < above[1]
+    if descending:
+        return value[0] > max(above[0], 0) * _MARGIN and value[0] > above[0]
+    return max(value[0], 0) * _MARGIN < above[0] or value[0] < 0 <= above[0]

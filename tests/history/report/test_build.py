@@ -89,12 +89,12 @@ def test_axe_finds_nothing(browser, page, width, scheme):
     browser.open(page)
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; }); 0")
     browser.run(AXE.read_text(encoding="utf-8") + "; 0")
-    told = browser.run(
+    shown = browser.run(
         "axe.run().then(r => ({passes: r.passes.length, violations:"
         " r.violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 200))])}))"
     )
-    assert told["violations"] == []
-    assert told["passes"] > 30
+    assert shown["violations"] == []
+    assert shown["passes"] > 30
 
 
 @pytest.mark.parametrize("width", [320, 768, 1200, 2400])
@@ -121,17 +121,17 @@ def test_the_keyboard_shows_them_too(seen):
     seen.run("document.querySelector('.reader input').focus(); 0")
     seen.press("Home", 36)
     seen.press("ArrowRight", 39)
-    told = seen.run("document.querySelector('.values').textContent")
-    assert "memory in use 1.0 GB · GPU memory 1.0 GB · swap 0.0 MB" in told
+    shown = seen.run("document.querySelector('.values').textContent")
+    assert "memory in use 1.0 GB · GPU memory 1.0 GB · swap 0.0 MB" in shown
     slider = "document.querySelector('.reader input')"
-    assert seen.run(f"{slider}.getAttribute('aria-valuetext')") == told
+    assert seen.run(f"{slider}.getAttribute('aria-valuetext')") == shown
     assert seen.run(f"{slider}.getAttribute('aria-label')") == "Point in time, This computer"
 
 
 def test_a_cell_of_the_heat_map_tells_its_reason_on_focus(seen):
     seen.run("document.querySelector('button.inaccurate').focus(); 0")
-    told = seen.run("document.querySelector('.told').textContent")
-    assert told == "float16, matmul: wrong numbers: off by 0.3 <b>"
+    shown = seen.run("document.querySelector('.told').textContent")
+    assert shown == "float16, matmul: wrong numbers: off by 0.3 <b>"
 
 
 def test_the_span_is_chosen_by_a_radio_button(seen):
@@ -146,10 +146,10 @@ def test_the_diagnostics_are_copied(seen):
     seen.send("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     seen.send("Page.bringToFront")
     seen.run("document.getElementById('copy').click(); 0")
-    told = seen.run(
+    shown = seen.run(
         "new Promise(r => setTimeout(() => r(document.getElementById('copied').textContent), 500))"
     )
-    assert told == "Copied."
+    assert shown == "Copied."
     assert seen.run("navigator.clipboard.readText()").startswith(
         "mpsbar 0.1.0 · Python 3.12.1\n\nApple M3 Max"
     )

@@ -32,12 +32,14 @@ def test_a_hostile_name_is_text_wherever_it_stands():
 def test_the_policy_lets_only_our_two_texts_act():
     page = make_page()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
-    told = dict(part.strip().split(" ", 1) for part in policy.replace("&#x27;", "'").split(";"))
-    assert told["default-src"] == "'none'"
+    directives = dict(
+        part.strip().split(" ", 1) for part in policy.replace("&#x27;", "'").split(";")
+    )
+    assert directives["default-src"] == "'none'"
     for kind, pattern in (("style", "<style>(.*?)</style>"), ("script", "<script>(.*?)</script>")):
         (content,) = re.findall(pattern, page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert told[f"{kind}-src"] == f"'sha256-{digest}'"
+        assert directives[f"{kind}-src"] == f"'sha256-{digest}'"
     assert "http" not in re.sub(r'http-equiv|"http://www.w3.org[^"]*"', "", page)
 
 

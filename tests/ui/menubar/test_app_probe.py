@@ -6,8 +6,8 @@ import sys
 import pytest
 from probe_samples import make_probe
 from samples import MAC, make_snapshot, make_training
-from ui.feed import Feed
-from ui.scene import Notices, Scene, full
+from ui.fake_monitor import FakeMonitor
+from ui.menubar_kit import MenuBarUser, Notices, full
 from worker_kit import PATIENCE
 
 from mpsbar.core.actions import ProbeDtypes
@@ -20,14 +20,14 @@ PENDING = frozenset([ProbeDtypes()])
 
 
 def play(mac, seen, person):
-    scene = Scene(mac, Feed(seen))
-    scene.run(lambda: person(scene))
+    user = MenuBarUser(mac, FakeMonitor(seen))
+    user.run(lambda: person(user))
     assert mac.state.changed_while_open == []
-    return scene
+    return user
 
 
-def dtype_lines(scene):
-    lines = scene.lines()
+def dtype_lines(user):
+    lines = user.lines()
     at = next(number for number, line in enumerate(lines) if "dtypes: " in line)
     return lines[at : at + 2]
 
@@ -35,20 +35,20 @@ def dtype_lines(scene):
 def test_run_progress_and_end(mac):
     good = make_probe()
 
-    def person(scene):
-        assert dtype_lines(scene) == ["(dtypes: not probed yet)", "Run dtype Probe"]
-        scene.click("Run dtype Probe")
-        assert scene.feed.asked[0][0] == ProbeDtypes()
-        scene.show(make_snapshot(make_training(), pending=PENDING))
-        assert dtype_lines(scene)[1] == "(Probing…)"
-        with scene.open() as menu:
-            scene.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(42, 100)))
+    def person(user):
+        assert dtype_lines(user) == ["(dtypes: not probed yet)", "Run dtype Probe"]
+        user.click("Run dtype Probe")
+        assert user.monitor.asked[0][0] == ProbeDtypes()
+        user.show(make_snapshot(make_training(), pending=PENDING))
+        assert dtype_lines(user)[1] == "(Probing…)"
+        with user.open() as menu:
+            user.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(42, 100)))
             assert "Probing… 42 %  (Cancel)" in menu.lines()
-        scene.end(0, good)
-        scene.show(make_snapshot(make_training(), dtypes=good))
-        assert scene.notices.told == [("dtype probe", "as expected", "probe")]
-        assert dtype_lines(scene) == ["dtypes: as expected  ▸", "Run dtype Probe"]
-        table = scene.lines("dtypes: ")
+        user.end(0, good)
+        user.show(make_snapshot(make_training(), dtypes=good))
+        assert user.notices.told == [("dtype probe", "as expected", "probe")]
+        assert dtype_lines(user) == ["dtypes: as expected  ▸", "Run dtype Probe"]
+        table = user.lines("dtypes: ")
         assert table[0] == "(torch 2.13.0 · mps · /venv/bin/python)"
         assert len(table) == 1 + len(good.dtypes)
         assert any(line.startswith("(bfloat16       supported") for line in table)
@@ -59,20 +59,20 @@ def test_run_progress_and_end(mac):
 def test_a_silent_bug_is_the_headline(mac):
     bad = make_probe(wrong={"argmax": Check("argmax", "wrong", "7 is not 8")})
 
-    def person(scene):
-        assert dtype_lines(scene)[0].startswith("dtypes: WRONG NUMBERS without an error: ")
+    def person(user):
+        assert dtype_lines(user)[0].startswith("dtypes: WRONG NUMBERS without an error: ")
 
     play(mac, make_snapshot(make_training(), dtypes=bad), person)
 
 
 def test_cancel(mac):
-    def person(scene):
-        scene.click("Run dtype Probe")
-        scene.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(1, 100)))
-        scene.click("Probing… 1 %")
-        assert scene.feed.log[-1] == "cancel_probe"
-        scene.end(0, make_probe(ended="cancelled"))
-        assert scene.notices.told == []
+    def person(user):
+        user.click("Run dtype Probe")
+        user.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(1, 100)))
+        user.click("Probing… 1 %")
+        assert user.monitor.log[-1] == "cancel_probe"
+        user.end(0, make_probe(ended="cancelled"))
+        assert user.notices.told == []
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -81,13 +81,13 @@ def test_it_asks_before_it_disturbs_a_run(mac):
     busy = make_training()
     process = busy.process.__class__(4711, 100.0, "train.py", ("torch",), gpu_percent=41.0)
 
-    def person(scene):
+    def person(user):
         mac.answer("Cancel")
-        scene.click("Run dtype Probe")
-        assert scene.feed.asked == []
+        user.click("Run dtype Probe")
+        assert user.monitor.asked == []
         mac.answer("Probe")
-        scene.click("Run dtype Probe")
-        assert [action for action, _ in scene.feed.asked] == [ProbeDtypes()]
+        user.click("Run dtype Probe")
+        assert [action for action, _ in user.monitor.asked] == [ProbeDtypes()]
         assert mac.state.alerts[0] == (
             "Probe now?: train.py uses 41 % of the GPU: it and the probe would slow each other down."
         )
@@ -101,21 +101,21 @@ def test_it_refuses_when_memory_is_about_to_run_out(mac):
         **{f: getattr(MAC, f) for f in ("chip", "memory_total", "gpu")}, pressure="critical"
     )
 
-    def person(scene):
-        scene.feed.latest = scene.feed.latest.__class__(1000.0, machine=machine)
+    def person(user):
+        user.monitor.latest = user.monitor.latest.__class__(1000.0, machine=machine)
         mac.answer("OK")
-        scene.click("Run dtype Probe")
-        assert scene.feed.asked == []
+        user.click("Run dtype Probe")
+        assert user.monitor.asked == []
         assert mac.state.alerts[0].startswith("Not now: Memory pressure is critical")
 
     play(mac, make_snapshot(make_training()), person)
 
 
 def test_a_python_without_torch_is_one_sentence(mac):
-    def person(scene):
-        scene.click("Run dtype Probe")
-        scene.end(0, Probe("/usr/bin/python3", "no_torch"))
-        assert scene.notices.told[0][1].startswith("/usr/bin/python3 has no torch")
+    def person(user):
+        user.click("Run dtype Probe")
+        user.end(0, Probe("/usr/bin/python3", "no_torch"))
+        assert user.notices.told[0][1].startswith("/usr/bin/python3 has no torch")
 
     play(mac, make_snapshot(), person)
 
@@ -130,7 +130,9 @@ def test_for_real(mac, workers, monkeypatch):
     monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
     monitor, notices = Monitor(interval=0.3), Notices()
     # Other torch processes of this machine were not probed; theirs would be "not probed yet".
-    monkeypatch.setattr("mpsbar.dtypes.results._interpreters", lambda _: [(sys.executable, None)])
+    monkeypatch.setattr(
+        "mpsbar.dtypes.results._find_interpreters", lambda _: [(sys.executable, None)]
+    )
     app = MenuBar(monitor, Loaded(Settings(interval=0.5), ""), notices, claim())
     seen = set()
 

@@ -7,7 +7,7 @@ import sys
 
 import psutil
 import pytest
-from ui.scene import Notices, full
+from ui.menubar_kit import Notices, full
 from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module
 
 from mpsbar.core.settings import Loaded, Settings

@@ -4,8 +4,8 @@ import os
 
 import pytest
 from samples import make_snapshot
-from ui.feed import Feed
-from ui.scene import Scene
+from ui.fake_monitor import FakeMonitor
+from ui.menubar_kit import MenuBarUser
 
 ROW = "Install Command Line Tool…"
 
@@ -19,16 +19,16 @@ def tool(private):
 
 
 def play(mac, person):
-    scene = Scene(mac, Feed(make_snapshot()))
-    scene.run(lambda: person(scene))
+    user = MenuBarUser(mac, FakeMonitor(make_snapshot()))
+    user.run(lambda: person(user))
 
 
-def click(scene, mac, *answers):
+def click(user, mac, *answers):
     """And each of the dialogs that follow."""
     before = len(mac.state.alerts)
     for button, text in answers:
         mac.answer(button, text)
-    scene.click("Settings", ROW)
+    user.click("Settings", ROW)
     mac.wait_for(lambda: mac.wait(0.2) or len(mac.state.alerts) >= before + len(answers))
     return mac.state.alerts[before:]
 
@@ -36,19 +36,19 @@ def click(scene, mac, *answers):
 def test_a_bare_python_has_no_such_row(mac, tool):
     mac.state.bundle = None
 
-    def person(scene):
-        assert ROW not in scene.lines("Settings")
+    def person(user):
+        assert ROW not in user.lines("Settings")
 
     play(mac, person)
 
 
 def test_into_the_persons_own_folder(mac, tool, private):
-    def person(scene):
-        asked, told = click(scene, mac, ("~/.local/bin", None), ("OK", None))
+    def person(user):
+        asked, told = click(user, mac, ("~/.local/bin", None), ("OK", None))
         assert asked.startswith("Where shall the command mpsbar be?: ")
         assert told.startswith("The command mpsbar is ready: ")
         assert 'export PATH="' in told
-        assert click(scene, mac, ("~/.local/bin", None), ("OK", None))[1].startswith(
+        assert click(user, mac, ("~/.local/bin", None), ("OK", None))[1].startswith(
             "The command mpsbar is there already: "
         )
 
@@ -59,10 +59,8 @@ def test_into_the_persons_own_folder(mac, tool, private):
 def test_into_another_folder(mac, tool, private):
     folder = private / "my tools"
 
-    def person(scene):
-        dialogs = click(
-            scene, mac, ("Another Folder…", None), ("Choose", str(folder)), ("OK", None)
-        )
+    def person(user):
+        dialogs = click(user, mac, ("Another Folder…", None), ("Choose", str(folder)), ("OK", None))
         assert dialogs[2].startswith("The command mpsbar is ready: ")
 
     play(mac, person)
@@ -73,7 +71,7 @@ def test_into_another_folder(mac, tool, private):
     "answers", [[("Cancel", None)], [("Another Folder…", None), ("Cancel", None)]]
 )
 def test_cancelled_nothing_is_made(mac, tool, private, answers):
-    play(mac, lambda scene: click(scene, mac, *answers))
+    play(mac, lambda user: click(user, mac, *answers))
     assert not (private / "home/.local").exists()
 
 
@@ -82,8 +80,8 @@ def test_a_foreign_file_stays_and_that_is_said(mac, tool, private):
     other.parent.mkdir(parents=True)
     other.write_text("mine")
 
-    def person(scene):
-        told = click(scene, mac, ("~/.local/bin", None), ("OK", None))[1]
+    def person(user):
+        told = click(user, mac, ("~/.local/bin", None), ("OK", None))[1]
         assert told.startswith("There is another mpsbar: ")
 
     play(mac, person)
@@ -102,8 +100,8 @@ def test_where_it_may_not_be_the_command_can_be_copied(mac, tool, private, monke
         "mpsbar.desktop.clipboard.copy", lambda text, platform: not copied.append(text)
     )
 
-    def person(scene):
-        told = click(scene, mac, ("/usr/local/bin", None), ("Copy Command", None))[1]
+    def person(user):
+        told = click(user, mac, ("/usr/local/bin", None), ("Copy Command", None))[1]
         assert "sudo ln -s" in told
         mac.wait_for(lambda: copied)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
-from ui.feed import Feed
+from ui.fake_monitor import FakeMonitor
 
 pytest.importorskip("textual")
 from ui.terminal_kit import play
@@ -62,7 +62,7 @@ def test_the_whole_screen(size, check_golden):
         await p.end(0, Freed(4711, "train.py", "done", freed=3 * GB, seconds=0.04))
         check_golden(f"top-{size[0]}x{size[1]}.txt", p.screen() + "\n")
 
-    play(Feed(looks[0]), person, size)
+    play(FakeMonitor(looks[0]), person, size)
 
 
 def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
@@ -75,7 +75,7 @@ def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
             "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
         )
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_free_all_tells_each_and_the_sum():
@@ -87,7 +87,7 @@ def test_free_all_tells_each_and_the_sum():
         assert "12:00:00 Freed 2.0 GB in 2 of 2 processes" in p.screen()
         assert p.screen().count("freed 1.0 GB in 100 ms") == 2
 
-    play(Feed(seen()), person, (100, 40))
+    play(FakeMonitor(seen()), person, (100, 40))
 
 
 def test_stop_asks_first_and_takes_no_by_default():
@@ -106,7 +106,7 @@ def test_stop_asks_first_and_takes_no_by_default():
         await p.press("s", "up", "enter")
         assert len(p.asked) == 2
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_tensors_are_counted_and_shown_when_they_are_known():
@@ -121,7 +121,7 @@ def test_tensors_are_counted_and_shown_when_they_are_known():
         await p.press("escape")
         assert "float32" not in p.screen()
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_what_cannot_be_done_does_nothing():
@@ -137,7 +137,7 @@ def test_what_cannot_be_done_does_nothing():
         await p.press("y")
         assert p.asked == [Connect("/v/bin/python")]
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
 
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    play(Feed(make_snapshot(make_training())), person)
+    play(FakeMonitor(make_snapshot(make_training())), person)
 
 
 def test_the_menu_of_a_row_by_enter_and_by_a_click():
@@ -177,7 +177,7 @@ def test_the_menu_of_a_row_by_enter_and_by_a_click():
         await p.click("Copy PID")
         assert copied == ["4711"]
         await p.click("serve.py")  # chooses
-        assert p.app._terminal_state.view.shown.chosen == "worker-4720"
+        assert p.app._terminal_state.view.table.chosen == "worker-4720"
         await p.click("serve.py")  # opens
         assert "Connect This Environment…" in p.screen()
         await p.pilot.click(offset=(0, 0))
@@ -187,7 +187,7 @@ def test_the_menu_of_a_row_by_enter_and_by_a_click():
         await p.click("? Help")
         assert "free the cache of the chosen process" in p.screen()
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_the_filter_keeps_what_contains_it():
@@ -206,7 +206,7 @@ def test_the_filter_keeps_what_contains_it():
         await p.press("escape")
         assert "serve.py" in p.screen()
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def names(p):
@@ -232,7 +232,7 @@ def test_sorting_by_key_and_by_a_click_and_back_to_the_order_of_the_menu():
         await p.press("o")
         assert names(p) == ["train.py", "a.py", "b.py"]
 
-    play(Feed(make_snapshot(TRAIN, small, big)), person)
+    play(FakeMonitor(make_snapshot(TRAIN, small, big)), person)
 
 
 def test_rows_do_not_jump_for_a_little_and_the_chosen_process_stays_chosen():
@@ -251,7 +251,7 @@ def test_rows_do_not_jump_for_a_little_and_the_chosen_process_stays_chosen():
         await p.press("f")
         assert p.asked == [Free(2)]
 
-    play(Feed(look(100 * MB, 90 * MB, 0)), person)
+    play(FakeMonitor(look(100 * MB, 90 * MB, 0)), person)
 
 
 def test_a_worker_that_dies_is_told_and_another_takes_its_place():
@@ -266,19 +266,19 @@ def test_a_worker_that_dies_is_told_and_another_takes_its_place():
         await p.press("f")
         assert p.asked == [Free(4712)]
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_a_free_by_another_program_is_a_line_of_the_log_and_ours_is_not_told_twice():
     async def person(p):
-        p.feed.happen(Freed(4711, "train.py", "done", 2 * GB, 0.04, asked_here=False))
-        p.feed.happen(Freed(4712, "notebook kernel", "done", GB, 0.04))
+        p.monitor.happen(Freed(4711, "train.py", "done", 2 * GB, 0.04, asked_here=False))
+        p.monitor.happen(Freed(4712, "notebook kernel", "done", GB, 0.04))
         await p.show(replace(seen(), time=1002.0))
         await p.show(replace(seen(), time=1004.0))
         assert p.screen().count("freed") == 1
         assert "12:00:00 train.py: freed 2.0 GB in 40 ms" in p.screen()
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_an_alert_is_a_line_of_the_log():
@@ -289,19 +289,19 @@ def test_an_alert_is_a_line_of_the_log():
         assert "12:00:00 Critical: memory pressure: Memory pressure is critical" in p.screen()
         assert p.line("■ Memory pressure is critical")
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 def test_asking_never_waits_and_a_failure_is_told():
     async def person(p):
         await p.press("f", "f", "t", "escape", "down")
         assert len(p.asked) == 3  # none has ended, and the screen moved on
-        assert p.app._terminal_state.view.shown.chosen == "worker-4712"
-        p.feed.asked[0][1].set_exception(OSError("no socket"))
+        assert p.app._terminal_state.view.table.chosen == "worker-4712"
+        p.monitor.asked[0][1].set_exception(OSError("no socket"))
         await p.pilot.pause()
         assert "12:00:00 OSError: no socket" in p.screen()
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)
 
 
 HOSTILE = (
@@ -331,7 +331,7 @@ def test_a_hostile_name_stays_text_everywhere(name):
         if name.startswith("["):
             assert name in p.screen()  # no markup was understood
 
-    play(Feed(make_snapshot(evil)), person)
+    play(FakeMonitor(make_snapshot(evil)), person)
 
 
 def test_many_workers_scroll_and_all_can_be_reached():
@@ -346,7 +346,7 @@ def test_many_workers_scroll_and_all_can_be_reached():
         assert p.asked[0] == Free(5059)
         assert 5002 < p.asked[1].pid < 5020
 
-    play(Feed(many), person)
+    play(FakeMonitor(many), person)
 
 
 def test_no_colour_where_none_is_wanted(monkeypatch):
@@ -361,9 +361,9 @@ def test_no_colour_where_none_is_wanted(monkeypatch):
     async def without(p):
         assert await colours(p) == set()
 
-    play(Feed(seen()), with_colour)
+    play(FakeMonitor(seen()), with_colour)
     monkeypatch.setenv("NO_COLOR", "1")
-    play(Feed(seen()), without)
+    play(FakeMonitor(seen()), without)
 
 
 def test_nobody_there_says_what_to_do():
@@ -372,7 +372,7 @@ def test_nobody_there_says_what_to_do():
         await p.press("f", "F", "t", "s", "enter", "o", "end", "up")
         assert p.asked == []
 
-    play(Feed(make_snapshot()), person)
+    play(FakeMonitor(make_snapshot()), person)
 
 
 def test_copy_is_an_action_of_a_row_as_in_the_menu():
@@ -380,4 +380,4 @@ def test_copy_is_an_action_of_a_row_as_in_the_menu():
         rows = [row for entry in p.app._terminal_state.entries for row in entry.row.children]
         assert Copy("4711") in [action for row in rows for action in row.actions]
 
-    play(Feed(seen()), person)
+    play(FakeMonitor(seen()), person)

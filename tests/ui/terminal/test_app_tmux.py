@@ -24,7 +24,7 @@ MORE = re.compile(r"\x1b\[(?:[\d;]*;)?[34]8;[25];")
 AT_ONCE = 20.0
 
 
-class Pane:
+class TmuxPane:
     def __init__(self, workers, size=(80, 24), **extra):
         self.socket = str(workers.folder / "tmux")
         self.written = workers.folder / "written"
@@ -75,7 +75,7 @@ def pane(workers, private):
     made = []
 
     def make(**extra):
-        made.append(Pane(workers, **extra))
+        made.append(TmuxPane(workers, **extra))
         return made[-1]
 
     yield make

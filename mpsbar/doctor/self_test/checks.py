@@ -1,16 +1,14 @@
-"""mpsbar doctor --self-test: what a program can check of mpsbar itself, and what a person must."""
+"""Checks mpsbar itself: what every system can check, what a Mac can, what a person must."""
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import mpsbar
 from mpsbar import __version__
-from mpsbar.cli import self_test_mac
-from mpsbar.doctor.self_test import FOR_PEOPLE, SelfCheck, build_self_test, render_self_test
+from mpsbar.doctor.self_test import mac_checks
+from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
 from mpsbar.workers.poll import WorkerPoll
@@ -19,16 +17,12 @@ RESOURCES = ("icon.png", "icon@2x.png", "icon-warning.png", "icon-critical.png",
 _ANSWER_SECONDS = 10.0  # of our own agent, on a busy machine
 
 
-def run(as_json: bool) -> int:
-    checks = [*check_all(), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
-    if as_json:
-        print(json.dumps(build_self_test(__version__, checks)))
-    else:
-        print(render_self_test(__version__, checks, str(Path.home())))
-    return 1 if any(check.state == "fail" for check in checks) else 0
+def check_all() -> list[SelfCheck]:
+    """Make every check that can be made here, and list what only a person can see."""
+    return [*_check(), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
 
 
-def check_all() -> Iterator[SelfCheck]:
+def _check() -> Iterator[SelfCheck]:
     common: dict[str, Callable[[], str | None]] = {
         "resources": _check_resources,
         "folders": _check_folders,
@@ -39,30 +33,31 @@ def check_all() -> Iterator[SelfCheck]:
     }
     for key, check in common.items():
         yield try_check(key, check)
-    for key, check in self_test_mac.CHECKS.items():
+    for key, check in mac_checks.CHECKS.items():
         if sys.platform != "darwin":
             yield SelfCheck(key, "skip", "not_a_mac")
-        elif key in self_test_mac.IN_APP and not paths.is_in_app():
+        elif key in mac_checks.IN_APP and not paths.is_in_app():
             yield SelfCheck(key, "skip", "not_in_app")
         else:
             yield try_check(key, check)
 
 
 def try_check(key: str, check: Callable[[], str | None]) -> SelfCheck:
-    """A check returns what it saw; None: it cannot be made yet. What it raises is a fault."""
+    """A check returns what it found, None if it cannot be made yet; what it raises is a fault."""
     try:
         seen = check()
-    except Exception as error:  # noqa: BLE001 - the very thing that is looked for
+    except Exception as error:  # noqa: BLE001 - any fault is a result
         return SelfCheck(key, "fail", f"{type(error).__name__}: {error}"[:300])
     return SelfCheck(key, "skip", "not_yet") if seen is None else SelfCheck(key, "pass", seen)
 
 
 def _check_resources() -> str:
-    return str(paths.resource(RESOURCES[0]).parent) if all(map(paths.resource, RESOURCES)) else ""
+    files = [paths.resource(name) for name in RESOURCES]  # raises if one is missing
+    return str(files[0].parent)
 
 
 def _check_folders() -> str:
-    """Without making one: the nearest that exists must be ours to write to."""
+    """Creates none: the nearest existing folder must be writable."""
     files = (paths.enabled_file(), paths.settings_file(), paths.log_file())
     for folder in {file.parent for file in files}:
         there = next(place for place in (folder, *folder.parents) if place.exists())
@@ -79,7 +74,7 @@ def _check_settings() -> str:
 
 
 def _check_agent() -> str:
-    """In this very process: its socket, the kernel's word on who connects, an answer."""
+    """Starts an agent in this process and asks it: socket, peer credentials, answer."""
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         raise RuntimeError("MPSBAR_DISABLE is set")
     if not mpsbar.attach():
@@ -98,22 +93,26 @@ def _check_agent() -> str:
 
 def _check_machine() -> str:
     computer = this_computer()
-    told = computer.read_machine()
-    wanted = {"chip": told.chip, "memory": told.memory_total, "available": told.memory_available}
+    machine = computer.read_machine()
+    wanted = {
+        "chip": machine.chip,
+        "memory": machine.memory_total,
+        "available": machine.memory_available,
+    }
     if sys.platform == "darwin":
-        gpu = told.gpu
-        wanted |= {"pressure": told.pressure, "swap": told.swap_used, "gpu": gpu.name}
+        gpu = machine.gpu
+        wanted |= {"pressure": machine.pressure, "swap": machine.swap_used, "gpu": gpu.name}
         wanted |= {"utilisation": gpu.utilization, "budget": gpu.memory_budget}
         wanted |= {"gpu memory": gpu.memory_in_use}
     problems = [f"{problem.reader}: {problem.text}" for problem in computer.problems]
     unknown = [name for name, value in wanted.items() if value is None]
     if unknown or (problems and sys.platform == "darwin"):
         raise ValueError(f"not read: {', '.join(unknown) or '-'}; {'; '.join(problems)}")
-    return f"{told.chip}, {told.os}"
+    return f"{machine.chip}, {machine.os}"
 
 
 def _check_process() -> str:
-    """Of ourselves what is read of every other."""
+    """Reads of this process what is read of every other."""
     computer, pid = this_computer(), os.getpid()
     details, footprint = computer.read_details(pid), computer.read_footprint(pid)
     if not details.command or not footprint.now:

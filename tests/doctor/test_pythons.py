@@ -1,4 +1,4 @@
-"""The doctor's throwaway for real: in five Pythons, on torch, and with torches that go down."""
+"""The doctor inspects real Pythons: five versions, torch, and packages named torch that crash or hang."""
 
 import contextlib
 import os
@@ -83,26 +83,26 @@ def test_a_python_without_torch(tmp_path, version):
     assert not list((tmp_path / "venv").rglob("__pycache__"))
 
 
-def test_a_torch_before_there_was_mps(look):
-    device = look("__version__ = '1.11.0'\nones = None")
+def test_a_torch_before_there_was_mps(inspect_with):
+    device = inspect_with("__version__ = '1.11.0'\nones = None")
     assert (device.ended, device.torch) == ("ok", "1.11.0")
     assert (device.mps_built, device.mps_available, device.cuda_available) == (False, False, False)
     assert device.chosen == "cpu"
     assert device.compute_error is not None
 
 
-def test_the_order_is_cuda_then_mps_then_cpu(look):
-    assert look(working(cuda=True)).chosen == "cuda"
+def test_the_order_is_cuda_then_mps_then_cpu(inspect_with):
+    assert inspect_with(working(cuda=True)).chosen == "cuda"
 
 
-def test_a_driver_that_raises_hides_nothing_else(look):
-    device = look(working(cuda="1 / 0"))
+def test_a_driver_that_raises_hides_nothing_else(inspect_with):
+    device = inspect_with(working(cuda="1 / 0"))
     assert (device.ended, device.chosen) == ("ok", "mps")
     assert device.cuda_error == "ZeroDivisionError: division by zero"
 
 
-def test_a_wrong_result_is_told(look):
-    assert look(working(result="float('nan')")).computed not in (8.0, None)
+def test_a_wrong_result_is_reported(inspect_with):
+    assert inspect_with(working(result="float('nan')")).computed not in (8.0, None)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_wrong_result_is_told(look):
         ("import os; os.write(2, b'x\\nlast words\\n'); os.abort()", "crashed", "import", "last words"),
     ],
 )  # fmt: skip
-def test_a_torch_that_cannot_be_imported(look, code, ended, stage, error):
-    device = look(code)
+def test_a_torch_that_cannot_be_imported(inspect_with, code, ended, stage, error):
+    device = inspect_with(code)
     assert (device.ended, device.stage, device.error) == (ended, stage, error)
     assert device.signal == ("SIGABRT" if ended == "crashed" else None)
     # What came before is still known, the version from its metadata.
@@ -125,20 +125,20 @@ def test_a_torch_that_cannot_be_imported(look, code, ended, stage, error):
     assert device.mps_built is None
 
 
-def test_a_crash_in_the_computation_leaves_all_before_it(look):
-    device = look(working(result="__import__('os').kill(__import__('os').getpid(), 11)"))
+def test_a_crash_in_the_computation_leaves_all_before_it(inspect_with):
+    device = inspect_with(working(result="__import__('os').kill(__import__('os').getpid(), 11)"))
     assert (device.ended, device.stage, device.signal) == ("crashed", "computed", "SIGSEGV")
     assert (device.chosen, device.mps_available) == ("mps", True)
 
 
-def test_a_crash_on_the_way_out_is_none(look):
-    device = look(working() + "import atexit, os; atexit.register(os.abort)")
+def test_a_crash_on_the_way_out_is_none(inspect_with):
+    device = inspect_with(working() + "import atexit, os; atexit.register(os.abort)")
     assert device.ended == "ok"
 
 
-def test_a_hang_ends_with_all_it_started(look, tmp_path):
+def test_a_hang_ends_with_all_it_started(inspect_with, tmp_path):
     note = tmp_path / "pid"
-    device = look(
+    device = inspect_with(
         f"import subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))\ntime.sleep(600)",
         seconds=LONG_ENOUGH,
@@ -147,9 +147,9 @@ def test_a_hang_ends_with_all_it_started(look, tmp_path):
     wait_for(lambda: not psutil.pid_exists(int(note.read_text())), "end of its child")
 
 
-def test_somebody_who_keeps_the_pipe_open_holds_nothing_up(look, tmp_path):
+def test_somebody_who_keeps_the_pipe_open_holds_nothing_up(inspect_with, tmp_path):
     note = tmp_path / "pid"
-    device = look(
+    device = inspect_with(
         f"import os, subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))\nos.abort()",
         seconds=PATIENCE,
@@ -159,16 +159,16 @@ def test_somebody_who_keeps_the_pipe_open_holds_nothing_up(look, tmp_path):
     assert (device.ended, device.stage) == ("crashed", "import")
 
 
-def test_a_look_can_be_stopped(look, tmp_path):
+def test_an_inspection_can_be_stopped(inspect_with, tmp_path):
     stop = threading.Event()
     threading.Thread(
         target=lambda: wait_for((tmp_path / "in").exists, "torch") and stop.set()
     ).start()
     code = f"open({str(tmp_path / 'in')!r}, 'w').close()\nimport time; time.sleep(600)"
-    assert look(code, stop=stop, seconds=PATIENCE).ended == "stopped"
+    assert inspect_with(code, stop=stop, seconds=PATIENCE).ended == "stopped"
 
 
-def test_noise_of_start_up_files_and_of_torch_is_survived(look):
+def test_noise_of_start_up_files_and_of_torch_is_survived(inspect_with):
     noise = """
         import sys
         print("x" * 3_000_000, end="")
@@ -178,33 +178,33 @@ def test_noise_of_start_up_files_and_of_torch_is_survived(look):
         sys.stdout.flush()
         sys.stdout = None
     """
-    device = look(working() + "import os; os.write(1, b'no end of line')", startup=noise)
+    device = inspect_with(working() + "import os; os.write(1, b'no end of line')", startup=noise)
     assert (device.ended, device.chosen, device.computed) == ("ok", "mps", 8.0)
 
 
-def test_more_marked_lines_than_there_are_stages_do_not_fill_memory(look):
+def test_more_marked_lines_than_there_are_stages_do_not_fill_memory(inspect_with):
     noise = """
         import os
         line = b'\\x1empsbar {"stage": "noise"}\\n' * 1000
         for _ in range(1000):
             os.write(1, line)
     """
-    assert look(working(), startup=noise).ended == "not_python"
+    assert inspect_with(working(), startup=noise).ended == "not_python"
 
 
-def test_torch_loaded_by_a_start_up_file_is_noticed(look):
-    assert look(working(), startup="import torch").torch_preloaded is True
+def test_torch_loaded_by_a_start_up_file_is_noticed(inspect_with):
+    assert inspect_with(working(), startup="import torch").torch_preloaded is True
 
 
-def test_it_runs_last_in_line_without_an_agent_and_reads_nothing(look):
+def test_it_runs_last_in_line_without_an_agent_and_reads_nothing(inspect_with):
     facts = "os.nice(0), os.environ['MPSBAR_DISABLE'], sys.stdin.read(), os.getcwd()"
-    device = look(f"import os, sys\n__version__ = repr(({facts}))")
+    device = inspect_with(f"import os, sys\n__version__ = repr(({facts}))")
     assert device.torch == "(19, '1', '', '/')"
 
 
-def test_its_own_folder_hides_nobodys_modules(look):
+def test_its_own_folder_hides_nobodys_modules(inspect_with):
     code = "import importlib.util as u\n__version__ = str([u.find_spec(n) for n in ('runner', 'doctor_child', 'parse')])"
-    assert look(code).torch == "[None, None, None]"
+    assert inspect_with(code).torch == "[None, None, None]"
 
 
 def test_no_python(tmp_path):
@@ -228,7 +228,7 @@ def test_something_else_than_a_python(tmp_path, script):
         assert device.error == "usage"
 
 
-def test_whether_rosetta_runs_it_is_asked_of_the_system(look, tmp_path, monkeypatch):
+def test_whether_rosetta_runs_it_is_asked_of_the_system(inspect_with, tmp_path, monkeypatch):
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("no C compiler, or a Mac, where it is asked for real")
@@ -250,14 +250,14 @@ def test_whether_rosetta_runs_it_is_asked_of_the_system(look, tmp_path, monkeypa
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     monkeypatch.setenv("LD_PRELOAD", str(library))
     startup = "import sys; sys.platform = 'darwin'"
-    assert look(working(), startup=startup).translated is False
+    assert inspect_with(working(), startup=startup).translated is False
     for answer, translated in (("1", True), ("0", False)):
         monkeypatch.setenv("TRANSLATED", answer)
         device = inspect_python(sys.executable)
         assert (device.system, device.translated) == ("darwin", translated)
 
 
-def test_the_stages_are_those_the_throwaway_tells():
+def test_the_stages_are_those_the_child_process_reports():
     source = Path(inspect_python.__code__.co_filename).with_name("doctor_child.py").read_text()
-    places = [source.index(f'_tell("{stage}"') for stage in STAGES]
+    places = [source.index(f'_report("{stage}"') for stage in STAGES]
     assert places == sorted(places)

@@ -2,7 +2,26 @@
 
 from contextlib import contextmanager
 
+from samples import GB
+from ui.fake_monitor import FakeMonitor
+
+from mpsbar.core.machine import Process
 from mpsbar.core.settings import Loaded, Settings
+
+HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
+TAIL = [
+    "─",
+    "(dtypes: not probed yet)",
+    "Run dtype Probe",
+    "─",
+    "Open Report",
+    "How to Profile…",
+    "Copy Diagnostics",
+    "Settings  ▸",
+    "About mpsbar",
+    "Quit mpsbar  ⌘Q",
+]
+SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
 def full(menu, start):
@@ -25,15 +44,15 @@ class Notices:
         self.told.append((title, text, key))
 
 
-class Scene:
-    def __init__(self, mac, feed, loaded=None, claim=None):
+class MenuBarUser:
+    def __init__(self, mac, monitor, loaded=None, claim=None):
         from mpsbar.system.single_instance import claim as claim_it
         from mpsbar.ui.menubar.app import MenuBar
 
-        self.mac, self.feed, self.notices = mac, feed, Notices()
+        self.mac, self.monitor, self.notices = mac, monitor, Notices()
         self.claim = claim or claim_it()
         loaded = loaded or Loaded(Settings(), "settings.toml")
-        self.app = MenuBar(feed, loaded, self.notices, self.claim)
+        self.app = MenuBar(monitor, loaded, self.notices, self.claim)
 
     def run(self, person):
         """The person, and then Quit."""
@@ -46,7 +65,7 @@ class Scene:
         self.mac.run(self.app.run, whole)
 
     def show(self, seen):
-        self.feed.show(seen)
+        self.monitor.show(seen)
         self.mac.wait(0)
 
     def lines(self, *path):
@@ -67,5 +86,13 @@ class Scene:
 
     def end(self, number, outcome):
         """One of the things asked ends, as on another thread."""
-        self.feed.asked[number][1].set_result(outcome)
+        self.monitor.asked[number][1].set_result(outcome)
         self.mac.wait(0)
+
+
+def play(mac, seen, person, **given):
+    """Run the app with this snapshot and let `person` use it; no item may move in an open menu."""
+    user = MenuBarUser(mac, FakeMonitor(seen), **given)
+    user.run(lambda: person(user))
+    assert mac.state.changed_while_open == []
+    return user

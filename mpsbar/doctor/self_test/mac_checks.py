@@ -1,4 +1,4 @@
-"""What mpsbar can check of itself on a Mac only. Each returns what it saw, or raises."""
+"""The self-test's checks that only a Mac can make. Each returns what it found, or raises."""
 
 import platform
 import sys
@@ -14,7 +14,7 @@ from mpsbar.system import this_computer
 
 
 def _check_frameworks() -> str:
-    """All that the app imports, as it would."""
+    """Imports the frameworks that the app needs."""
     from importlib import import_module
 
     for name in ("rumps", "Metal", "ServiceManagement", "UserNotifications"):
@@ -26,8 +26,8 @@ def _check_gpu_clients() -> str:
     clients = this_computer().read_gpu_clients()
     if not clients:
         raise ValueError("no process holds the GPU, not even WindowServer")
-    told = sum(client.nanoseconds is not None for client in clients.values())
-    return f"{len(clients)} clients, {told} with GPU time"
+    timed = sum(client.nanoseconds is not None for client in clients.values())
+    return f"{len(clients)} clients, {timed} with GPU time"
 
 
 def _check_screen() -> str | None:
@@ -39,13 +39,13 @@ def _check_screen() -> str | None:
 
 
 def _check_icon() -> str | None:
-    """What the running app saw of itself."""
-    sight = read_icon()
-    if sight is None:
+    """Reads what the running app last wrote about its icon."""
+    icon = read_icon()
+    if icon is None:
         return None
-    if sight.doubt is not None:
-        raise RuntimeError(f"{sight.doubt}: {sight.details}")
-    return sight.details
+    if icon.doubt is not None:
+        raise RuntimeError(f"{icon.doubt}: {icon.details}")
+    return icon.details
 
 
 def _check_login() -> str:

@@ -1,4 +1,4 @@
-"""The PYTORCH_* rules, held against torch's own reading of them where that runs here."""
+"""What is known of torch: the PYTORCH_* rules, compared with torch itself where it runs; releases."""
 
 import subprocess
 import sys
@@ -13,7 +13,11 @@ from mpsbar.core.torch_facts import (
     KNOWN_SETTINGS,
     LOW,
     PREFER_METAL,
+    chip_generation,
     judge_settings,
+    newest_for,
+    parse_numbers,
+    parse_release,
 )
 from mpsbar.doctor.text import sentence
 
@@ -60,7 +64,7 @@ def test_watermarks(settings, expected):
     assert codes(settings) == expected
 
 
-def test_watermarks_that_are_right_are_told_with_the_time_they_count_from():
+def test_valid_watermarks_are_noted_with_the_time_they_are_read():
     (reason,) = judge_settings({HIGH: "0.8", LOW: "0.7"}, "2.13.0")
     assert sentence(reason) == (
         "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.8 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.7: read when MPS is"
@@ -121,7 +125,7 @@ def test_switches():
     ],
 )
 @pytest.mark.parametrize("version", ["2.4.0", "2.15.0", None])
-def test_a_misspelt_name_is_told_with_the_nearest(name, near, version):
+def test_a_misspelt_name_is_reported_with_the_nearest(name, near, version):
     (reason,) = judge_settings({name: "1"}, version)
     assert (reason.code, reason.level) == ("setting_misspelt", "warning")
     assert reason.values == {"name": name, "near": near}
@@ -146,3 +150,27 @@ def test_hostile_names_and_values_are_cut_and_cleaned():
     for value in (value for reason in reasons for value in reason.values.values()):
         assert str(value).isprintable()
         assert len(str(value)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("macos", "python", "architecture", "newest"),
+    [
+        ((26, 3), (3, 11), "arm64", "2.15.0"), ((15, 0), (3, 10), "arm64", "2.14.1"),
+        ((14, 7), (3, 13), "arm64", "2.14.1"), ((13, 7), (3, 13), "arm64", None),
+        ((15, 0), (3, 9), "arm64", None), ((15, 0), (3, 11), "x86_64", None),
+        (None, (3, 11), "arm64", None), ((15, 0), None, "arm64", None),
+    ],
+)  # fmt: skip
+def test_the_newest_torch_that_fits(macos, python, architecture, newest):
+    assert newest_for(macos, python, architecture) == newest
+
+
+def test_versions_as_they_come():
+    assert parse_release("2.13.0+cpu") == (2, 13)
+    assert parse_release("2.10.0.dev20251008") == (2, 10)
+    assert parse_release("2.4.0a0+git1a2b") == (2, 4)
+    assert [parse_release(v) for v in (None, "", "x", "2", "2.", "2.x", "99999.1")] == [None] * 7
+    assert parse_numbers("26.3.2") == (26, 3, 2)
+    assert [parse_numbers(v) for v in (None, "", "14.", "14.2 beta", "1.2.3.4.5")] == [None] * 5
+    chips = ("Apple M1", "Apple M2 Pro", "Apple M4 (Virtual)", "Apple A18", "Intel(R)", None, "M1")
+    assert [chip_generation(chip) for chip in chips] == [1, 2, 4, None, None, None, None]

@@ -1,4 +1,4 @@
-"""The status item's button: icon, text, what VoiceOver says."""
+"""The icon in the menu bar and the text beside it, with what VoiceOver says."""
 
 from typing import Any
 
@@ -10,18 +10,19 @@ from mpsbar.ui.rows import Bar
 
 _POINTS = 18.0
 _SCALES = ("", "@2x", "@3x")
-_NAMES = {"warning": "icon-warning", "critical": "icon-critical"}
+# Files of resources/ by Bar.shape; every other shape has the plain icon.
+_FILES = {"warning": "icon-warning", "critical": "icon-critical"}
 
 
-class Button:
-    """On the main thread, once the status item exists."""
+class MenuBarIcon:
+    """Draws on the button of a status item. On the main thread only."""
 
     def __init__(self, item: Any) -> None:
         self._item = item
         self._button = item.button()
         self._images: dict[str, Any] = {}
         self._bar: Bar | None = None
-        item.setAutosaveName_("mpsbar")  # so that its place in the bar is kept
+        item.setAutosaveName_("mpsbar")  # macOS remembers its place in the bar by this
 
     def draw(self, bar: Bar) -> None:
         if bar == self._bar:
@@ -38,14 +39,14 @@ class Button:
         self._button.setToolTip_(bar.tooltip)
 
     def _image(self, shape: str) -> Any:
-        name = _NAMES.get(shape, "icon")
+        name = _FILES.get(shape, "icon")
         if name not in self._images:
             self._images[name] = read_template(name)
         return self._images[name]
 
 
 def read_template(name: str) -> Any:
-    """One image of all its scales. A template: macOS colours it for light, dark and tinted bars."""
+    """One image of all scales; as a template macOS colours it for light, dark and tinted bars."""
     image = NSImage.alloc().initWithSize_(NSMakeSize(_POINTS, _POINTS))
     for scale in _SCALES:
         picture = NSImageRep.imageRepWithContentsOfFile_(str(resource(f"{name}{scale}.png")))

@@ -15,7 +15,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import Trends
 
 
-class Feed:
+class FakeMonitor:
     """What was asked stands in `asked`, with the future that the test lets end."""
 
     def __init__(self, latest: Snapshot) -> None:

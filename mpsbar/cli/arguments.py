@@ -1,0 +1,42 @@
+"""What the arguments of all verbs share: how mistakes and help read, and types of arguments."""
+
+import argparse
+import os
+import shutil
+from typing import NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports bad arguments in one line, with exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps the description and leaves the examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example") else super()._fill_text(text, width, indent)
+
+
+def parse_pid(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
+    return int(text)
+
+
+def parse_seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(f"not a number of seconds between 0 and 3600: {text!r}")
+    return value
+
+
+def find_python(name: str) -> str:
+    """The absolute path of a Python named by its path or as a command; it may not exist."""
+    name = os.path.expanduser(name)  # noqa: PTH111 - which takes text
+    return os.path.abspath(shutil.which(name) or name)  # noqa: PTH100 - resolving would leave the venv

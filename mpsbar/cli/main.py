@@ -1,0 +1,116 @@
+"""The command line: arguments in, exit code out; no traceback ever reaches a person."""
+
+import argparse
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from mpsbar import __version__
+from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
+from mpsbar.cli.output import INTERRUPTED
+from mpsbar.core.errors import UserError
+
+_FRAMEWORKS = join_labels("and")
+# Each is a module of this folder with DESCRIPTION, EXAMPLES, add_arguments() and run(). Only the
+# one that is called is imported, because it imports its feature.
+VERBS = {
+    "status": f"show this computer and its {_FRAMEWORKS} processes",
+    "top": "the same, live: choose a process, free its cache, follow its memory",
+    "free": "free the caches of workers",
+    "run": f"run a command and connect its {_FRAMEWORKS} processes",
+    "enable": f"connect every {_FRAMEWORKS} process of an environment",
+    "disable": "undo mpsbar enable",
+    "probe": "measure which dtypes work here, in seconds",
+    "doctor": "check whether torch works here, and if not, why",
+    "report": "write everything to one HTML page",
+    "export": "serve metrics to Prometheus",
+    "demo": "show mpsbar at work, with small real workers",
+    "login": "open mpsbar at login, or stop doing so",
+    "config": "show where the settings are, what they are and what is wrong with them",
+}
+
+
+def run(arguments: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "·" is no reason to fail
+    try:
+        code = _run_verb(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our pipe has gone: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UserError as complaint:
+        print(f"mpsbar: {complaint}", file=sys.stderr)
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        if os.environ.get("MPSBAR_DEBUG", "") not in ("", "0"):
+            traceback.print_exc()
+        else:
+            text = f"mpsbar: internal error: {type(error).__name__}: {error}"
+            print(f"{text} (MPSBAR_DEBUG=1 shows where)", file=sys.stderr)
+        return 1
+    return code
+
+
+def _run_verb(arguments: Sequence[str]) -> int:
+    parser = build_parser(arguments)
+    options = parser.parse_args(arguments)
+    if options.verb and (options.bar or options.interval):
+        parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
+    verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
+    return int(verb.run(options))
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Every verb by name, and the arguments of the one that is called."""
+    parser = Parser(
+        prog="mpsbar",
+        description=f"Who holds my GPU memory, and can I get it back? For {_FRAMEWORKS}. Without "
+        "a verb: the menu bar on a Mac with a screen; elsewhere top, or status where there is no "
+        "terminal.",
+        epilog=_list_examples(
+            (
+                "mpsbar",
+                "mpsbar --bar gpu --interval 5",
+                "mpsbar run python train.py",
+                "mpsbar status",
+                "mpsbar free --all",
+            )
+        ),
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
+    parser.add_argument(
+        "--bar",
+        choices=("memory", "gpu", "dot", "icon"),
+        help="what the menu bar shows until mpsbar quits",
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=parse_seconds,
+        help="time between two readings until mpsbar quits",
+    )
+    parser.set_defaults(json=False, watch=None, every=None, format=None)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    called = next((argument for argument in arguments if argument in VERBS), None)
+    for name, summary in VERBS.items():
+        verb_parser = verbs.add_parser(name, help=summary, formatter_class=HelpFormatter)
+        if name == called:
+            verb = importlib.import_module(f"mpsbar.cli.{name}")
+            verb_parser.description = verb.DESCRIPTION
+            verb_parser.epilog = _list_examples(verb.EXAMPLES)
+            verb.add_arguments(verb_parser)
+    return parser
+
+
+def _list_examples(commands: Sequence[str]) -> str:
+    return "\n  ".join(["examples:" if len(commands) > 1 else "example:", *commands])

@@ -1,0 +1,1 @@
+"""What mpsbar can check of itself: mpsbar doctor --self-test."""

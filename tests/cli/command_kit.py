@@ -1,0 +1,29 @@
+"""Run a command of mpsbar on a terminal of its own."""
+
+import contextlib
+import os
+import pty
+import sys
+
+from worker_kit import ROOT
+
+
+def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
+    """What `mpsbar …` writes to a terminal until it has written `until` so often, then Ctrl-C."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        env = workers.env(TERM="xterm", **extra)
+        how = ["-m", "mpsbar"] if code is None else ["-c", code]
+        os.execve(sys.executable, [sys.executable, *how, *arguments], env)
+    shown, (text, times) = b"", until
+    with contextlib.suppress(OSError):  # a terminal whose program has ended
+        while shown.count(text) < times:
+            shown += os.read(terminal, 65536)
+        os.write(terminal, b"\x03")
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Traceback" not in shown
+    return shown.decode()

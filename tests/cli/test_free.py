@@ -1,0 +1,83 @@
+"""mpsbar free with real workers: what was measured, and why one was not freed."""
+
+import json
+import re
+
+import pytest
+from worker_kit import ATTACH, NO_MPS, need_module
+
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+MLX = (
+    "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
+    + ATTACH
+    + IDLE
+)
+
+
+def test_status_and_free_of_a_real_worker(mpsbar, workers):
+    need_module("mlx")
+    worker = workers.start(MLX)
+    lines = mpsbar("status").stdout.split("\n\n")[1].splitlines()
+    assert lines[0].split() == [
+        "PID",
+        "NAME",
+        "DEVICE",
+        "HELD",
+        "ALLOCATED",
+        "CACHED",
+        "PEAK",
+        "RSS",
+        "NOTE",
+    ]
+    (line,) = [words for line in lines if (words := line.split())[:1] == [str(worker.pid)]]
+    line = [word for word in line if word != "└"]  # pytest has MLX loaded too by now
+    assert line[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
+    assert line[9].replace(".", "").isdigit()  # the system's own word
+    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (told["pid"], told["device"], told["cached"] >> 20) == (worker.pid, "mlx", 32)
+    done = mpsbar("free", str(worker.pid))
+    assert done.returncode == 0
+    # Whether its main thread comes by within 40 ms, for gc.collect(), is up to the machine.
+    late = r"(; without gc\.collect\(\), its main thread could not be reached)?"
+    assert re.fullmatch(
+        rf"{worker.pid} worker0.py: freed 32.0 MB in [\d.]+ m?s{late}\n", done.stdout
+    )
+    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (told["cached"], told["held"]) == (0, 0)
+
+
+def test_free_all(mpsbar, workers):
+    started = [workers.start(ATTACH + IDLE) for _ in range(3)]
+    done = mpsbar("free", "--all", "--json")
+    outcomes = json.loads(done.stdout)["freed"]
+    assert (done.returncode, {o["pid"] for o in outcomes}) == (0, {w.pid for w in started})
+    assert {(o["state"], o["freed"]) for o in outcomes} == {("done", 0)}
+    for worker in started:
+        worker.end()
+    assert mpsbar("free", "--all").stdout == "No PyTorch process is connected\n"
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
+    worker = workers.start_mps(
+        "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
+        + "threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(10**6)]).start()\n" + IDLE
+    )  # fmt: skip
+    done = mpsbar("free", str(worker.pid))
+    assert done.returncode == 1
+    assert "busy: another thread is computing (Thread-" in done.stdout
+
+
+def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
+    frozen, live = workers.start(ATTACH + IDLE), workers.start(ATTACH + IDLE)
+    frozen.freeze()
+    status = json.loads(mpsbar("status", "--json").stdout)
+    assert {w["pid"]: w["state"] for w in status["workers"]} == {
+        frozen.pid: "busy",
+        live.pid: "live",
+    }
+    done = mpsbar("free", str(frozen.pid), str(live.pid), "--timeout", "0.5")
+    frozen.thaw()
+    assert done.returncode == 1
+    assert "no answer within 500 ms" in done.stdout
+    assert f"{live.pid} worker1.py: freed 0 B" in done.stdout

@@ -1,0 +1,115 @@
+"""The command line as a whole: help, mistakes, exit codes; no traceback, no torch."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+from worker_kit import ROOT
+
+from mpsbar.cli.main import VERBS, build_parser
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["free"], "mpsbar free: name the pids of workers, or --all (see mpsbar free --help)"),
+        (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
+        (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
+        (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
+        (["free", "9" * 99], f"mpsbar free: argument PID: not a process id: '{'9' * 99}' (see mpsbar free --help)"),
+        (
+            ["free", "7", "--timeout", "nan"],
+            "mpsbar free: argument --timeout: not a number of seconds between 0 and 3600: 'nan'"
+            " (see mpsbar free --help)",
+        ),
+        (["wat"], "mpsbar: argument VERB: invalid choice: 'wat' (choose from"),
+        (["status", "--nope"], "mpsbar: unrecognized arguments: --nope (see mpsbar --help)"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_one_clear_line_and_exit_2(mpsbar, arguments, line):
+    done = mpsbar(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples_that_it_accepts(mpsbar, verb):
+    done = mpsbar(verb, "--help", COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: mpsbar {verb} [-h]")
+    assert max(map(len, done.stdout.splitlines())) < 80
+    examples = import_module(f"mpsbar.cli.{verb}").EXAMPLES
+    assert [line.strip() for line in done.stdout.splitlines()[-len(examples) :]] == list(examples)
+    for example in examples:
+        if example.startswith(f"mpsbar {verb}"):
+            arguments = shlex.split(re.split("[|>&]", example)[0])[1:]
+            assert build_parser(arguments).parse_args(arguments).verb == verb
+
+
+def test_help_lists_every_verb_and_imports_none(workers):
+    code = (
+        "import atexit, sys\nfrom mpsbar.cli.main import run\n"
+        "atexit.register(lambda: print(*sorted(m for m in sys.modules if m.startswith('mpsbar.'))))\n"
+        "run(['--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    *shown, imported = done.stdout.splitlines()
+    listed = [line.split()[0] for line in shown if re.match("    [a-z]", line)]
+    assert listed == list(VERBS)
+    assert not re.search(r"mpsbar\.(monitor|system|workers|ui|dtypes|history)\b", imported)
+
+
+def test_every_file_of_the_folder_is_a_verb_or_shared():
+    files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
+    assert files - set(VERBS) == {"__init__", "main", "arguments", "output", "start"}
+
+
+def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import mpsbar.monitor as m\n"
+        "def tick(self): raise ValueError('planted')\n"
+        "m.Monitor.tick = tick\n"
+    )
+    done = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "mpsbar: internal error: ValueError: planted (MPSBAR_DEBUG=1 shows where)\n"
+    )
+    shown = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}", MPSBAR_DEBUG="1")
+    assert "Traceback" in shown.stderr
+
+
+def test_a_verb_that_cannot_be_imported_is_one_line(mpsbar, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['mpsbar.monitor'] = None\n")
+    done = mpsbar("status", "--help", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("mpsbar: internal error: ModuleNotFoundError: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_is_no_tragedy(workers):
+    command = f"{sys.executable} -m mpsbar status --json | true"
+    done = subprocess.run(
+        command, shell=True, env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stderr == ""
+
+
+def test_the_monitor_never_imports_torch_or_mlx(workers):
+    code = (
+        "import sys\nfrom mpsbar.cli.main import run\n"
+        "run(['status']); run(['free', '--all'])\n"
+        "import mpsbar.cli.demo\n"
+        "print([m for m in ('torch', 'mlx', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.endswith("[]\n"), done.stderr

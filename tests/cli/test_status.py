@@ -1,0 +1,88 @@
+"""mpsbar status: one reading as text and JSON, and one after the other."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from cli.command_kit import shown_on_a_terminal
+from worker_kit import PATIENCE, ROOT
+
+EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
+
+
+def test_status_of_nobody(mpsbar):
+    """On a recorded machine: here others may be running something."""
+    done = mpsbar("status", MPSBAR_REPLAY=str(EMPTY))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "Apple M1 · 8.0 GB · pressure normal · RECORDED\n"
+        "All is well\n"
+        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py\n"
+    )
+    assert mpsbar(MPSBAR_REPLAY=str(EMPTY)).stdout == done.stdout
+
+
+def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_path):
+    shown = mpsbar("status", MPSBAR_REPLAY="m1-8gb").stdout
+    assert "RECORDED" in shown.splitlines()[0]
+    assert re.search(
+        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d %",
+        shown,
+        re.MULTILINE,
+    )
+    bad = mpsbar("status", MPSBAR_REPLAY="nope")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr == "mpsbar: there is no recording nope; there are m1-8gb, m1max-64gb\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_a_terminal_of_another_time_is_no_reason_to_fail(mpsbar, encoding):
+    done = mpsbar("status", MPSBAR_REPLAY="m1-8gb", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "finetune.py" in done.stdout
+
+
+def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
+    command = [sys.executable, "-m", "mpsbar", "status", "--json", "--watch", "0.05"]
+    env = workers.env(MPSBAR_REPLAY="m1-8gb")
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE) == 0
+    assert [line["schema"] for line in lines] == [1, 1, 1]
+    assert lines[0]["time"] < lines[1]["time"] < lines[2]["time"]
+    assert all(json.loads(line) for line in rest.splitlines())
+
+
+def test_watching_on_a_terminal_redraws_in_place_and_in_colour(workers):
+    arguments = ("status", "--watch", "0.05")
+    shown = shown_on_a_terminal(
+        workers, *arguments, until=(b"finetune.py", 3), MPSBAR_REPLAY="m1-8gb"
+    )
+    assert shown.count("\x1b[H\x1b[2J") >= 3
+    assert "\x1b[1m    PID  NAME" in shown
+    assert "\x1b[32mAll is well" in shown
+
+
+@pytest.mark.parametrize("extra", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_colour_is_left_out_where_it_is_not_wanted(workers, extra):
+    env = {"MPSBAR_REPLAY": "m1-8gb"} | extra
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, "-m", "mpsbar", "status"], workers.env(**env))
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    assert b"finetune.py" in shown
+    assert b"\x1b" not in shown

@@ -1,0 +1,76 @@
+"""The icon in the menu bar and the text beside it, on the double of AppKit."""
+
+import pytest
+from samples import make_snapshot, make_training
+from ui.menubar_kit import play
+
+from mpsbar.core.findings import Health, Reason
+
+
+def test_the_dot_and_the_icon_have_the_shape_of_the_health(mac):
+    sick = Health("critical", (Reason("pressure", "critical"),))
+
+    def person(user):
+        healthy = mac.item().button().image()
+        user.show(make_snapshot(make_training(), health=sick))
+        assert mac.bar() == " \u20076.0 GB ‼"
+        assert mac.item().button().image() is not healthy
+        assert user.lines()[0] == "(Memory pressure is critical)"
+        user.click("Settings", "Menu Bar Shows", "Only a Dot")
+        assert (mac.bar(), mac.item().button().image()) == ("■", None)
+        user.click("Settings", "Menu Bar Shows", "Only the Icon")
+        assert mac.bar() == " ‼"
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+@pytest.mark.parametrize(("has_room", "doubt"), [(True, None), (False, "not_visible")])
+def test_the_app_looks_whether_its_icon_is_drawn(mac, has_room, doubt):
+    from mpsbar.desktop.icon_visibility import read_icon
+
+    mac.state.bar_has_room = has_room
+
+    def person(user):
+        assert read_icon() is None
+        mac.wait(3.1)
+        mac.wait_for(read_icon)
+        assert read_icon().doubt == doubt
+
+    play(mac, make_snapshot(), person)
+
+
+def test_tooltips_and_the_place_in_the_bar(mac):
+    def person(user):
+        assert mac.item().autosaveName() == "mpsbar"
+        assert mac.item().button().toolTip() == "All is well"
+        with user.open("train.py") as menu:
+            assert menu.find("Free Cache").toolTip().startswith("Pauses the process briefly")
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
+    from AppKit import (
+        NSColor,
+        NSFontAttributeName,
+        NSForegroundColorAttributeName,
+        NSParagraphStyleAttributeName,
+    )
+
+    def attributes(text):
+        ((_, _, found),) = text._runs
+        return found
+
+    def person(user):
+        button = mac.item().button()
+        seen = attributes(button.attributedTitle())
+        assert seen[NSFontAttributeName].fontName().endswith("digits")
+        with user.open() as menu:
+            row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
+        assert row[NSFontAttributeName].fontName().endswith("digits")
+        assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
+        user.click("Settings", "Menu Bar Shows", "Only a Dot")
+        dot = attributes(button.attributedTitle())
+        assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
+
+    play(mac, make_snapshot(make_training()), person)

@@ -1,0 +1,226 @@
+"""Rows on menu items, on the double of AppKit: what changes while the menu is open, and what stays."""
+
+from samples import GB, make_snapshot, make_training
+from ui.menubar_kit import HEAD, SERVE, TAIL, play
+
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import Process
+
+
+def test_three_workers_of_which_one_is_busy(mac):
+    busy = make_training(4712, "notebook kernel", GB, GB // 4, state="busy", age=3.2)
+    seen = make_snapshot(
+        make_training(), busy, make_training(4713, "serve.py", 2 * GB, 0), processes=[SERVE]
+    )
+
+    def person(user):
+        assert mac.bar() == " \u20079.0 GB"
+        assert user.lines() == [
+            *HEAD,
+            "Free All Caches (up to 3.2 GB)",
+            "─",
+            "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
+            "notebook kernel\tmps\t1.0 GB\tbusy 3.2 s, cached 256 MB  ▸",
+            "serve.py 4713\tmps\t2.0 GB\tcached 0 B  ▸",
+            "serve.py 4720\ttorch\t2.0 GB\tnot connected  ▸",
+            *TAIL,
+        ]
+        assert user.lines("train.py") == [
+            "Free Cache", "Biggest Tensors  ▸", "Notify When It Ends", "Copy PID", "Stop…",
+        ]  # fmt: skip
+        assert user.lines("serve.py 4720") == ["Connect This Environment…", "Copy PID", "Stop…"]
+
+    play(mac, seen, person)
+
+
+def test_what_voiceover_reads_of_a_row_has_no_tabs(mac):
+    def person(user):
+        item = mac.item().menu().itemAtIndex_(4)
+        assert item.accessibilityLabel() == "train.py, mps, 6.0 GB, cached 3.0 GB"
+        assert item.title() == "train.py, mps, 6.0 GB, cached 3.0 GB"
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_the_open_menu_follows(mac):
+    """By its timer alone: nobody calls the app."""
+
+    def person(user):
+        with user.open() as menu:
+            assert user.monitor.looking == 1
+            user.monitor.latest = make_snapshot(make_training(held=8 * GB))
+            menu.wait(0.6)
+            assert "train.py\tmps\t8.0 GB\tcached 3.0 GB  ▸" in menu.lines()
+            assert mac.bar() == " \u20078.0 GB"
+            user.monitor.latest = make_snapshot(make_training(held=7 * GB))
+            menu.wait(0.6)
+            assert mac.bar() == " \u20077.0 GB"
+        assert user.monitor.looking == 0
+        mac.wait(5)
+        user.monitor.latest = make_snapshot(make_training(held=9 * GB))
+        mac.wait(1)
+        assert mac.bar() == " \u20077.0 GB"  # a closed menu costs less
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_worker_dies_while_its_submenu_is_open_and_another_comes(mac):
+    def person(user):
+        with user.open("train.py") as menu:
+            user.show(make_snapshot(make_training(4712, "b.py"), make_training(4713, "new.py")))
+            assert menu.lines() == [
+                "(Free Cache)", "Biggest Tensors  ▸", "(Notify When It Ends)", "(Copy PID)",
+                "(Stop…)",
+            ]  # fmt: skip
+            menu.leave()
+            workers = menu.lines()[4:6]
+            assert workers == [
+                "train.py\t\t\tended  ▸", "b.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
+            ]  # fmt: skip
+        assert [line.split("\t")[0] for line in user.lines()[4:6]] == ["b.py", "new.py"]
+
+    play(mac, make_snapshot(make_training(), make_training(4712, "b.py")), person)
+
+
+def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
+    def person(user):
+        with user.open() as menu:
+            user.show(make_snapshot())
+            assert menu.lines()[2:5] == ["()", "─", "train.py\t\t\tended  ▸"]
+        with user.open() as menu:
+            assert menu.lines()[2].startswith("(No PyTorch or MLX process")
+            user.show(make_snapshot(make_training()))
+            assert menu.lines()[2] == "()"  # it would not be true any more
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_process_that_connects_while_the_menu_is_open_has_not_ended(mac):
+    def person(user):
+        with user.open("serve.py") as menu:
+            user.show(make_snapshot(make_training(4720, "serve.py")))
+            assert menu.lines() == ["()", "Copy PID", "Stop…"]
+            menu.leave()
+            assert menu.lines()[4] == "serve.py\tmps\t6.0 GB\tcached 3.0 GB  ▸"
+            user.show(make_snapshot(processes=[SERVE]))
+            assert menu.lines()[4] == "serve.py\ttorch\t2.0 GB\tnot connected  ▸"
+            menu.enter(menu.lines()[4].removesuffix("  ▸"))
+            assert menu.lines()[0] == "Connect This Environment…"
+
+    play(mac, make_snapshot(processes=[SERVE]), person)
+
+
+def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
+    """A slot that had a submenu must not keep it for a row that has none, and the other way."""
+    children = [Process(n, 7.0, "train.py", ("torch",), parent=4711) for n in (5, 6)]
+
+    def person(user):
+        one = user.lines()
+        user.show(make_snapshot(make_training(), processes=children))
+        assert user.lines()[5] == "(└ 2 child processes\t\t≤ ?\tnot connected)".replace("≤ ?", "?")
+        user.show(make_snapshot(make_training(), make_training(4712, "b.py")))
+        assert user.lines()[5].endswith("▸")
+        assert user.lines("b.py")[0] == "Free Cache"
+        user.show(make_snapshot(make_training()))
+        assert user.lines() == one
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_row_can_be_clicked_in_the_place_of_one_with_a_submenu(mac):
+    """The second row of a worker leads to its tensors, that of another process copies its pid."""
+    from AppKit import NSPasteboard, NSPasteboardTypeString
+
+    def person(user):
+        assert user.lines("train.py")[1] == "Biggest Tensors  ▸"
+        user.show(make_snapshot(processes=[SERVE]))
+        user.click("serve.py", "Copy PID")
+        text = NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString)
+        assert text == "4720"
+        user.show(make_snapshot(make_training()))
+        assert user.lines("train.py")[1] == "Biggest Tensors  ▸"
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_more_workers_than_rows(mac):
+    many = [make_training(100 + n, f"w{n}.py") for n in range(30)]
+
+    def person(user):
+        lines = user.lines()
+        assert lines[4 + 19] == "and 11 more…"
+        assert lines[4 + 20] == "─"
+
+    play(mac, make_snapshot(*many), person)
+
+
+def test_who_has_gone_while_the_menu_is_open_and_after(mac):
+    gone = EndedProcess(4711, 100.0, "train.py", 999.0, peak=6 * GB)
+
+    def person(user):
+        with user.open() as menu:
+            user.show(make_snapshot(ended=(gone,), time=1001.0))
+            assert menu.lines()[4] == "train.py\t\t\tended  ▸"
+        assert user.lines()[3:5] == [
+            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code not known)",
+        ]  # fmt: skip
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
+    """macOS may send menuNeedsUpdate: at any time, for instance to look for a shortcut."""
+
+    def person(user):
+        with user.open() as menu:
+            user.monitor.latest = make_snapshot(make_training(1, "new.py"), make_training())
+            root = menu.levels[0]
+            root.delegate().menuNeedsUpdate_(root)
+            assert menu.lines()[4].startswith("train.py")
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_ten_thousand_refreshes_leave_nothing_behind(mac):
+    import gc
+
+    import rumps
+
+    def flip(user, number):
+        held = (6 + number % 3) * GB
+        names = [make_training(100 + n, f"w{n}.py", held) for n in range(5 + number % 2)]
+        user.show(make_snapshot(*names, time=1000.0 + number))
+
+    def person(user):
+        for number in range(300):  # all shapes have been there once
+            flip(user, number)
+        user.lines()
+        gc.collect()
+        objects, items = len(gc.get_objects()), len(rumps.rumps.NSApp._ns_to_py_and_callback)
+        for number in range(9_000):
+            flip(user, number)
+        for number in range(100):
+            with user.open():
+                for step in range(10):
+                    flip(user, number + step)
+        for number in range(300):  # as before the first count: a snapshot carries the last minutes
+            flip(user, number)
+        user.lines()
+        gc.collect()
+        assert len(rumps.rumps.NSApp._ns_to_py_and_callback) == items
+        assert abs(len(gc.get_objects()) - objects) < 300
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+def test_hostile_names_stay_one_line_of_text(mac):
+    evil = "<img src=x onerror=alert(1)>\x1b[31m\n⌘Q\u202e%s"
+
+    def person(user):
+        lines = user.lines()
+        assert len(lines) == 5 + 1 + len(TAIL) - 1
+        assert "\n" not in "".join(lines)
+
+    from mpsbar.core.naming import printable
+
+    play(mac, make_snapshot(make_training(name=printable(evil))), person)
