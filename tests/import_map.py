@@ -36,7 +36,7 @@ FOLDERS: dict[str, set[str]] = {
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
-        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor",
+        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {

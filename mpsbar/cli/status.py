@@ -6,6 +6,7 @@ import sys
 import time
 
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_coloured
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth, Reason
@@ -25,6 +26,7 @@ DESCRIPTION = (
 EXAMPLES = (
     "mpsbar status --watch 2",
     "mpsbar status --json | jq '.workers[].held'",
+    "mpsbar status --host mac1 --host mac2",
 )
 
 
@@ -42,9 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=2.0,
         help="repeat until Ctrl-C (default: every 2); with --json one line each time",
     )
+    on_hosts.add_host_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.host:
+        return on_hosts.show_status(options)
     if options.format is not None:
         from mpsbar.cli import status_line
 
