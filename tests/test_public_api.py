@@ -150,9 +150,10 @@ print(len(found))
 @needs_mps
 def test_weights_and_biases_offline(workers, tmp_path):
     need_module("wandb")
-    code = "print(run.summary['memory/allocated'])\nimport wandb\n" + example("Weights & Biases", 1)
+    shown_before_the_end = "print(run.summary['memory/allocated'])\nrun.finish()"
+    code = example("Weights & Biases").replace("run.finish()", shown_before_the_end)
     shown = run(
-        workers, TRAIN + example("Weights & Biases") + code, tmp_path,
+        workers, TRAIN + code + example("Weights & Biases", 1), tmp_path,
         WANDB_MODE="offline", WANDB_SILENT="true", WANDB_ERROR_REPORTING="false",
     )  # fmt: skip
     assert int(shown.splitlines()[-1]) >= 64 * 64 * 4
