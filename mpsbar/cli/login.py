@@ -10,9 +10,9 @@ from mpsbar.ui.text.startup import say_no_icon
 
 DESCRIPTION = (
     "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
-    "a tool, in the desktop's autostart folder on Linux. With --export "
-    "it is mpsbar export instead: a LaunchAgent, or a systemd user unit on Linux. Exit code of on and off 0: done, 1: not "
-    "done; of status 0: on, 1: off; 2: wrong arguments."
+    "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
+    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code of on and off 0: done, "
+    "1: not done; of status 0: on, 1: off; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar login on",

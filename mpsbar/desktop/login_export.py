@@ -15,7 +15,7 @@ UNIT = "mpsbar-export.service"
 _PLIST_MARK = "MPSBAR_LOGIN_ITEM"
 _UNIT_MARK = "X-FoldersMade="
 # systemd takes no program with these in its path, quoted or not.
-_NOT_IN_UNIT = '"\\$'
+_NOT_IN_UNIT = "\"'\\$"
 
 
 def read() -> LoginStatus:
