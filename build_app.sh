@@ -23,12 +23,12 @@ usage() {
 Builds dist/mpsbar.app with a Python of its own (in build/app), signs it, verifies it, and makes a
 zip and a disk image. Needs macOS 13 or newer and a framework Python: python.org's or Homebrew's.
 
-  --sign IDENTITY     a "Developer ID Application: …" of the keychain; default: ad hoc
+  --sign IDENTITY     a "Developer ID Application: …" in the keychain; default: ad hoc
   --notarize PROFILE  as stored by xcrun notarytool store-credentials; needs --sign
   --python PATH       the Python to build with; default: $PYTHON, else the newest that can
   --app-only          neither zip nor disk image
-  --check             only look whether all is there; on other systems, as far as that goes
-  --clean             remove build/app, dist/mpsbar.app and what was made of it
+  --check             only check that everything needed is there; on other systems, as far as possible
+  --clean             remove build/app, dist/mpsbar.app, the zip and the disk image
 TEXT
 }
 
@@ -56,10 +56,10 @@ parse_arguments() {
     shift
   done
   if [[ -n $profile && -n $app_only ]]; then
-    fail "--notarize is for the zip and the disk image, which --app-only leaves out"
+    fail "--notarize is for the zip and the disk image, which --app-only skips"
   fi
   if [[ -n $profile && $identity == - ]]; then
-    fail "Apple notarises nothing that is signed ad hoc: --notarize needs --sign IDENTITY"
+    fail "Apple doesn't notarize ad hoc signatures: --notarize needs --sign IDENTITY"
   fi
 }
 
@@ -77,25 +77,25 @@ check_tools() {
   fi
 }
 
-# What keeps a Python from building; nothing if it can. py2app needs the framework build: in a
-# standalone one (uv, conda) modules of the standard library are no files.
+# Prints why a Python cannot build the app; nothing if it can. py2app needs a framework build: in a
+# standalone one (uv, conda) modules of the standard library are not files.
 why_not() {
-  [[ -x $1 ]] || { echo "is no program"; return; }
-  "$1" - <<'PYTHON' 2>/dev/null || echo "does not run"
+  [[ -x $1 ]] || { echo "isn't an executable file"; return; }
+  "$1" - <<'PYTHON' 2>/dev/null || echo "doesn't run"
 import sys, sysconfig
 if sys.version_info < (3, 10):
     print("is older than 3.10")
 elif not sysconfig.get_config_var("PYTHONFRAMEWORK"):
-    print("is no framework build: take python.org's or Homebrew's, not uv's or conda's")
+    print("is not a framework build: use python.org's or Homebrew's, not uv's or conda's")
 elif sysconfig.get_config_var("Py_GIL_DISABLED"):
-    print("is a free-threaded build, which py2app does not know")
+    print("is a free-threaded build, which py2app doesn't support")
 PYTHON
 }
 
 find_python() {
   local candidate version reason
   if [[ -n $python ]]; then
-    candidate=$(command -v "$python") || fail "there is no $python"
+    candidate=$(command -v "$python") || fail "couldn't find $python"
     reason=$(why_not "$candidate")
     [[ -z $reason ]] || fail "$candidate $reason"
     python=$candidate
@@ -110,7 +110,7 @@ find_python() {
       fi
     done
   done
-  fail "no Python was found that can build an app: install one from python.org, or brew install python@3.13; or name one: --python PATH"
+  fail "couldn't find a Python that can build an app: install one from python.org, or brew install python@3.13; or name one: --python PATH"
 }
 
 check_sources() {
@@ -118,7 +118,7 @@ check_sources() {
   for file in setup.py "$ENTITLEMENTS" packaging/app/start_app.py resources/$NAME.icns; do
     [[ -s $file ]] || fail "$file is missing"
   done
-  [[ -x packaging/app/bin/$NAME ]] || fail "packaging/app/bin/$NAME cannot be executed"
+  [[ -x packaging/app/bin/$NAME ]] || fail "packaging/app/bin/$NAME is not executable"
 }
 
 read_version() { sed -n 's/^__version__ = "\(.*\)"$/\1/p' mpsbar/agent/__init__.py; }
@@ -131,7 +131,7 @@ check() {
     find_python
     say "all tools are there; would build with $python"
   else
-    say "left out, for this is no macOS: the tools (${TOOLS[*]}), a framework Python, building, signing, verifying, zip and disk image"
+    say "skipped because this is not macOS: the tools (${TOOLS[*]}), a framework Python, building, signing, verifying, zip and disk image"
     say "tests/packaging builds the app without them, unsigned"
   fi
 }
@@ -141,13 +141,13 @@ build() {
   mkdir -p "$WORK" dist
   say "building with $python ($("$python" --version 2>&1))"
   "$python" -m venv "$WORK/venv"
-  local mine=$WORK/venv/bin/python
-  "$mine" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal]"
-  # Only what it depends on: mpsbar itself comes from here.
-  "$mine" -m pip uninstall --quiet --yes $NAME
-  rm -rf build/lib build/bdist.*  # pip built it here, and a later wheel would take it for sources
-  "$mine" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
-  [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app made no $APP"
+  local venv_python=$WORK/venv/bin/python
+  "$venv_python" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal]"
+  # Only the dependencies: mpsbar itself is built from this folder.
+  "$venv_python" -m pip uninstall --quiet --yes $NAME
+  rm -rf build/lib build/bdist.*  # left by pip; a later wheel would take it for sources
+  "$venv_python" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
+  [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app didn't make $APP"
 }
 
 strip_app() {
@@ -166,7 +166,7 @@ sign_one() {
   codesign "${how[@]}" "$1"
 }
 
-# Inside out: what holds others is signed after them.
+# From the inside out: a bundle is signed after its parts.
 sign() {
   local file
   while IFS= read -r -d '' file; do
@@ -182,14 +182,14 @@ sign() {
 }
 
 verify() {
-  codesign --verify --deep --strict --verbose=2 "$APP" || fail "the signature does not hold"
-  [[ " $(lipo -archs "$APP/Contents/MacOS/$NAME") " == *" arm64 "* ]] || fail "$APP was not built for Apple Silicon: the Python is Intel's"
+  codesign --verify --deep --strict --verbose=2 "$APP" || fail "the signature isn't valid"
+  [[ " $(lipo -archs "$APP/Contents/MacOS/$NAME") " == *" arm64 "* ]] || fail "$APP isn't built for Apple Silicon: the Python is Intel's"
 }
 
-# It runs, and running it has written nothing into it.
-try_it() {
-  [[ $("$APP/Contents/MacOS/$NAME" --version) == "$NAME $(read_version)" ]] || fail "$APP does not start"
-  codesign --verify --deep --strict "$APP" || fail "starting it has changed $APP"
+# The app starts, and starting it writes nothing into it.
+check_start() {
+  [[ $("$APP/Contents/MacOS/$NAME" --version) == "$NAME $(read_version)" ]] || fail "$APP doesn't start"
+  codesign --verify --deep --strict "$APP" || fail "starting $APP changed it"
 }
 
 make_zip() { ditto -c -k --sequesterRsrc --keepParent "$APP" "$1"; }
@@ -214,7 +214,7 @@ main() {
     check
     return
   fi
-  is_mac || fail "an app is built on macOS; ./build_app.sh --check does what can be done here"
+  is_mac || fail "the app can only be built on macOS; ./build_app.sh --check does what can be done here"
   check_sources
   check_tools
   find_python
@@ -222,7 +222,7 @@ main() {
   strip_app
   sign
   verify
-  try_it
+  check_start
   if [[ -n $app_only ]]; then
     say "made $APP"
     return

@@ -24,11 +24,11 @@ PLIST = {
     "LSApplicationCategoryType": "public.app-category.developer-tools",
     "LSMinimumSystemVersion": "13.0",
     "LSUIElement": True,  # a menu bar app: no icon in the Dock
-    "NSAppleEventsUsageDescription": "Alerts are shown by way of Script Editor where macOS does "
-    "not let mpsbar notify.",
+    "NSAppleEventsUsageDescription": "mpsbar shows alerts through Script Editor when macOS does "
+    "not allow its own notifications.",
     "NSHighResolutionCapable": True,
-    "NSHumanReadableCopyright": "MIT licence",
-    "NSAppSleepDisabled": True,  # the bar and the alerts must follow while nobody looks
+    "NSHumanReadableCopyright": "MIT License",
+    "NSAppSleepDisabled": True,  # bar and alerts are updated while no window is open
     "NSSupportsAutomaticTermination": False,
     "NSSupportsSuddenTermination": False,
 }
@@ -39,7 +39,7 @@ OPTIONS = {
     # Real files: another Python runs the probe and the agent, and `enable` copies the latter.
     # textual loads parts of itself by name.
     "packages": ["mpsbar", *(["textual"] if find_spec("textual") else [])],
-    # Imported by name, or only when needed: what reads the sources does not see them.
+    # Imported by name or only when needed, so that py2app does not find them.
     "includes": ["rumps", "platformdirs.macos"],
     # Without _tkinter: naming it makes py2app look for Tk.
     "excludes": [
@@ -69,10 +69,10 @@ class BuildWithResources(build_py):
 
 
 class AppDistribution(Distribution):
-    """Name and version come from pyproject.toml; what py2app trips over is taken out again.
+    """Takes name and version from pyproject.toml, without what py2app cannot handle.
 
-    It refuses a project with dependencies, for it takes what is imported. And packages to build
-    would be found in the build folder: the app then has mpsbar twice, and finds the zipped one.
+    py2app refuses a project with dependencies: it finds what is imported. And packages to build
+    would be found in the build folder: the app would have mpsbar twice and use the zipped one.
     """
 
     def parse_config_files(self, *arguments: object, **named: object) -> None:

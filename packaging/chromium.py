@@ -1,4 +1,4 @@
-"""Headless Chromium as a drawing tool: a page in, its text or its picture out."""
+"""Runs headless Chromium on a page: returns its text or its picture."""
 
 import shutil
 import struct
@@ -11,7 +11,7 @@ from pathlib import Path
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# A window is higher than its page, by how much differs with the version: what is below is cut off.
+# A window is higher than its page, by an amount that differs with the version: the rest is cut.
 _FRAME = 300
 _SECONDS = 180.0  # a cold start on a loaded machine
 _FLAGS = (

@@ -30,7 +30,7 @@ width="{size}" height="{size}">
 <svg x="222" y="222" width="580" height="580" viewBox="0 0 18 18">{mark}</svg>
 </svg>"""
 
-# Each picture through a canvas: exact to the pixel, whatever the smallest window may be.
+# Each picture is drawn on a canvas: exact to the pixel, whatever the smallest window is.
 _PAGE = """<!doctype html><meta charset="utf-8"><body><script>
 const wanted = {wanted};
 async function draw(address, size, pixels) {{
@@ -53,14 +53,14 @@ async function draw(address, size, pixels) {{
 
 
 def build_svg(state: str, points: int = POINTS) -> str:
-    """The one source in one of its states, in a size of its own."""
+    """icon.svg in one of its states and one size."""
     source = (RESOURCES / "icon.svg").read_text(encoding="utf-8")
     head = f'<svg data-state="{state}" width="{points}" height="{points}" '
     return re.sub(r"<svg ", head, source, count=1)
 
 
 def build_app_svg(size: int) -> str:
-    """The same source, white, on the tile of an app."""
+    """icon.svg in white on the tile of an app."""
     source = (RESOURCES / "icon.svg").read_text(encoding="utf-8")
     inside = re.sub(r"<!--.*?-->|</?svg[^>]*>|<style>.*?</style>", "", source, flags=re.DOTALL)
     shapes = re.sub(r'<use class="(?:warning|critical)"[^>]*/>', "", inside)
@@ -68,7 +68,7 @@ def build_app_svg(size: int) -> str:
 
 
 def draw_icons(program: str) -> dict[str, bytes]:
-    """The PNGs by file name."""
+    """The menu bar's images: PNGs by file name."""
     wanted = []
     for state, stem in STATES.items():
         for scale in SCALES:
@@ -79,7 +79,7 @@ def draw_icons(program: str) -> dict[str, bytes]:
 
 
 def draw_app_icon(program: str) -> bytes:
-    """All its sizes, as an .icns file."""
+    """The app's icon in all sizes, as an .icns file."""
     wanted = [(f"{size}", _address(build_app_svg(size)), size, False) for size in SIZES]
     small = [(f"pixels {n}", _address(build_app_svg(n)), n, True) for n in PLANES.values()]
     drawn = _draw(program, [*wanted, *small])
@@ -96,7 +96,7 @@ def _draw(program: str, wanted: list[tuple[str, str, int, bool]]) -> dict[str, b
     found = re.search(r"&lt;&lt;(.*?)&gt;&gt;", page)
     if found is None:
         sys.exit("mpsbar: Chromium drew nothing")
-    return {name: base64.b64decode(told) for name, told in json.loads(found[1]).items()}
+    return {name: base64.b64decode(text) for name, text in json.loads(found[1]).items()}
 
 
 def main() -> None:

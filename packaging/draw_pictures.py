@@ -1,6 +1,6 @@
 """Draws the README's pictures of the open menu: python packaging/draw_pictures.py [FOLDER]
 
-Here and not under tests: they are made by hand, when the menu has changed, and committed.
+They are drawn by hand when the menu has changed, and committed.
 """
 
 import sys
@@ -16,15 +16,13 @@ from mpsbar.ui.rows import Menu, UiState
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
-CAPTION = (
-    "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max, its workers invented"
-)
-LOOKS = ("light", "dark")
+CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-up workers"
+APPEARANCES = ("light", "dark")
 SCALE = 2
 
 
 def read_menu() -> Menu:
-    """What the app would show on that machine."""
+    """The menu that the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
         return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
@@ -33,13 +31,13 @@ def read_menu() -> Menu:
 
 
 def draw_pictures(program: str, menu: Menu) -> dict[str, bytes]:
-    """PNGs by file name; the first row that leads to something is open."""
+    """PNGs by file name; the first row with a submenu is open."""
     opened = next((row.key for row in menu.rows if row.children), "")
     return {
-        f"menu-{look}.png": draw_page(
-            program, build_page(menu, look, opened, CAPTION), measure_page(menu), SCALE
+        f"menu-{appearance}.png": draw_page(
+            program, build_page(menu, appearance, opened, CAPTION), measure_page(menu), SCALE
         )
-        for look in LOOKS
+        for appearance in APPEARANCES
     }
 
 

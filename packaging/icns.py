@@ -1,4 +1,4 @@
-"""Apple's .icns, written and read: "icns", the length of all, then the pictures.
+"""Writes and reads Apple's .icns format: "icns", the length of all, then the pictures.
 
 Each is its type, its length (these eight bytes included) and its data. The large ones are PNGs.
 Those of 16 and 32 pixels are "ARGB" and the four planes, each packed, as iconutil writes them: as
@@ -32,14 +32,14 @@ def build_icns(pictures: dict[int, bytes], pixels: dict[int, bytes]) -> bytes:
 
 
 def parse_icns(data: bytes) -> dict[str, bytes]:
-    """The data by type; ValueError if it is not one."""
+    """The data of each picture by type; ValueError if it is no .icns file."""
     if data[:4] != b"icns" or struct.unpack(">I", data[4:8])[0] != len(data):
         raise ValueError("not an .icns file, or not whole")
     return dict(_chunks(data))
 
 
 def unpack_planes(data: bytes, size: int) -> bytes:
-    """RGBA again, from what follows "ARGB"."""
+    """RGBA pixels from the data that follows "ARGB"."""
     planes = bytearray()
     place = 0
     while place < len(data):

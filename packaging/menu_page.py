@@ -1,4 +1,4 @@
-"""A Menu as a page that looks like an open menu of macOS. Everything a row says is escaped."""
+"""Renders a Menu as an HTML page that resembles an open menu of macOS; all text is escaped."""
 
 import base64
 from html import escape
@@ -19,13 +19,13 @@ _ARROW = (
 _BETWEEN = '<div class="line"></div>'
 
 
-def build_page(menu: Menu, look: str, opened: str, caption: str) -> str:
-    """`look` is light or dark; the submenu of the row with the key `opened` is open."""
+def build_page(menu: Menu, appearance: str, opened: str, caption: str) -> str:
+    """`appearance` is light or dark; the submenu of the row with the key `opened` is open."""
     width, height = measure_page(menu)
     return (
         '<!doctype html><meta charset="utf-8"><title>mpsbar</title>'
         f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
-        f'<body class="{look}" style="width: {width}px; height: {height}px">'
+        f'<body class="{appearance}" style="width: {width}px; height: {height}px">'
         f"{_bar(menu)}{_menu(menu.sections, opened)}"
         f'<div class="caption">{escape(caption)}</div></body>'
     )
@@ -57,10 +57,10 @@ def _menu(sections: tuple[tuple[Row, ...], ...], opened: str = "", chosen: str =
 
 
 def _row(row: Row, opened: str, chosen: str) -> str:
-    """`chosen` is under the pointer: in an open submenu the first row."""
+    """One row; `chosen` is the key of the row under the pointer, the first of an open submenu."""
     is_open = bool(row.children) and row.key == opened
     is_grey = bool(row.cells) and not (row.actions or row.children)
-    marks = (("held", is_open), ("grey", is_grey), ("chosen", row.key == chosen))
+    marks = (("open", is_open), ("grey", is_grey), ("chosen", row.key == chosen))
     classes = " ".join(["row", *(name for name, is_on in marks if is_on)])
     check = '<span class="check">✓</span>' if row.is_checked else ""
     body = _cells(row.cells) if row.cells else escape(row.text)

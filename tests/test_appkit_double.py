@@ -14,21 +14,7 @@ from appkit import excerpt, index, install
 from appkit.classes import ObjCClass
 from appkit.modules import build_modules
 from appkit.objects import NSObject
-
-
-def in_thread(work):
-    caught = []
-
-    def run():
-        try:
-            work()
-        except BaseException as problem:
-            caught.append(problem)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(timeout=60)  # a loaded machine
-    return caught
+from desktop_kit import in_thread
 
 
 def test_message_apple_lacks_is_an_attribute_error():

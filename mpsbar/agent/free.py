@@ -1,15 +1,13 @@
 """Frees every cache of this process, measured before and after."""
 
-import gc
 import os
-import sys
 import time
 from typing import Any, Callable, Optional
 
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_KNOWN
+from .collection import collect_on_main, find_gui_toolkit
 from .gc_pause import CollectorPause
-from .host_exceptions import raised_by_host
 from .main_thread import MainThreadJob
 
 Report = dict[str, Any]
@@ -62,6 +60,7 @@ class FreeJob:
         self._anywhere = [backend for backend in used if backend.ANYWHERE]
         self._reports: dict[str, Report] = {}
         self._collected = False
+        self._gui_toolkit = find_gui_toolkit()
         self._job: Optional[MainThreadJob] = None
         now = time.monotonic()
         if self._alone:
@@ -69,7 +68,8 @@ class FreeJob:
                 self._prepare, self._release_alone, now + seconds, True, pause
             )
             self._job.only_on_main = any(backend.ON_MAIN_ONLY for backend in self._alone)
-        elif used:  # only for gc.collect(): the finalizers of the host's objects belong on main
+        elif used and self._gui_toolkit is None:
+            # Only for gc.collect(): the finalizers of the host's objects belong on main.
             deadline = now + min(seconds, COLLECT_SECONDS)
             self._job = MainThreadJob(self._prepare, None, deadline, False, pause)
 
@@ -96,14 +96,17 @@ class FreeJob:
             "freed": freed,
             "seconds": seconds,
             "collected": self._collected,
+            "gui_toolkit": self._gui_toolkit,
             "not_known": self._not_known,
             "backends": self._reports,
         }
 
     def _prepare(self, on_main: bool) -> None:
         if on_main:  # elsewhere a finalizer would run the host's code on our thread
-            collect_on_main()
-            self._collected = True
+            self._gui_toolkit = find_gui_toolkit()  # it may have been imported meanwhile
+            if self._gui_toolkit is None:
+                collect_on_main()
+                self._collected = True
             for backend in self._alone:
                 backend.finish_work()
 
@@ -127,32 +130,6 @@ class FreeJob:
             return {"freed": None, "error": str(error)[:300]}
         freed = released if before is None or after is None else max(0, before - after)
         return {"freed": freed, "before": before, "after": after}
-
-
-def collect_on_main() -> None:
-    """gc.collect(), but what belongs to the host and is raised inside a finalizer is not lost.
-
-    Python hands the exceptions of finalizers to sys.unraisablehook and goes on; a Ctrl-C, what a
-    signal handler raised and what another thread sent must still reach the host.
-    """
-    usual = sys.unraisablehook
-    here = os.getpid()
-    lost: list[BaseException] = []
-
-    def keep(unraisable: Any) -> None:
-        if os.getpid() == here and raised_by_host(unraisable.exc_value):
-            lost.append(unraisable.exc_value)
-        else:
-            usual(unraisable)
-
-    sys.unraisablehook = keep
-    try:
-        gc.collect()
-    finally:
-        if sys.unraisablehook is keep:
-            sys.unraisablehook = usual
-    if lost:
-        raise lost[0]
 
 
 def _call_directly(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -251,6 +251,17 @@ def at_classic_prompt(main_frame: Optional[FrameType]) -> bool:
     return main_frame is None and hasattr(sys, "ps1")
 
 
+def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]") -> bool:
+    """Whether a stack ends in a known wait that has not ended since it was read.
+
+    A frame that has returned has no caller any more. `threading._shutdown` never has one: Python
+    calls it from C at the end of main.
+    """
+    if not stack or stack[0].f_code not in waits:
+        return False
+    return len(stack) > 1 or stack[0].f_code is find_code("threading", "_shutdown")
+
+
 def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional[Any]:
     """The event loop in whose own wait a stack ends: asyncio's, a kernel's, uvicorn's, uvloop's."""
     if stack and stack[0].f_code is find_code("asyncio.runners", "Runner.run"):
@@ -299,7 +310,8 @@ def allow_extra_frames() -> None:
 
 def restore_interval() -> None:
     if _Changed.interval is not None and sys.getswitchinterval() == KEEP_SECONDS:
-        sys.setswitchinterval(_Changed.interval)
+        # Half a microsecond more: Python cuts it to whole ones, and made 99 of 100.
+        sys.setswitchinterval(_Changed.interval + 0.5e-6)
     _Changed.interval = None
 
 

@@ -19,7 +19,7 @@ from types import FrameType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
-from .gc_pause import CollectorPause
+from .gc_pause import CollectorPause, JobPause
 from .host_exceptions import raised_by_us
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
@@ -29,6 +29,9 @@ _RETRY_AFTER_PROOF_SECONDS = 0.05
 _CALL_SECONDS = 0.5
 # What may run beside a computing main thread waits so long for main to run it itself.
 _MAIN_FIRST_SECONDS = 0.1
+# Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
+_MAIN_AWAY_SECONDS = 0.25
+_ABOUT_MAIN = ("main_computing", "main_waiting")
 INTERRUPTED = "the process was interrupted meanwhile"
 
 Prepare = Callable[[bool], None]  # gets whether it is on main
@@ -72,6 +75,7 @@ class MainThreadJob:
         self._off_main_from = time.monotonic() + _MAIN_FIRST_SECONDS
         self._next_look = 0.0
         self._next_call = 0.0
+        self._call_pending_since: Optional[float] = None
         self._loop_woken = False  # since the last pending call
         self._leaving: Any = None  # schedules a pending call when main leaves torch
         self._pid = os.getpid()
@@ -120,9 +124,8 @@ class MainThreadJob:
         ours = MainThreadJob.run_on_main.__code__
         try:
             return MainState(
-                # A wait that has ended meanwhile has lost its caller.
                 is_waiting=idle_check.at_classic_prompt(frame)
-                or (len(stack) > 1 and stack[0].f_code in self._waits),
+                or idle_check.is_waiting(stack, self._waits),
                 in_torch=idle_check.is_below(frame, self._folder),
                 in_our_call=any(each.f_code is ours for each in stack),
                 loop=idle_check.find_idle_loop(stack, self._waits),
@@ -143,6 +146,8 @@ class MainThreadJob:
             return
         if now >= self._next_call or (not main.in_torch and self._leaving is not None):
             self._leaving, self._loop_woken = None, False
+            if self._call_pending_since is None:  # before: on main it comes at once
+                self._call_pending_since = now
             self._next_call = now + _CALL_SECONDS if _pending_call.schedule(self) else 0.0
         if main.loop is not None and not self._loop_woken:
             self._wake(main.loop)
@@ -179,11 +184,16 @@ class MainThreadJob:
 
     def _give_up(self) -> None:
         if self._claim.acquire(blocking=False):
-            if self.refused is None or self.refused.code != "thread_computing":
+            if self.refused is None or self.refused.code in _ABOUT_MAIN or self._main_is_away():
                 main = self._look_at_main()
                 code = "main_waiting" if main.is_waiting else "main_computing"
                 self.refused = idle_check.Computing(code, main.place)
             self.given_up = True
+
+    def _main_is_away(self) -> bool:
+        """Whether main has not come by for long: what an earlier attempt found is out of date."""
+        since = self._call_pending_since
+        return since is not None and time.monotonic() - since > _MAIN_AWAY_SECONDS
 
     # ------------------------------------------------------------------ main's thread
     def run_on_main(self, frame: Optional[FrameType]) -> None:
@@ -200,6 +210,7 @@ class MainThreadJob:
     def _attempt_on_main(self, frame: Optional[FrameType]) -> None:
         now = time.monotonic()
         self._next_call, self._loop_woken = 0.0, False
+        self._call_pending_since = None
         if now > self._deadline:
             return  # too late; the agent will say so
         try:
@@ -281,6 +292,7 @@ class PendingCall:
         # Our globals may be gone when a late call comes.
         self._is_finalizing = sys.is_finalizing
         self._left_over = idle_check.left_over
+        self._pause = JobPause()
 
     def schedule(self, job: Optional[MainThreadJob]) -> bool:
         """Have main call soon. False when the queue of pending calls is full."""
@@ -298,11 +310,15 @@ class PendingCall:
         return weakref.ref(thing, self._add)
 
     def __bool__(self) -> bool:
-        job = self._job
-        if self._left_over:
-            self._left_over.clear()
-        if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
-            job.run_on_main(sys._getframe().f_back)
+        self._pause.begin()  # first of all: nothing of ours may start a collection here
+        try:
+            job = self._job
+            if self._left_over:
+                self._left_over.clear()
+            if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
+                job.run_on_main(sys._getframe().f_back)
+        finally:
+            self._pause.end()
         return False
 
 
@@ -382,4 +398,5 @@ def _after_fork() -> None:
 
 
 _pending_call = PendingCall()
+bool(_pending_call)  # up to 3.10 the first call of a function makes an object that is kept for it
 os.register_at_fork(after_in_child=_after_fork)

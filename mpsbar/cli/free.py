@@ -44,10 +44,10 @@ def run(options: argparse.Namespace) -> int:
     if options.all and options.pids:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
-        options.refuse("name the pids of workers, or --all")
+        options.refuse("give the PIDs of workers, or --all")
     if options.host:
         if options.pids and len(set(options.host)) > 1:
-            options.refuse("a pid is a process of one host: name one --host, or --all")
+            options.refuse("a PID belongs to one host: give one --host, or --all")
         return on_hosts.free(options)
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:

@@ -114,10 +114,11 @@ class LinuxComputer:
 
     def read_details(self, pid: int) -> Details:
         parent, ticks = parse_stat(self._read_short(pid, "stat"))
+        arguments = self._read(pid, "cmdline", _MOST_STRINGS).rstrip(b"\0")
         return Details(
             started=self._since_epoch(ticks),
             parent=parent,
-            command=parse_command(_strings(self._read(pid, "cmdline", _MOST_STRINGS))),
+            command=parse_command(arguments.split(b"\0") if arguments else ()),
             executable=self._read_executable(pid),
             variables=parse_variables(self._read(pid, "environ", _MOST_STRINGS).split(b"\0")),
         )
@@ -275,7 +276,3 @@ def parse_pressure(text: bytes, before: Pressure | None = None) -> Pressure | No
         return "critical"
     is_on = before in ("warning", "critical")
     return "warning" if some >= (_SOME_WARNING / 2 if is_on else _SOME_WARNING) else "normal"
-
-
-def _strings(block: bytes) -> list[bytes]:
-    return block.rstrip(b"\0").split(b"\0") if block.strip(b"\0") else []

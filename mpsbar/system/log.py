@@ -42,7 +42,7 @@ def start_log() -> logging.Logger:
     handler.setFormatter(_Formatter(_FORM))
     logger.addHandler(handler)
     if problem is not None:
-        logger.warning("no log is kept: %s: %s", file, problem.strerror or problem)
+        logger.warning("couldn't open the log %s: %s", file, problem.strerror or problem)
     return logger
 
 

@@ -34,11 +34,11 @@ def read_recording(name: str) -> dict[str, Any]:
             recording = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
         names = ", ".join(list_recordings())
-        raise UserError(f"there is no recording {name}; there are {names}") from None
+        raise UserError(f"there is no recording {name}; choose one of {names}") from None
     except (OSError, ValueError) as problem:
-        raise UserError(f"{path} is no recording: {problem}") from None
+        raise UserError(f"{path} is not a recording: {problem}") from None
     if not isinstance(recording, dict) or recording.get("recording") != 1:
-        raise UserError(f'{path} is no recording: it does not say "recording": 1')
+        raise UserError(f'{path} is not a recording: it does not say "recording": 1')
     return recording
 
 

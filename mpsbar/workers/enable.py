@@ -86,7 +86,7 @@ def enable(environment: Environment) -> bool:
         with contextlib.suppress(OSError):
             _remove(site, set(files))
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"{site} cannot be written: {reason}") from None
+        raise EnvironmentProblem(f"couldn't write to {site}: {reason}") from None
     _clear_hidden_flag(site / "mpsbar-agent.pth")
     return True
 
@@ -98,7 +98,7 @@ def disable(environment: Environment) -> bool:
         _remove(environment.site, set(names))
     except OSError as problem:
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"{environment.site} cannot be changed: {reason}") from None
+        raise EnvironmentProblem(f"couldn't change {environment.site}: {reason}") from None
     return bool(names)
 
 
@@ -212,7 +212,7 @@ def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except NotTrusted as problem:  # somebody else can change it by now
-        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
 
 
 def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) -> str | None:

@@ -73,7 +73,7 @@ def _parse_frameworks(value: Any) -> dict[str, str]:
 def parse_freed(worker: Worker, answer: Any) -> Freed:
     """The outcome of a free, from the agent's answer and the worker as it is afterwards."""
     if not isinstance(answer, dict):
-        return Freed(worker.pid, worker.name, "failed", error="the agent gave no answer")
+        return Freed(worker.pid, worker.name, "failed", error="the agent did not answer")
     code, where = _parse_reason(answer)
     reports = [answer, *_object(answer.get("backends")).values()]
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
@@ -87,6 +87,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         seconds=parse_seconds(answer.get("seconds")),
         pinned=None if busy or worker.cached_is_bound else worker.cached,
         collected=collected if isinstance(collected := answer.get("collected"), bool) else None,
+        gui_toolkit=parse_text(toolkit) if (toolkit := answer.get("gui_toolkit")) else None,
         not_known=tuple(map(parse_text, names[:10])) if isinstance(names, list) else (),
         reason=code,
         where=where,
@@ -97,7 +98,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
 
 def parse_tensors(pid: int, answer: Any) -> Tensors:
     if not isinstance(answer, dict):
-        return Tensors(pid, "failed", error="the agent gave no answer")
+        return Tensors(pid, "failed", error="the agent did not answer")
     if answer.get("state") != "done":
         code, where = _parse_reason(answer)
         error = parse_text(answer["error"]) if answer.get("error") else None

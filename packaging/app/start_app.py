@@ -1,12 +1,12 @@
-"""The first of our code in mpsbar.app: nothing is written into it, and its Python stays its own."""
+"""What mpsbar.app runs first: it writes nothing into the bundle, and restores the environment."""
 
 import os
 import sys
 
-sys.dont_write_bytecode = True  # a file more in the bundle, and its signature is void
+sys.dont_write_bytecode = True  # one more file in the bundle would void its signature
 
-# What py2app's start-up sets for this process. In that of another Python it does harm: PYTHONHOME
-# alone would keep it from starting. bin/mpsbar has kept what the user had.
+# What py2app's start-up sets for this process. It would harm other Pythons that mpsbar runs: with
+# PYTHONHOME they would not start. bin/mpsbar has saved the user's values.
 CHANGED = (
     "PYTHONPATH", "PYTHONHOME", "PYTHONOPTIMIZE", "PYTHONDEBUG", "PYTHONDONTWRITEBYTECODE",
     "PYTHONIOENCODING", "PYTHONDUMPREFS", "PYTHONMALLOCSTATS", "PYTHONUNBUFFERED",
@@ -18,9 +18,9 @@ OWN = ("RESOURCEPATH", "EXECUTABLEPATH", "ARGVZERO", "_PY2APP_LAUNCHED_", "__PYV
 def restore_environment() -> None:
     for name in (*CHANGED, *OWN):
         os.environ.pop(name, None)
-        kept = os.environ.pop(f"MPSBAR_KEPT_{name}", None)
-        if kept is not None:
-            os.environ[name] = kept
+        saved = os.environ.pop(f"MPSBAR_SAVED_{name}", None)
+        if saved is not None:
+            os.environ[name] = saved
 
 
 restore_environment()

@@ -58,6 +58,39 @@ while True:
     time.sleep(0.001)
 """,
 }
+# Code of the host that Python calls on every thread, ours too: it makes objects in our midst.
+OBSERVERS = {
+    "sys.monitoring": """
+def observe(*_): [[] for _ in range(5)]
+monitoring = sys.monitoring
+monitoring.use_tool_id(4, "canary")
+for each in (monitoring.events.PY_START, monitoring.events.PY_RETURN, monitoring.events.LINE):
+    monitoring.register_callback(4, each, observe)
+monitoring.set_events(4, monitoring.events.PY_START | monitoring.events.PY_RETURN | monitoring.events.LINE)
+""",
+    "audit hooks": """
+def observe(*_): [[] for _ in range(5)]
+sys.addaudithook(observe)
+""",
+    "profile functions": """
+def observe(*_): [[] for _ in range(5)]
+sys.setprofile(observe)
+getattr(threading, "setprofile_all_threads", threading.setprofile)(observe)  # 3.12
+""",
+    "trace functions": """
+def observe(*_):
+    [[] for _ in range(5)]
+    return observe
+sys.settrace(observe)
+getattr(threading, "settrace_all_threads", threading.settrace)(observe)
+""",
+}
+OBSERVED = """
+while True:
+    drop_cycles(5)
+    event.wait(0.001)
+"""
+
 # Two threads that hardly wait, and a wait that has no frame: a Free may find no moment for itself.
 MAY_REFUSE = ("busy on two threads, switching often", "time.sleep", "collections at every object")
 
@@ -108,6 +141,38 @@ def test_no_finalizer_runs_on_the_agents_thread(workers, version, host):
     load = put_load_on(worker)
     check(worker)
     assert ALONE or host in MAY_REFUSE or load.done() > 0
+
+
+@every_python
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_hosts_that_observe_every_thread(workers, version, observer, before):
+    """Set before the agent is attached, and after it."""
+    if observer == "sys.monitoring" and version in ("3.9", "3.10", "3.11"):
+        pytest.skip("sys.monitoring is new in 3.12")
+    steps = [OBSERVERS[observer], ATTACH] if before else [ATTACH, OBSERVERS[observer]]
+    worker = start_host(workers, CANARIES + "".join(steps) + OBSERVED, version)
+    put_load_on(worker, rounds=2)
+    check(worker)
+
+
+@every_python
+def test_ten_thousand_polls_five_hundred_frees_and_a_hundred_censuses(workers, version):
+    worker = start_host(workers, CANARIES + ATTACH + """
+gc.set_threshold(50, 5, 5)
+gc.freeze()  # so that a collection is quick
+while True:
+    drop_cycles(5)
+    event.wait(0.0005)
+""", version)  # fmt: skip
+    with Load(worker) as load:
+        for _ in range(10):
+            load.poll(1000)  # each is answered
+            load.free(50, seconds=0.2)
+            load.count_tensors(10)
+    check(worker)
+    assert ALONE or (len(load.frees), len(load.censuses)) == (500, 100)
+    assert ALONE or load.done() > 250
 
 
 @every_python

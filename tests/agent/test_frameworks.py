@@ -29,10 +29,10 @@ def with_jax(tmp_path):
 
 
 def test_every_backend_belongs_to_its_framework():
-    owners = {name: one.name for one in FRAMEWORKS for name in one.backends}
+    owners = {name: framework.name for framework in FRAMEWORKS for name in framework.backends}
     assert {backend.NAME: backend.FRAMEWORK for backend in BACKENDS} == owners
     assert BACKENDS[-1].NAME == "cpu"  # every torch has it: the last that is worth showing
-    assert all(set(one.metal) <= set(one.backends) for one in FRAMEWORKS)
+    assert all(set(framework.metal) <= set(framework.backends) for framework in FRAMEWORKS)
 
 
 def find_lists(source: str) -> list[int]:
@@ -47,10 +47,15 @@ def find_lists(source: str) -> list[int]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
-            named = {one.name for text in _texts(node) for one in FRAMEWORKS if _is(one, text)}
+            named = {
+                framework.name
+                for text in _texts(node)
+                for framework in FRAMEWORKS
+                if _is(framework, text)
+            }
         elif isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in docstrings:
             words = " ".join(_texts(node))
-            named = {one.name for one in FRAMEWORKS if _mentions(words, one)}
+            named = {framework.name for framework in FRAMEWORKS if _mentions(words, framework)}
         else:
             continue
         if len(named) > 1:
@@ -103,7 +108,7 @@ def test_nothing_else_lists_the_frameworks():
 
 
 def test_one_more_framework_is_found_from_the_outside(with_jax):
-    told = with_jax.run("""
+    output = with_jax.run("""
 from mpsbar.core import trends
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot
@@ -117,9 +122,9 @@ print(wording.found(Snapshot(0.0)))
 print(wording.found(Snapshot(0.0, processes=(Process(1, 0.0, "x.py", ("jax",)),))))
 print("jax" in trends.METAL, "'jax'" in enable._PTH.replace(chr(92), ""))
 """)
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "jax {'jax': '/v/jax/libjax_common.so.1'}",
-        "No PyTorch, MLX or JAX process of yours is running. To see one: mpsbar run python train.py",
+        "You have no PyTorch, MLX or JAX processes running. To start one: mpsbar run python train.py",
         "1 JAX process, not connected",
         "True True",
     ]
@@ -127,7 +132,7 @@ print("jax" in trends.METAL, "'jax'" in enable._PTH.replace(chr(92), ""))
 
 def test_a_macs_scan_does_not_stop_before_the_last_framework(with_jax):
     """It once ended after two, whichever they were."""
-    told = with_jax.run("""
+    output = with_jax.run("""
 from mpsbar.system.macos import processes
 
 paths = [b"/v/libtorch.dylib", b"/v/libmlx.dylib", b"/v/libjax_common.dylib", b"/v/libother.dylib"]
@@ -142,11 +147,11 @@ def read_region(system, pid, address, buffer):
 processes._read_region = read_region
 print(*processes.read_libraries(None, 1))
 """)
-    assert told == "torch mlx jax\n"
+    assert output == "torch mlx jax\n"
 
 
 def test_one_more_framework_tells_what_it_holds(with_jax):
-    told = with_jax.run("""
+    output = with_jax.run("""
 import sys
 from types import ModuleType
 
@@ -166,10 +171,10 @@ print(methods.hello()["frameworks"], "jax" in _OUR_TYPES)
 worker = parse_worker(1, methods.hello(), methods.stats({}), "live", 0.0)
 shown = build_status(Snapshot(0.0, (worker,)))["workers"][0]
 print(*(shown[name] for name in ("framework", "framework_version", "device", "held", "cached")))
-kept = [Array()]
+alive = [Array()]
 print(tensors.count({"jax": 24})["groups"])
 """)
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "{'jax': '1.2'} True",
         "jax 1.2 jax 7 2",
         "[{'device': 'jax', 'dtype': 'float32', 'shape': '2x3', 'count': 1, 'bytes': 24}]",
@@ -180,7 +185,7 @@ def test_one_more_framework_starts_the_agent_under_run_and_after_enable(with_jax
     """`mpsbar run` and `mpsbar enable` as they are, and a jax that someone imports."""
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax/__init__.py").write_text("__version__ = '1.2'")
-    told = with_jax.run("""
+    output = with_jax.run("""
 import os, subprocess, sys
 from pathlib import Path
 from mpsbar.workers import enable, run
@@ -200,7 +205,7 @@ enable.enable(Environment(sys.executable, sys.version_info[:2], sys.prefix, site
 show("-c", f"import site; site.addsitedir({str(site.absolute())!r}); {NAMES}", "enable", **plain, PYTHONPATH=os.getcwd())
 show("-c", f"import _mpsbar_start as s; s.install(); {NAMES}", "start file", **plain, PYTHONPATH=f"{os.getcwd()}:{site.absolute()}")
 """)
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "['MainThread'] plain",
         "['MainThread', 'mpsbar-agent'] run",
         "['MainThread', 'mpsbar-agent'] enable",

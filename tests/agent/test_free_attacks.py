@@ -253,7 +253,7 @@ while True: time.time()
     assert worker.ask("free")["state"] == "done"
     assert worker.wait_line("interval") == "interval 0.02"
     answer = worker.ask("free", seconds=1)
-    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_computing")
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "switch_interval")
 
 
 def test_a_loop_in_debug_mode_logs_nothing_of_ours(workers):

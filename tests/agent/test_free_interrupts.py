@@ -26,7 +26,9 @@ assert mpsbar.attach()
 interval = sys.getswitchinterval()
 hook = sys.unraisablehook
 def report(error):
-    time.sleep(0.5)  # until the agent has cleaned up
+    # Until the agent has cleaned up, which it does once it gets a core.
+    end = time.monotonic() + 60
+    while sys.getswitchinterval() != interval and time.monotonic() < end: time.sleep(0.01)
     print("got", repr(error), error.__cause__, error.__context__,
         sys.getswitchinterval() == interval, gc.isenabled(), sys.unraisablehook is hook)
 # In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
@@ -115,8 +117,9 @@ def test_a_handler_of_any_kind_that_raises_during_a_finalizer(workers):
 for handler in {", ".join(HANDLERS)}:
     signal.signal(signal.SIGTERM, handler)
     Slow()
-    print("ready")
-    try: spin()
+    try:
+        print("ready")
+        spin()
     except BaseException as error: report(error)
 queue.Queue().get()
 """)  # fmt: skip
@@ -196,7 +199,8 @@ def survive():
 signal.signal(signal.SIGALRM, tick)
 def stop(*_):
     signal.setitimer(signal.ITIMER_REAL, 0)
-    time.sleep(0.3)
+    end = time.monotonic() + 60
+    while sys.getswitchinterval() != interval and time.monotonic() < end: time.sleep(0.01)
     print("storm", ticks > 20, others, sys.getswitchinterval() == interval, gc.isenabled(),
         x.sum().item())
     os._exit(0)

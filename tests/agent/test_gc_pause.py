@@ -11,6 +11,8 @@ from worker_kit import PATIENCE, ROOT
 
 from mpsbar.agent import gc_pause, gil_io
 
+every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
+
 # A thread that allocates like the agent, beside a host that makes garbage with finalizers, lets the
 # GIL go in C code (3.12 runs what is scheduled there on any thread) and uses up all free tuples.
 HOST = """
@@ -18,6 +20,7 @@ import gc, json, os, sys, threading, time
 from mpsbar.agent import gc_pause, gil_io
 sys.setswitchinterval(1e-5)
 gc.set_threshold(*json.loads(sys.argv[1]))
+is_paused = sys.argv[2] == "paused"
 finalized = {}
 class Garbage:
     def __init__(self): self.me = self
@@ -25,13 +28,18 @@ class Garbage:
         ident = threading.get_ident()
         finalized[ident] = finalized.get(ident, 0) + 1
 def agent():
-    for _ in range(1000):
+    rounds = 0
+    # Unpaused until one was seen: that they come is certain, when they come is not.
+    while rounds < 1000 if is_paused else not finalized.get(threading.get_ident()):
+        rounds += 1
+        objects = [[] for _ in range(1500)]  # enough for a collection, if there may be one
         [json.loads(json.dumps({"a": [1, {"b": []}]})) for _ in range(5)]
+        objects = None
         wait = gil_io.poll_arguments(None, 0, 0.001)
-        if sys.argv[2] == "paused": pause.call(gil_io.poll, *wait)
+        if is_paused: pause.call(gil_io.poll, *wait)
         else: gil_io.poll(*wait)
 pause = gc_pause.CollectorPause()
-if sys.argv[2] == "paused": pause.begin()
+if is_paused: pause.begin()
 thread = threading.Thread(target=agent)
 thread.start()
 tuples = []
@@ -45,28 +53,89 @@ print(json.dumps([finalized.get(thread.ident, 0), sum(finalized.values()), gc.ge
 """
 
 
-def run_host(python, thresholds, mode):
+def run_host(version, code, *arguments):
     done = subprocess.run(
-        [python, "-c", HOST, json.dumps(thresholds), mode],
+        [interpreters.need(version), "-c", code, *arguments],
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("version", interpreters.VERSIONS)
+@every_python
 @pytest.mark.parametrize("thresholds", [[700, 10, 10], [5, 2, 2]], ids=str)
 def test_no_finalizer_runs_on_a_thread_that_pauses_the_collector(version, thresholds):
-    on_agent, everywhere, left = run_host(interpreters.need(version), thresholds, "paused")
+    on_agent, everywhere, left = run_host(version, HOST, json.dumps(thresholds), "paused")
     assert everywhere > 10_000  # the host's collections went on
     assert on_agent == 0
     assert left[:2] == thresholds[:2]
 
 
-def test_without_the_pause_they_do():
-    # What makes the test above worth its name; 3.12 and later are kinder, by chance.
-    python = interpreters.need("3.10")
-    assert any(run_host(python, [700, 10, 10], "not paused")[0] for _ in range(5))
+@every_python
+def test_without_the_pause_they_do(version):
+    # What makes the test above worth its name.
+    assert run_host(version, HOST, "[700, 10, 10]", "not paused")[0] > 0
+
+
+# Another thread of the host may get the GIL between any two bytecodes of ours, and call
+# gc.set_threshold() there. A tracer stands for it: it comes at every bytecode, one after the other.
+SETTER = """
+import gc, itertools, json, sys
+from mpsbar.agent import gc_pause
+FILES = (gc_pause.__file__, gc_pause.contextmanager.__code__.co_filename)
+def set_at(moment, wanted, function):
+    events = itertools.count()
+    came = []
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in FILES: return None
+        frame.f_trace_opcodes = True
+        if next(events) == moment:
+            gc.set_threshold(*wanted)
+            came.append(True)
+        return trace
+    sys.settrace(trace)
+    try: function()
+    finally: sys.settrace(None)
+    return bool(came)
+def paused():
+    with gc_pause.paused(): pass
+def wait(): seen.append(pause.call(gc.get_threshold))
+def wait_in_job():
+    with gc_pause.paused(): pause.call(len, "")
+def main_job():
+    on_main.begin()
+    on_main.end()
+def nested_job():
+    on_main.begin()
+    with gc_pause.paused(): pass
+    on_main.end()
+OPERATIONS = {"job on main": main_job, "a job in a job": nested_job,
+    "begin": lambda: pause.begin(), "end": lambda: pause.end(), "wait": wait,
+    "job": paused, "job while the agent waits": paused, "wait in a job": wait_in_job}
+faults, moments = [], {}
+for name, function in OPERATIONS.items():
+    for moment in itertools.count():
+        gc.set_threshold(700, 10, 10)
+        pause, seen, on_main = gc_pause.CollectorPause(), [], gc_pause.JobPause()
+        if name not in ("begin", "job while the agent waits"): pause.begin()
+        wanted = (1000 + moment, 11, 12)
+        if not set_at(moment, wanted, function): break
+        # In force at the next wait of the agent, and after its end.
+        if name != "job while the agent waits": seen = [pause.call(gc.get_threshold)]
+        pause.end()
+        seen.append(gc.get_threshold())
+        wrong = [each for each in seen if each[:2] != wanted[:2]]
+        if wrong: faults.append([name, moment, wrong[0]])
+    moments[name] = moment
+print(json.dumps([faults, moments]))
+"""
+
+
+@every_python
+def test_what_the_host_sets_between_any_two_bytecodes_of_ours_stays(version):
+    faults, moments = run_host(version, SETTER)
+    assert faults == []
+    assert min(moments.values()) > 10, moments  # a tracer that never came would prove nothing
 
 
 @pytest.fixture
@@ -119,7 +188,7 @@ def test_a_host_that_makes_more_of_our_number_gets_no_error_and_its_own_back(pau
 def test_main_leaves_the_agents_pause_alone(pause):
     with gc_pause.paused():  # begun while the agent worked, or while it waited
         pass
-    assert gc.get_threshold()[0] >= gc_pause.NEVER
+    assert gc.get_threshold()[0] == gc_pause.NEVER
     pause.end()
     with gc_pause.paused():
         pause.begin()
@@ -128,6 +197,15 @@ def test_main_leaves_the_agents_pause_alone(pause):
     with gc_pause.paused():
         assert gc.get_threshold()[0] >= gc_pause.NEVER
     assert gc.get_threshold() == pause.host
+
+
+def test_what_a_job_found_is_the_hosts_when_the_agent_wakes_in_it(pause):
+    pause.end()
+    gc.set_threshold(0, 4, 5)  # collections are off
+    with gc_pause.paused():
+        pause.begin()
+        assert pause.call(gc.get_threshold)[:2] == (0, 4)
+    assert pause.call(gc.get_threshold)[:2] == (0, 4)
 
 
 def test_a_forked_child_has_the_hosts_thresholds(pause):

@@ -324,6 +324,20 @@ nap()
     assert answer["backends"]["mps"]["freed"] is None
 
 
+def test_what_another_thread_did_is_no_reason_once_main_has_not_come_by_for_long(workers):
+    worker = workers.start_mps(START + """
+park(lambda: time.sleep(600))
+print("ready")
+end = time.monotonic() + 1.5
+while time.monotonic() < end: pass
+time.sleep(600)
+""")  # fmt: skip
+    worker.wait_line("ready")
+    answer = worker.ask("free", seconds=5)
+    assert answer["reason"]["code"] == "main_computing"
+    assert answer["reason"]["where"].endswith(" in <module>")
+
+
 def test_nothing_of_the_host_is_kept_alive_by_a_free_that_waits(workers):
     worker = workers.start_mps(START + SLEEPER + """
 import weakref

@@ -57,7 +57,7 @@ def test_a_cache_is_freed_there(workers, ssh_hosts):
 def test_a_pid_is_of_one_host(workers, ssh_hosts):
     code, out, err = ask(workers, ssh_hosts, "free", "1", "--host", "a", "--host", "b")
     assert (code, out) == (2, "")
-    assert "a pid is a process of one host" in err
+    assert "a PID belongs to one host" in err
 
 
 def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):

@@ -124,9 +124,9 @@ def test_what_is_no_file_is_another_s_too(entry, make):
 
 def test_our_own_through_a_link(home, entry):
     login.turn_on()
-    kept = home / "kept.desktop"
-    entry.rename(kept)
-    entry.symlink_to(kept)
+    target = home / "target.desktop"
+    entry.rename(target)
+    entry.symlink_to(target)
     assert login.turn_on().state == "on"
     assert entry.is_symlink()
     login.turn_off()
@@ -224,7 +224,7 @@ def undo(value):
             word = ""
         else:
             word += part[1:] if len(part) == 2 else part
-    return [one.replace("%%", "%") for one in [*found, word]]
+    return [argument.replace("%%", "%") for argument in [*found, word]]
 
 
 @given(

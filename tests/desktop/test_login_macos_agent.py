@@ -83,8 +83,8 @@ def test_the_app_s_own_log_and_agents_of_others_stay(home, plist, mac):
     (home / "Library/Logs/mpsbar/mpsbar.log").write_text("kept")
     (plist.parent / "other.plist").write_text("kept")
     login.turn_off()
-    kept = [path for path in tree(home / "Library") if path.endswith(("log", "plist"))]
-    assert kept == ["LaunchAgents/other.plist", "Logs/mpsbar/mpsbar.log"]
+    remaining = [path for path in tree(home / "Library") if path.endswith(("log", "plist"))]
+    assert remaining == ["LaunchAgents/other.plist", "Logs/mpsbar/mpsbar.log"]
 
 
 def test_the_job_does_not_end_itself(home, monkeypatch, mac):

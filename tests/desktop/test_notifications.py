@@ -98,9 +98,9 @@ def test_notify_send_gets_text_without_markup_or_escapes(tmp_path, text):
     assert argv[:4] == [b"--app-name=mpsbar", hint, b"--", shown(text, 200)]
     (body,) = argv[4:]
     assert b"<" not in body
-    told = shown(f"<b>{text}</b> &", 1000).decode()
-    told = told.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert body.decode() == told.replace("\\", "\\\\")
+    escaped = shown(f"<b>{text}</b> &", 1000).decode()
+    escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert body.decode() == escaped.replace("\\", "\\\\")
     assert log == []
 
 
@@ -160,7 +160,7 @@ def test_in_the_app_macos_notifies_and_shows_banners_while_active():
             "text",
         )
         assert mac.state.shown == [("Warning", 16 | 8)]  # banner and list
-        notifier.notify("Better again", "text", "leak-7")
+        notifier.notify("Resolved: Memory Pressure", "text", "leak-7")
         assert [made.identifier() for made in mac.state.delivered] == ["leak-7", "leak-7"]
         mac.wait(0)
     assert log == []

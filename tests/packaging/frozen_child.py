@@ -21,7 +21,7 @@ os.environ |= {
     "PYTHONHOME": RESOURCES,
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
-    "MPSBAR_KEPT_PYTHONPATH": "/of/the/user",
+    "MPSBAR_SAVED_PYTHONPATH": "/of/the/user",
 }
 
 import builtins  # noqa: E402
@@ -79,7 +79,7 @@ loaded = {
     if name not in before and getattr(module, "__file__", None) and not is_frozen(module)
 }
 seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if not f.startswith((BUNDLE, TESTS)))
-changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_KEPT")
+changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_SAVED")
 seen["environ"] = {k: v for k, v in os.environ.items() if k.startswith(changed)}
 seen["icon"] = str(sys.modules["mpsbar.system.paths"].resource("icon.png"))
 seen["agent"] = sys.modules["mpsbar.agent"].__file__

@@ -33,9 +33,9 @@ with appkit.installed(bundle="io.github.mpsbar"):
             imported.append(name)
         except BaseException as error:
             failed[name] = f"{type(error).__name__}: {error}"
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
         importlib.import_module("mpsbar.cli.main").run(["status"])
 compiled = sys.modules["psutil"]._psplatform.cext.__file__
-seen = {"imported": imported, "failed": failed, "status": told.getvalue(), "psutil": compiled}
+seen = {"imported": imported, "failed": failed, "status": output.getvalue(), "psutil": compiled}
 print(json.dumps(seen), flush=True)

@@ -65,10 +65,10 @@ def check_plist(contents):
         "LSMinimumSystemVersion": "13.0",
         "LSUIElement": True,
         "NSAppSleepDisabled": True,
-        "NSHumanReadableCopyright": "MIT licence",
+        "NSHumanReadableCopyright": "MIT License",
     }
     assert {key: info.get(key) for key in wanted} == wanted
-    assert info["NSAppleEventsUsageDescription"].endswith("notify.")
+    assert info["NSAppleEventsUsageDescription"].endswith("notifications.")
     assert info["PyOptions"]["argv_emulation"] is False
     assert info["PyOptions"]["no_chdir"] is True  # relative paths on its command line
 
@@ -114,9 +114,9 @@ def test_nothing_is_in_it_that_does_not_belong(contents):
 
 def test_what_it_lacks_is_known(built):
     """What libraries import only if it is there is their own concern."""
-    told = re.findall(r"^ \* ([\w.]+) ?(.*)$", built[1], flags=re.MULTILINE)
-    assert told, "py2app no longer says what is missing"
-    ours = {name for name, by in told if not by or re.search(r"\b(?:mpsbar|rumps)\b", by)}
+    missing = re.findall(r"^ \* ([\w.]+) ?(.*)$", built[1], flags=re.MULTILINE)
+    assert missing, "py2app no longer says what is missing"
+    ours = {name for name, by in missing if not by or re.search(r"\b(?:mpsbar|rumps)\b", by)}
     assert {"AppKit", "objc"} & ours
     assert {name for name in ours if not any(_is_of(name, known) for known in MISSING)} == set()
 

@@ -134,15 +134,15 @@ def test_signed_by_a_developer_and_notarised(mac):
     ("arguments", "env", "words"),
     [
         (["--notarize", "p"], {}, "--notarize needs --sign IDENTITY"),
-        (["--sign", "x", "--notarize", "p", "--app-only"], {}, "which --app-only leaves out"),
+        (["--sign", "x", "--notarize", "p", "--app-only"], {}, "which --app-only skips"),
         (["--sign"], {}, "--sign needs a value"),
         (["--sign", "--check"], {}, "--sign needs a value"),
         (["--fast"], {}, "unknown argument: --fast"),
-        (["--python", "nowhere"], {}, "there is no nowhere"),
-        (["--python", "python3.13"], {"REASON": "is no framework build"}, "is no framework build"),
-        ([], {"REASON": "is older than 3.10"}, "no Python was found that can build an app"),
-        ([], {"ARCHS": "x86_64"}, "was not built for Apple Silicon"),
-        ([], {"SAYS": "mpsbar 0"}, "does not start"),
+        (["--python", "nowhere"], {}, "couldn't find nowhere"),
+        (["--python", "python3.13"], {"REASON": "is older"}, "/python3.13 is older"),
+        ([], {"REASON": "is older than 3.10"}, "couldn't find a Python that can build an app"),
+        ([], {"ARCHS": "x86_64"}, "isn't built for Apple Silicon"),
+        ([], {"SAYS": "mpsbar 0"}, "doesn't start"),
     ],
 )
 def test_what_is_wrong_is_one_clear_sentence(mac, arguments, env, words):
@@ -165,7 +165,7 @@ def test_a_missing_tool_is_named(mac, tool):
 def test_a_broken_signature_stops_it(mac):
     (mac.tools / "codesign").write_text(LOG + 'case "$*" in --verify*) exit 1 ;; esac\n')
     done = mac()
-    assert (done.returncode, done.stderr) == (1, "mpsbar: the signature does not hold\n")
+    assert (done.returncode, done.stderr) == (1, "mpsbar: the signature isn't valid\n")
 
 
 def test_check_and_clean(mac):
@@ -187,7 +187,7 @@ def test_elsewhere_it_says_what_it_leaves_out(mac):
     (mac.tools / "uname").write_text("#!/bin/sh\necho Linux\n")
     checked, built = mac("--check"), mac()
     assert checked.returncode == 0
-    assert "left out, for this is no macOS" in checked.stdout
+    assert "skipped because this is not macOS" in checked.stdout
     assert built.returncode == 1
     assert "--check does what can be done here" in built.stderr
 
@@ -205,7 +205,7 @@ def test_the_real_question_to_a_python_refuses_a_standalone_one(mac):
         pytest.skip("it may be one that can build")
     done = mac("--python", sys.executable)
     assert done.returncode == 1
-    assert "is no framework build: take python.org's or Homebrew's" in done.stderr
+    assert "is not a framework build: use python.org's or Homebrew's" in done.stderr
 
 
 class TestCommand:
@@ -218,7 +218,7 @@ class TestCommand:
         shutil.copytree(ROOT / "packaging/app/bin", contents / "Resources/bin")
         program = contents / "MacOS/mpsbar"
         program.write_text(
-            '#!/bin/sh\necho "$0"; printf "<%s>" "$@"; echo; env | grep MPSBAR_KEPT | sort\n'
+            '#!/bin/sh\necho "$0"; printf "<%s>" "$@"; echo; env | grep MPSBAR_SAVED | sort\n'
         )
         program.chmod(0o755)
         return contents / "Resources/bin/mpsbar"
@@ -234,8 +234,8 @@ class TestCommand:
         assert done.stdout.splitlines() == [
             str(tool.parents[2].resolve() / "MacOS/mpsbar"),
             "<run><a b><*><>",
-            "MPSBAR_KEPT_PYTHONHOME=",
-            "MPSBAR_KEPT_PYTHONPATH=/a b:$(id)`id`",
+            "MPSBAR_SAVED_PYTHONHOME=",
+            "MPSBAR_SAVED_PYTHONPATH=/a b:$(id)`id`",
         ]
 
     def test_without_its_app(self, tool):
@@ -248,8 +248,8 @@ class TestCommand:
         import re
 
         shell = (ROOT / "packaging/app/bin/mpsbar").read_text()
-        kept = re.search(r"for name in (.*?); do", shell, re.DOTALL)[1].replace("\\", "").split()
+        saved = re.search(r"for name in (.*?); do", shell, re.DOTALL)[1].replace("\\", "").split()
         start = (ROOT / "packaging/app/start_app.py").read_text()
         changed = re.search(r"CHANGED = \((.*?)\)", start, re.DOTALL)[1]
-        assert kept == re.findall(r'"(\w+)"', changed)
+        assert saved == re.findall(r'"(\w+)"', changed)
         assert Path(ROOT / "packaging/app/bin/mpsbar").stat().st_mode & 0o111

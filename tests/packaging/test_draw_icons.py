@@ -32,7 +32,11 @@ def test_the_committed_pictures_are_drawn_from_the_source(scripts):
     assert set(drawn) == {path.name for path in draw_icons.RESOURCES.glob("*.png")}
     for name, data in drawn.items():
         pairs = zip(read_pixels(data), read_pixels(resource(name).read_bytes()), strict=True)
-        apart = [abs(a[3] - b[3]) for row, kept in pairs for a, b in zip(row, kept, strict=True)]
+        apart = [
+            abs(a[3] - b[3])
+            for row, committed in pairs
+            for a, b in zip(row, committed, strict=True)
+        ]
         assert sum(apart) / len(apart) < 4, name  # of 255: another version may round its edges
 
 
@@ -97,9 +101,9 @@ class TestAppIcon:
         pair = [read_pixels(data["ic07"]) for data in (drawn, self.read(icns))]
         apart = [
             abs(a - b)
-            for row, kept in zip(*pair, strict=True)
-            for one, other in zip(row, kept, strict=True)
-            for a, b in zip(one, other, strict=True)
+            for row, committed in zip(*pair, strict=True)
+            for pixel, other in zip(row, committed, strict=True)
+            for a, b in zip(pixel, other, strict=True)
         ]
         assert sum(apart) / len(apart) < 4  # of 255: another version may round its edges
 
@@ -116,5 +120,5 @@ class TestAppIcon:
     def test_packing_loses_nothing(self, scripts, plane):
         icns, size = scripts[2], 32
         plane = plane.ljust(size * size, b"x")[: size * size]
-        rgba = bytes(v for one in plane for v in (one, 255 - one, 7, one ^ 5))
+        rgba = bytes(v for value in plane for v in (value, 255 - value, 7, value ^ 5))
         assert icns.unpack_planes(icns._pack_planes(rgba), size) == rgba

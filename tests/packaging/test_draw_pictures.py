@@ -69,8 +69,8 @@ def test_hostile_names_stay_text(scripts):
 
 def test_lines_stand_between_sections_that_are_not_empty(scripts):
     _, _, menu_page = scripts
-    one, two = (Row("a", "a"),), (Row("b", "b", is_checked=True),)
-    page = menu_page.build_page(Menu(bar(), (one, (), two, ())), "light", "", "")
+    first, second = (Row("a", "a"),), (Row("b", "b", is_checked=True),)
+    page = menu_page.build_page(Menu(bar(), (first, (), second, ())), "light", "", "")
     assert page.count('<div class="line">') == 1
     assert "menu checks" in page
 
@@ -86,7 +86,10 @@ def test_the_bar_has_the_icon_of_its_health(scripts, shape, file):
 
 
 def test_the_committed_pictures_are_whole():
-    sizes = {read_size((ROOT / f"docs/menu-{look}.png").read_bytes()) for look in ("light", "dark")}
+    sizes = {
+        read_size((ROOT / f"docs/menu-{appearance}.png").read_bytes())
+        for appearance in ("light", "dark")
+    }
     assert len(sizes) == 1
 
 
@@ -99,12 +102,12 @@ def test_chromium_draws_all_of_it(scripts, tmp_path, monkeypatch):
     draw_pictures.main()
     menu = draw_pictures.read_menu()
     lightness = {}
-    for look in draw_pictures.LOOKS:
-        data = (tmp_path / f"menu-{look}.png").read_bytes()
+    for appearance in draw_pictures.APPEARANCES:
+        data = (tmp_path / f"menu-{appearance}.png").read_bytes()
         assert read_size(data) == menu_page.measure_page(menu)
         pixels = read_pixels(data)
         corner, inside = pixels[-1][-1][:3], pixels[len(pixels) - 60][300][:3]
         assert corner not in ((255, 255, 255), (136, 136, 136))  # the wallpaper reaches it
-        lightness[look] = sum(inside)
+        lightness[appearance] = sum(inside)
         assert len({pixel[:3] for row in pixels for pixel in row}) > 500  # text, edges, a gradient
     assert lightness["light"] > 2 * lightness["dark"]

@@ -103,6 +103,12 @@ def read_resources(folder):
     return {Path(line) for line in done.stdout.splitlines()}
 
 
+def install_into(folder, *what):
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--target", folder)
+    done = run(sys.executable, "-m", "pip", "install", *options, *what)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_wheel_brings_the_resources(built, tmp_path):
     with zipfile.ZipFile(built[0]) as archive:
         archive.extractall(tmp_path / "site")
@@ -113,32 +119,14 @@ def test_the_sdist_brings_the_resources_to_its_wheel(built, tmp_path):
     with tarfile.open(built[1]) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
-    target = (
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        tmp_path / "site",
-    )
-    done = run(sys.executable, "-m", "pip", *target, source)
-    assert done.returncode == 0, done.stderr
+    install_into(tmp_path / "site", source)
     assert read_resources(tmp_path / "site") == {tmp_path / "site/mpsbar/resources"}
 
 
 def test_an_editable_install_uses_the_checkouts_resources(tmp_path):
     source = tmp_path / "source"
     copy_checkout(source)
-    target = (
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        tmp_path / "site",
-    )
-    done = run(sys.executable, "-m", "pip", *target, "-e", source)
-    assert done.returncode == 0, done.stderr
+    install_into(tmp_path / "site", "-e", source)
     assert read_resources(tmp_path / "site") == {source / "resources"}
 
 

@@ -390,11 +390,11 @@ def test_pressure(text, level):
 
 
 def test_pressure_does_not_flicker():
-    level, told = None, []
+    level, levels = None, []
     for some in (9.9, 10.1, 9.9, 10.1, 5.1, 4.9, 9.9):
         level = parse_pressure(f"some avg10={some} x\nfull avg10=0.00 x".encode(), level)
-        told.append(level)
-    assert told == ["normal", "warning", "warning", "warning", "warning", "normal", "normal"]
+        levels.append(level)
+    assert levels == ["normal", "warning", "warning", "warning", "warning", "normal", "normal"]
     assert parse_pressure(b"some avg10=30.0 x\nfull avg10=6.0 x", "critical") == "critical"
     assert parse_pressure(b"some avg10=30.0 x\nfull avg10=4.0 x", "critical") == "warning"
 
@@ -445,5 +445,5 @@ def test_only_code_counts_and_paths_may_hold_anything():
 
 
 def test_meminfo_lines_that_are_none():
-    told = b"VmHWM: 1 kB\nHugePages: 7\nVmSize: 9 kB\nVmRSS:\t x kB\nVmRSS:\t 2 kB\n"
-    assert parse_kilobytes(told, _CHARGED) == {b"VmHWM": 1024, b"VmRSS": 2048}
+    status = b"VmHWM: 1 kB\nHugePages: 7\nVmSize: 9 kB\nVmRSS:\t x kB\nVmRSS:\t 2 kB\n"
+    assert parse_kilobytes(status, _CHARGED) == {b"VmHWM": 1024, b"VmRSS": 2048}

@@ -32,10 +32,10 @@ def test_each_template_has_its_size_and_only_black(stem, suffix):
 @pytest.mark.parametrize("suffix", SCALES)
 def test_the_states_are_told_apart_by_shape(suffix):
     drawn = {stem: alphas(f"{stem}{suffix}.png") for stem in STEMS}
-    for one, other in combinations(STEMS, 2):
-        pairs = zip(drawn[one], drawn[other], strict=True)
+    for first, other in combinations(STEMS, 2):
+        pairs = zip(drawn[first], drawn[other], strict=True)
         changed = sum(abs(a - b) > 128 for a, b in pairs)
-        assert changed > 0.05 * len(drawn[one]), (one, other)
+        assert changed > 0.05 * len(drawn[first]), (first, other)
     inked = {stem: sum(drawn[stem]) for stem in STEMS}
     assert inked["icon-critical"] > 1.5 * max(inked["icon"], inked["icon-warning"])
 

@@ -69,10 +69,10 @@ def test_the_executable_is_the_last_resort(tmp_path):
 def test_a_venv_that_borrows_torch_is_still_what_runs(venv, tmp_path):
     """With --system-site-packages torch lies in the base; connecting that would be another's."""
     borrowed = str(tmp_path / "base/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so")
-    told = details(venv, f"{venv}/bin/python", "train.py")
-    assert find_python(told, borrowed)[0] == str(tmp_path / "base/bin/python3.11")  # no mark
+    process = details(venv, f"{venv}/bin/python", "train.py")
+    assert find_python(process, borrowed)[0] == str(tmp_path / "base/bin/python3.11")  # no mark
     (venv / "pyvenv.cfg").touch()
-    assert find_python(told, borrowed) == (f"{venv}/bin/python", str(venv))
+    assert find_python(process, borrowed) == (f"{venv}/bin/python", str(venv))
     # a venv that runs another file is only a name
     other = tmp_path / "other/bin/python"
     other.parent.mkdir(parents=True)

@@ -8,8 +8,8 @@ from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
 PATIENCE = 60
 
 
-def readers(patience=0.05):
-    return Readers(patience)
+def readers(stall_seconds=0.05):
+    return Readers(stall_seconds)
 
 
 def hang(gate):
@@ -80,8 +80,10 @@ def test_after_too_many_nothing_more_is_tried():
     jobs = [(number, hang(gate)) for number in range(MOST_STUCK + 3)]
     before = threads()
     for _ in range(2):
-        results = some.run([("vital", lambda: "told"), *jobs, ("a", lambda: 1)], PATIENCE, vital=1)
-        assert results.pop("vital") == "told"
+        results = some.run(
+            [("vital", lambda: "answer"), *jobs, ("a", lambda: 1)], PATIENCE, vital=1
+        )
+        assert results.pop("vital") == "answer"
         assert all(isinstance(result, Stuck) for result in results.values())
         assert len(results) == MOST_STUCK + 4
     assert len(threads() - before) <= MOST_STUCK + 1  # and the one for what is vital

@@ -64,7 +64,7 @@ def test_it_runs_in_steps_and_shares_of_the_gpu_come_out_as_recorded():
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "is no recording"), (b"[]", "is no recording"), (b"{}", '"recording": 1'), (b"\xff", "is no recording")],
+    [(b"{", "is not a recording"), (b"[]", "is not a recording"), (b"{}", '"recording": 1'), (b"\xff", "is not a recording")],
 )  # fmt: skip
 def test_what_is_no_recording_is_said_so(tmp_path, content, words):
     path = tmp_path / "x.json"
@@ -74,7 +74,9 @@ def test_what_is_no_recording_is_said_so(tmp_path, content, words):
 
 
 def test_a_recording_that_is_not_there_names_those_that_are():
-    with pytest.raises(UserError, match="no recording nowhere; there are m1-8gb, m1max-64gb"):
+    with pytest.raises(
+        UserError, match="no recording named nowhere; choose from m1-8gb, m1max-64gb"
+    ):
         replay.read_recording("nowhere")
 
 

@@ -230,8 +230,8 @@ def test_eight_stuck_processes_do_not_blind_the_rest():
         found = watch.look(2)
         assert watch.last.machine.chip == "Apple M9"
     assert set(found) <= set(range(10, 21))
-    told = {problem.reader for problem in watch.last.problems}
-    assert told & {"machine", "processes", "gpu"} == set()
+    readers = {problem.reader for problem in watch.last.problems}
+    assert readers & {"machine", "processes", "gpu"} == set()
     gate.set()
     watch.scanner.close()
 

@@ -14,9 +14,9 @@ def client(pid, seconds):
 
 def shares(*readings):
     """The shares after the last of (time, clients)."""
-    told = GpuShares()
+    shares = GpuShares()
     for now, clients in readings:
-        result = told.update(clients, now)
+        result = shares.update(clients, now)
     return result
 
 
@@ -49,8 +49,8 @@ def test_shares(readings, expected):
 
 
 def test_two_looks_in_a_row_keep_the_share():
-    told = GpuShares()
-    told.update({1: client(7, 0)}, 0.0)
-    assert told.update({1: client(7, 1)}, 2.0) == {7: 50.0}
-    assert told.update({1: client(7, 1)}, 2.01) == {7: 50.0}
-    assert told.update({1: client(7, 1)}, 4.0) == {7: 0.0}
+    shares = GpuShares()
+    shares.update({1: client(7, 0)}, 0.0)
+    assert shares.update({1: client(7, 1)}, 2.0) == {7: 50.0}
+    assert shares.update({1: client(7, 1)}, 2.01) == {7: 50.0}
+    assert shares.update({1: client(7, 1)}, 4.0) == {7: 0.0}

@@ -69,12 +69,12 @@ def test_it_is_free_again_however_the_holder_ended(start, signal):
 
 def test_of_many_that_start_at_once_one_is_the_one(start):
     many = [start() for _ in range(6)]
-    told = [process.stdout.readline() for process in many]
-    assert sorted(told) == ["False\n"] * 5 + ["True\n"]
+    lines = [process.stdout.readline() for process in many]
+    assert sorted(lines) == ["False\n"] * 5 + ["True\n"]
 
 
 @pytest.mark.parametrize(
-    "way",
+    "make_child",
     [
         "import os, time\nif os.fork() == 0:\n    os.close(1)\n    time.sleep(600)\n",
         "import subprocess\nsubprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)\n",
@@ -82,10 +82,10 @@ def test_of_many_that_start_at_once_one_is_the_one(start):
     ],
     ids=["fork", "exec", "multiprocessing"],
 )
-def test_a_child_does_not_hold_it(start, way, tmp_path):
+def test_a_child_does_not_hold_it(start, make_child, tmp_path):
     """The child lives on after its parent was killed, and the lock is free all the same."""
     code = (
-        "import os, sys\nos.setpgid(0, 0)\nfrom mpsbar.system.single_instance import claim\nheld = claim()\n" + way
+        "import os, sys\nos.setpgid(0, 0)\nfrom mpsbar.system.single_instance import claim\nheld = claim()\n" + make_child
         + "print('ready', flush=True)\nsys.stdin.readline()\n"
     )  # fmt: skip
     first = start(code)
@@ -131,9 +131,9 @@ def test_nudges_within_one_tick_of_the_clock_are_told_apart(monkeypatch):
 
 
 def test_two_names_do_not_meet():
-    one, other = claim("one"), claim("other")
-    assert None not in (one, other)
-    one.close()
+    first, other = claim("first"), claim("other")
+    assert None not in (first, other)
+    first.close()
     other.close()
 
 

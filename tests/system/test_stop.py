@@ -39,14 +39,14 @@ def listener():
 
 
 @pytest.fixture(params=["by its handle", "by its pid"])
-def way(request, monkeypatch):
+def signal_sender(request, monkeypatch):
     """macOS has no pidfd."""
     if request.param == "by its pid":
         monkeypatch.delattr(os, "pidfd_open")
 
 
 @pytest.mark.parametrize(("firmly", "name"), [(False, "SIGINT"), (True, "SIGTERM")])
-def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, way, firmly, name):
+def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, signal_sender, firmly, name):
     computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
     outcome = stop(computer, Stop(listener.pid, started, "x.py", firmly))
@@ -54,7 +54,7 @@ def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, way, firm
     assert listener.communicate(timeout=PATIENCE)[0] == f"{name}\n"
 
 
-def test_the_pid_of_another_is_left_alone(listener, way):
+def test_the_pid_of_another_is_left_alone(listener, signal_sender):
     """The same pid, but it was started at another time: the one that was meant has ended."""
     computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
@@ -63,7 +63,7 @@ def test_the_pid_of_another_is_left_alone(listener, way):
     assert listener.poll() is None
 
 
-def test_the_gone(listener, way):
+def test_the_gone(listener, signal_sender):
     computer = LinuxComputer()
     started = computer.read_details(listener.pid).started
     listener.kill()

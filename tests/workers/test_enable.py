@@ -312,7 +312,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_half_done(this_venv, monk
         write(path, content, **options)
 
     monkeypatch.setattr(setup, "replace_file", full)
-    with pytest.raises(EnvironmentProblem, match=f"cannot be written: {os.strerror(code)}"):
+    with pytest.raises(EnvironmentProblem, match=rf"couldn't write to .*: {os.strerror(code)}"):
         setup.enable(environment)
     assert this_venv.tree() == before
 
@@ -331,18 +331,18 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("answers", "sentence"),
     [
-        ({}, "p is not a Python that can be asked"),
-        ({"version": [3, 12]}, "p is not a Python that can be asked"),
-        (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or newer is needed"),
-        (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or newer is needed"),
+        ({}, "p is not a usable Python"),
+        ({"version": [3, 12]}, "p is not a usable Python"),
+        (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or later is required"),
+        (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or later is required"),
         (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): make a venv and enable that, or use mpsbar run"),
     ],
 )  # fmt: skip
-def test_what_will_not_do_is_one_sentence(told, sentence):
+def test_what_will_not_do_is_one_sentence(answers, sentence):
     with pytest.raises(EnvironmentProblem) as problem:
-        parse_environment("p", told)
+        parse_environment("p", answers)
     assert str(problem.value) == sentence
 
 
@@ -351,7 +351,7 @@ def test_one_that_hangs_is_ended_and_said(tmp_path, monkeypatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nsleep 600\n")
     python.chmod(0o755)
-    with pytest.raises(EnvironmentProblem, match="did not answer in 1 s"):
+    with pytest.raises(EnvironmentProblem, match="did not answer within 1 s"):
         read_environment(str(python))
 
 

@@ -64,7 +64,7 @@ def test_what_is_not_ours_is_never_touched(folder):
     path.write_text("import mine\n")
     with pytest.raises(jupyter.NotOurs) as problem:
         jupyter.enable()
-    assert str(problem.value) == f"{path} was not written by mpsbar, so it was left as it is"
+    assert str(problem.value) == f"{path} was not written by mpsbar and was left unchanged"
     assert jupyter.disable() is None
     assert path.read_text() == "import mine\n"
     path.unlink()
@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("there", "told", "place"),
+    ("there", "variable", "place"),
     [
         ([], None, ".ipython"),
         ([".config"], None, ".ipython"),
@@ -116,12 +116,12 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(folder, monkeypatch):
         ([".config/ipython"], "~/mine/../ours", "ours"),
     ],
 )
-def test_it_is_where_ipython_looks(tmp_path, monkeypatch, there, told, place):
+def test_it_is_where_ipython_looks(tmp_path, monkeypatch, there, variable, place):
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("IPYTHONDIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    if told is not None:
-        monkeypatch.setenv("IPYTHONDIR", told)
+    if variable is not None:
+        monkeypatch.setenv("IPYTHONDIR", variable)
     for folder in there:
         (tmp_path / folder).mkdir(parents=True)
     found = jupyter.ipython_folder()

@@ -195,11 +195,11 @@ def test_an_error_for_an_answer_is_not_taken_for_nothing_loaded(workers, polled)
             with link, link.makefile("rb") as lines:
                 for number, line in enumerate(lines):
                     asked = json.loads(line)
-                    told = (
+                    reply = (
                         {"result": stats} if number < 2 else {"error": {"code": 1, "message": "x"}}
                     )
                     link.sendall(
-                        json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n"
+                        json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply}).encode() + b"\n"
                     )
 
     with Falters(workers.run_dir / "21.sock", []):

@@ -33,8 +33,8 @@ def test_the_silent(workers):
 
 
 def test_busy_with_its_reason():
-    told = {"state": "busy", "reason": {"code": "thread_computing", "where": "T-1\x1b[31m"}}
-    found = parse_tensors(1, told)
+    answer = {"state": "busy", "reason": {"code": "thread_computing", "where": "T-1\x1b[31m"}}
+    found = parse_tensors(1, answer)
     assert (found.state, found.reason, found.where) == ("busy", "thread_computing", "T-1�[31m")
 
 

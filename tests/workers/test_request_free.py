@@ -95,7 +95,7 @@ def test_an_error_of_one_backend_is_told():
 
 
 @pytest.mark.parametrize(
-    ("told", "known"),
+    ("last_free", "parsed"),
     [
         (None, None),
         ("x", None),
@@ -113,5 +113,5 @@ def test_an_error_of_one_backend_is_told():
         ({"number": 2, "time": 5, "state": "done", "freed": -7}, LastFree(2, 5.0, "done")),
     ],
 )
-def test_the_last_free_of_a_worker_is_not_trusted(told, known):
-    assert parse_worker(5, {}, {"last_free": told}, "live", 0.0).last_free == known
+def test_the_last_free_of_a_worker_is_not_trusted(last_free, parsed):
+    assert parse_worker(5, {}, {"last_free": last_free}, "live", 0.0).last_free == parsed

@@ -31,8 +31,10 @@ def test_pythonpath_begins_with_our_folder_once():
     ],
 )
 def test_isolated_pythons_are_told_beforehand(command, flag):
-    told = why_not_connected(command.split(), {})
-    assert (told is None) if flag is None else told.startswith(f"python {flag} ignores PYTHONPATH")
+    reason = why_not_connected(command.split(), {})
+    assert (
+        (reason is None) if flag is None else reason.startswith(f"python {flag} ignores PYTHONPATH")
+    )
 
 
 def test_the_switch_is_told_too():

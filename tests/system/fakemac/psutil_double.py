@@ -1,7 +1,7 @@
 """psutil as it is on a Mac, over the processes of a fake one: what it gives, and what it raises instead.
 
 Read in psutil 7.2.2: _psosx.py, __init__.py, arch/osx/proc.c, proc_utils.c, sensors.c, cpu.c. The
-exceptions are psutil's own. `../macos/test_program.py` holds it against the real one.
+exceptions are psutil's own. `../macos/test_processes_psutil.py` holds it against the real one.
 """
 
 import ctypes

@@ -16,12 +16,12 @@ STATISTICS = "PerformanceStatistics"
 
 
 def client(creator, usage=(), number=1, **properties):
-    told = {} if usage is None else {"AppUsage": list(usage)}
+    usage_property = {} if usage is None else {"AppUsage": list(usage)}
     return {
         "IOObjectClass": "AGXDeviceUserClient",
         "IORegistryEntryID": number,
         "IOUserClientCreator": creator,
-        **told,
+        **usage_property,
         **properties,
     }
 
@@ -98,8 +98,8 @@ def test_apples_own_comes_first(mac, computer):
 
 def test_the_one_that_tells_most_comes_first(mac, computer):
     mac.add_accelerator({"IOObjectClass": "IntelAccelerator"})
-    told = {"GPU Activity(%)": 5, "vramUsedBytes": 9}
-    mac.add_accelerator({"IOObjectClass": "AMDAccelerator", STATISTICS: told})
+    statistics = {"GPU Activity(%)": 5, "vramUsedBytes": 9}
+    mac.add_accelerator({"IOObjectClass": "AMDAccelerator", STATISTICS: statistics})
     mac.add_accelerator({"IOObjectClass": "IntelAccelerator", STATISTICS: {"GPU Activity(%)": 6}})
     assert computer.read_machine().gpu == Gpu(None, None, 5.0, 9)
     checks.check_nothing_held(mac)

@@ -52,16 +52,16 @@ def test_the_budget_of_a_64_gb_m5_pro(bridge):
 
 
 @pytest.fixture
-def told(bridge, mac, make_computer):
-    """The budget as a look shows it, and what there is to say about it."""
+def read_budget_and_problems(bridge, mac, make_computer):
+    """Reads the budget as a scan does, and the problems that are reported."""
 
-    def tell():
+    def read():
         mac.set_memory()
         computer = make_computer(read_budget=gpu.read_budget)
         budget = computer.read_machine().gpu.memory_budget
         return budget, [f"{problem.reader}: {problem.text}" for problem in computer.problems]
 
-    return tell
+    return read
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,30 @@ def told(bridge, mac, make_computer):
         (RuntimeError("objc"), "RuntimeError: objc"),
     ],
 )
-def test_a_budget_that_is_none(bridge, told, size, why):
+def test_a_budget_that_is_none(bridge, read_budget_and_problems, size, why):
     bridge.size = size
-    assert told() == (None, [f"memory_budget: {why}"])
+    assert read_budget_and_problems() == (None, [f"memory_budget: {why}"])
     assert bridge.pools == 0
 
 
-def test_without_a_device(bridge, told):
+def test_without_a_device(bridge, read_budget_and_problems):
     bridge.has_device = False
-    assert told() == (None, ["memory_budget: OSError: Metal has no device here"])
+    assert read_budget_and_problems() == (
+        None,
+        ["memory_budget: OSError: Metal has no device here"],
+    )
 
 
 @pytest.mark.parametrize("missing", ["objc", "Metal"])
-def test_without_pyobjc(told, monkeypatch, missing):
+def test_without_pyobjc(read_budget_and_problems, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    budget, (problem,) = told()
+    budget, (problem,) = read_budget_and_problems()
     assert budget is None
     assert missing in problem
 
 
-def test_with_a_budget_there_is_nothing_to_say(told):
-    assert told() == (55662788608, [])
+def test_with_a_budget_there_is_nothing_to_say(read_budget_and_problems):
+    assert read_budget_and_problems() == (55662788608, [])
 
 
 def test_it_is_read_again_after_minutes(bridge, mac, make_computer, clock):
