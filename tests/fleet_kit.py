@@ -89,12 +89,12 @@ def wait_page(url, *texts, **more):
 class Prometheus:
     """A real server on loopback that scrapes once a second."""
 
-    def __init__(self, folder, targets, rules=(), scheme="http", extra=""):
+    def __init__(self, folder, targets, rules=(), scheme="http", extra="", interval="1s"):
         self.url = f"http://127.0.0.1:{find_free_port()}"
         folder.mkdir(exist_ok=True)
         config = folder / "prometheus.yml"
         config.write_text(
-            "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+            f"global: {{scrape_interval: {interval}, scrape_timeout: {interval}, evaluation_interval: 1s}}\n"
             f"rule_files: {json.dumps([str(file) for file in rules])}\n"
             "scrape_configs:\n- job_name: mpsbar\n"
             f"  scheme: {scheme}\n{extra}"
@@ -104,10 +104,19 @@ class Prometheus:
             need_program("prometheus", "prometheus"), f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={self.url[7:]}",
         ]  # fmt: skip
+        self._command, self._folder = command, folder
         self.log = (folder / "log").open("w+")
+        self.restart()
+
+    def restart(self):
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, cwd=folder
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            cwd=self._folder,
         )
+        return self
 
     def wait_ready(self):
         def is_ready():
