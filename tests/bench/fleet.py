@@ -15,7 +15,7 @@ import psutil
 HOSTS, WORKERS_EACH, SCRAPES = 200, 20, 12
 
 
-def run(folder: Path) -> None:  # noqa: ARG001 - it has one of its own
+def run(folder: Path) -> None:
     _print_one_computer(1000)
     if shutil.which("prometheus") is None:
         print("  no prometheus: apt-get install prometheus")
