@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +96,9 @@ def _tell_freed(found: "dict[str, list[Freed] | str]") -> None:
 def _watch(options: argparse.Namespace, seconds: float) -> int:
     from mpsbar.fleet.hosts import Hosts
 
+    # A closed terminal or `kill` ends ssh as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     in_place = sys.stdout.isatty() and not options.json
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
