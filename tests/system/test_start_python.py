@@ -398,6 +398,7 @@ STARTS = {
     "system/macos/gpu.py": "/usr/sbin/ioreg",
     "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
+    "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
 }
