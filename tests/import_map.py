@@ -36,6 +36,10 @@ FOLDERS: dict[str, set[str]] = {
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
+    # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
+    "fleet": {
+        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
+    },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
@@ -43,10 +47,10 @@ FOLDERS: dict[str, set[str]] = {
     },
     "cli": {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
     },
-    # mpsbar.compare(), imported when it is called.
-    "__init__": {"agent", "dtypes.compare"},
+    # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
+    "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},
     "__main__": {"cli"},
 }  # fmt: skip
 

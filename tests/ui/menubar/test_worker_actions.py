@@ -141,7 +141,7 @@ def test_stop_asks_and_is_firmer_the_second_time(mac):
         assert user.monitor.asked[1][0] == Stop(4711, 100.0, "train.py", firmly=True)
         user.end(1, Stopped(4711, "train.py", "another", firmly=True))
         assert user.notices.told == [
-            ("train.py", "its PID now belongs to another process; nothing was sent", "stopped-4711")
+            ("train.py", "Its PID now belongs to another process; nothing was sent", "stopped-4711")
         ]
         assert [alert.split("?")[0] for alert in mac.state.alerts] == [
             "Stop train.py (PID 4711)",
