@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "attach",
+    "compare",
     "get_device",
     "load_ipython_extension",
     "memory",
@@ -82,6 +83,19 @@ def snapshot() -> "Snapshot":
         return monitor.read_once()
     finally:
         monitor.close()
+
+
+def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
+    """Run `model(*inputs)` on the CPU and on the device in several dtypes, and say what differs:
+    the module at fault, what raised or fell back to the CPU, time and memory. Print the result.
+
+    Options: dtypes, device, reference, copy, piecewise, timing; others are passed to the model.
+    A function that takes the model and a batch and returns the loss is compared as a training
+    step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
+    """
+    from .dtypes.compare.comparison import compare as run
+
+    return run(model, *inputs, **options)
 
 
 def load_ipython_extension(shell: object) -> None:

@@ -25,6 +25,7 @@ VERBS = {
     "enable": f"connect every {_FRAMEWORKS} process of an environment",
     "disable": "undo mpsbar enable",
     "probe": "measure which dtypes work here, in seconds",
+    "compare": "compare your own model on the device with the CPU, module by module",
     "doctor": "check whether torch works here, and if not, why",
     "report": "write everything to one HTML page",
     "export": "serve metrics to Prometheus",
