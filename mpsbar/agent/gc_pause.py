@@ -159,7 +159,7 @@ class CollectorPause:
         found = gc.get_threshold()
         if found != PAUSED:  # set by the host while we worked, or a job on its thread runs
             self._note(found, _after_job[JOB])
-        replacements = {found: self.host, PAUSED: self.host, JOB: JOB}
+        replacements: dict[Any, Any] = {found: self.host, PAUSED: self.host, JOB: JOB}
         after_job: Iterator[Any] = map(_after_job.get, repeat(JOB))
         steps = zip(
             _replacing(replacements),
