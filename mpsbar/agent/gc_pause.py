@@ -159,16 +159,16 @@ class CollectorPause:
         found = gc.get_threshold()
         if found != PAUSED:  # set by the host while we worked, or a job on its thread runs
             self._note(found, _after_job[JOB])
-        replacements: dict[Any, Any] = {found: self.host, PAUSED: self.host, JOB: JOB}
+        replacements = {found: self.host, PAUSED: self.host, JOB: JOB}
         after_job: Iterator[Any] = map(_after_job.get, repeat(JOB))
+        in_wait: Iterator[Any] = map(replacements.get, after_job, after_job)
         steps = zip(
             _replacing(replacements),
             # PAUSED becomes the host's; what a job has found since is the host's.
-            map(setitem, repeat(_after_job), repeat(JOB),
-                map(replacements.get, after_job, after_job)),
+            map(setitem, repeat(_after_job), repeat(JOB), in_wait),
             starmap(function, (arguments,)),
             *_pausing(),
-        )  # fmt: skip
+        )
         try:
             for step in steps:
                 break
