@@ -58,6 +58,19 @@ def safe_dtype(device: object = None, wanted: object = None) -> "Any":
     return choose(device, wanted)
 
 
+def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
+    """Run `model(*inputs)` on the CPU and on the device in several dtypes, and say what differs:
+    the module at fault, what raised or fell back to the CPU, time and memory. Print the result.
+
+    Options: dtypes, device, reference, copy, piecewise, timing; others are passed to the model.
+    A function that takes the model and a batch and returns the loss is compared as a training
+    step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
+    """
+    from .dtypes.compare.comparison import compare as run
+
+    return run(model, *inputs, **options)
+
+
 def memory(prefix: str = "") -> "dict[str, int]":
     """The memory of this process in bytes, ready for wandb.log, MLflow or TensorBoard.
 
@@ -83,19 +96,6 @@ def snapshot() -> "Snapshot":
         return monitor.read_once()
     finally:
         monitor.close()
-
-
-def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
-    """Run `model(*inputs)` on the CPU and on the device in several dtypes, and say what differs:
-    the module at fault, what raised or fell back to the CPU, time and memory. Print the result.
-
-    Options: dtypes, device, reference, copy, piecewise, timing; others are passed to the model.
-    A function that takes the model and a batch and returns the loss is compared as a training
-    step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
-    """
-    from .dtypes.compare.comparison import compare as run
-
-    return run(model, *inputs, **options)
 
 
 def load_ipython_extension(shell: object) -> None:

@@ -49,7 +49,7 @@ FOLDERS: dict[str, set[str]] = {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
         "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
     },
-    # `snapshot()` is for scripts that watch others, compare() imports torch: both only when called.
+    # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},
     "__main__": {"cli"},
 }  # fmt: skip

@@ -99,30 +99,34 @@ def test_training_compares_losses_and_gradients():
         result = found["dtypes"][dtype]
         assert result["state"] == "works"
         assert result["loss"] == pytest.approx(found["reference"]["loss"], rel=0.01)
-        assert result["gradients"]["compared"] == 19
+        assert result["gradients"]["compared"] == 15
         assert 0 < result["gradients"]["largest"] < most
 
 
 def test_time_and_memory():
-    script = NET + "print(mpsbar.compare(net, numbers, dtypes=['float32', 'float16']).to_json())"
+    script = (
+        NET
+        + """
+wide = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
+print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).to_json())
+"""
+    )
     found = run_script(script, "slow addmm float16")
-    float32, float16 = found["dtypes"]["float32"], found["dtypes"]["float16"]
-    assert float16["seconds"] > 0.1 > found["reference"]["seconds"]  # five times 20 ms
-    assert float16["speed_to_float32"] < 0.9
-    assert 0 < float16["peak"] <= float32["peak"]
-    slowest = found["slowest"][0]
-    assert slowest["type"] == "Linear"
-    assert slowest["seconds"]["float16"] > 0.02
+    float16 = found["dtypes"]["float16"]
+    assert float16["seconds"] > 0.04  # twice 20 ms
+    assert float16["speed_to_float32"] is not None
+    assert found["reference"]["seconds"] > 0
+    assert 0.4 < float16["peak_to_float32"] < 0.7
+    slow = {row["module"] for row in found["slowest"] if (row["seconds"]["float16"] or 0) > 0.02}
+    assert {"0", "2"} <= slow
 
 
 def test_piecewise_finds_the_same():
     script = FORWARD.replace("timing=False", "timing=False, piecewise=True")
     found = run_script(script, "wrong addmm float16")
     assert found["dtypes"]["float16"]["culprits"][0]["module"] == "blocks.0.qkv"
-    assert {n: f["state"] for n, f in found["dtypes"].items() if "float16" not in n} == {
-        "float32": "works",
-        "bfloat16": "works",
-    }
+    states = {name: result["state"] for name, result in found["dtypes"].items()}
+    assert states == {"float32": "works", "float16": "differs", "bfloat16": "works"}
 
 
 def test_a_model_that_does_not_fit_twice_is_compared_piece_by_piece():
