@@ -161,14 +161,14 @@ class CollectorPause:
             self._note(found, _after_job[JOB])
         replacements = {found: self.host, PAUSED: self.host, JOB: JOB}
         after_job: Iterator[Any] = map(_after_job.get, repeat(JOB))
+        in_wait: Iterator[Any] = map(replacements.get, after_job, after_job)
         steps = zip(
             _replacing(replacements),
             # PAUSED becomes the host's; what a job has found since is the host's.
-            map(setitem, repeat(_after_job), repeat(JOB),
-                map(replacements.get, after_job, after_job)),
+            map(setitem, repeat(_after_job), repeat(JOB), in_wait),
             starmap(function, (arguments,)),
             *_pausing(),
-        )  # fmt: skip
+        )
         try:
             for step in steps:
                 break

@@ -23,8 +23,9 @@ DESCRIPTION = (
 )
 EXAMPLES = (
     "mpsbar export",
-    "mpsbar export --textfile /opt/homebrew/var/node_exporter/mpsbar.prom",
-    "mpsbar export --listen 10.0.0.7:9478 --tls-cert cert.pem --tls-key key.pem --token-file token",
+    "mpsbar export --textfile /usr/local/var/mpsbar.prom",
+    "mpsbar export --listen 10.0.0.7:9478 --tls-cert cert.pem",
+    "mpsbar export --token-file token",
 )
 _FILE_SECONDS = 10.0  # Prometheus usually reads every 15 s or less often
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
@@ -62,10 +62,12 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
     monitor = Monitor()
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
-        workers = monitor.tick().workers
-        named = [worker.pid for worker in workers] if pids is None else pids
-        frees = [monitor.perform(Free(pid, seconds)) for pid in named]
-        return [free.result() for free in frees]
+        snapshot = monitor.tick()
+        wanted = [worker.pid for worker in snapshot.workers] if pids is None else pids
+        frees = [monitor.perform(Free(pid, seconds)) for pid in wanted]
+        outcomes = [free.result() for free in frees]
+        names = snapshot.names
+        return [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
     finally:
         monitor.close()
 

@@ -79,7 +79,7 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
     return context
 
 
-class Guard:
+class HttpAuth:
     """Whether a request's Authorization header is the one that was agreed on."""
 
     def __init__(self, scheme: str, secret: bytes) -> None:
@@ -93,18 +93,18 @@ class Guard:
         return hmac.compare_digest(normal, self._expected)
 
 
-def read_guard(token_file: str | None, password_file: str | None) -> Guard | None:
+def read_guard(token_file: str | None, password_file: str | None) -> HttpAuth | None:
     if token_file is not None:
         token = _read_secret(token_file)
         if not token.isascii() or b" " in token:
             raise UserError(f"{token_file} must hold one token without spaces")
-        return Guard("Bearer", token)
+        return HttpAuth("Bearer", token)
     if password_file is not None:
         secret = _read_secret(password_file)
         user, colon, password = secret.partition(b":")
         if not (user and colon and password):
             raise UserError(f"{password_file} must hold one line USER:PASSWORD")
-        return Guard("Basic", secret)
+        return HttpAuth("Basic", secret)
     return None
 
 

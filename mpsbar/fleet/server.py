@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.access import Address, Guard
+from mpsbar.fleet.access import Address, HttpAuth
 from mpsbar.fleet.exporter import Exporter, NoReading
 
 _log = logging.getLogger("mpsbar")
@@ -41,7 +41,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         exporter: Exporter,
         address: Address,
         tls: ssl.SSLContext | None = None,
-        guard: Guard | None = None,
+        guard: HttpAuth | None = None,
     ) -> None:
         self.exporter, self.guard = exporter, guard
         self.is_loopback = address.is_loopback

@@ -15,7 +15,7 @@ from worker_kit import wait_for
 from mpsbar.core.errors import UserError
 from mpsbar.fleet import exporter as exporters
 from mpsbar.fleet import server as servers
-from mpsbar.fleet.access import Address, Guard, make_tls
+from mpsbar.fleet.access import Address, HttpAuth, make_tls
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.server import MetricsServer
 
@@ -135,7 +135,7 @@ def test_a_strange_accept_header_is_no_traceback(serve):
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Basic"])
 def test_a_password_or_token(serve, scheme):
-    server = serve(guard=Guard(scheme, b"ann:s3cret"))
+    server = serve(guard=HttpAuth(scheme, b"ann:s3cret"))
     status, headers, body = ask(server.url)
     assert (status, headers["WWW-Authenticate"]) == (401, f'{scheme} realm="mpsbar"')
     assert b"mpsbar_" not in body
