@@ -15,10 +15,11 @@ from mpsbar.system import this_computer
 
 def _check_frameworks() -> str:
     """Imports the frameworks that the app needs."""
-    from importlib import import_module
+    import Metal  # noqa: F401
+    import rumps  # noqa: F401
+    import ServiceManagement  # noqa: F401
+    import UserNotifications  # noqa: F401
 
-    for name in ("rumps", "Metal", "ServiceManagement", "UserNotifications"):
-        import_module(name)
     return f"macOS {platform.mac_ver()[0]}, Python {platform.python_version()}"
 
 
