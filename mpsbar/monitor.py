@@ -64,7 +64,9 @@ class Monitor:
         computer = computer or this_computer()
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
-        self._workers = WorkerPoll() if recorded is None else RecordedWorkers(recorded)
+        self._workers = (
+            WorkerPoll(computer.read_start) if recorded is None else RecordedWorkers(recorded)
+        )
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         self._trends = Trends()
         self._health = Health()  # the last that could be judged

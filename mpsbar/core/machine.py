@@ -54,7 +54,7 @@ class Process:
     footprint_peak: int | None = None
     footprint_kind: FootprintKind = "footprint"
     gpu_percent: float | None = None  # of one GPU, 0 to 100
-    gpu_client: bool | None = None  # whether it holds a Metal device
+    gpu_client: bool | None = None  # whether it has given the GPU work; False: opened at most
 
 
 @dataclass(frozen=True, slots=True)

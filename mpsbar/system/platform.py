@@ -66,6 +66,7 @@ class GpuClient:
 
     pid: int
     nanoseconds: int | None  # of GPU time since it was opened; None: not reported
+    has_worked: bool | None = None  # False: opened, but nothing was ever submitted to the GPU
 
 
 class Computer(Protocol):

@@ -94,7 +94,7 @@ class RecordedComputer:
         """The counters grow as the recorded share says."""
         passed = self._clock() - self._began
         return {
-            pid: GpuClient(pid, int(passed * process["gpu_percent"] * 1e7))
+            pid: GpuClient(pid, int(passed * process["gpu_percent"] * 1e7), has_worked=True)
             for pid, process in self._processes.items()
             if process.get("gpu_percent") is not None
         }

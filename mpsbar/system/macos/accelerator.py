@@ -76,7 +76,9 @@ def parse_client(properties: Properties) -> GpuClient | None:
     match = _CREATOR.match(str(properties.get(CREATOR)))
     if match is None or not 0 < int(match[1]) < 1 << 31:
         return None
-    return GpuClient(int(match[1]), _nanoseconds(properties.get(USAGE)))
+    usage = properties.get(USAGE)
+    has_worked = bool(usage) if isinstance(usage, list) else None
+    return GpuClient(int(match[1]), _nanoseconds(usage), has_worked)
 
 
 def _nanoseconds(usage: Any) -> int | None:
