@@ -41,7 +41,7 @@ def _disable_known(python: str) -> int:
     if Path(python).exists():
         return _disable(python)
     forget_enabled(python)
-    print(f"{python}: gone, with all that was in it")
+    print(f"{python}: no longer exists")
     return 0
 
 

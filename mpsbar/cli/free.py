@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.all and options.pids:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
-        options.refuse("name the pids of workers, or --all")
+        options.refuse("give the PIDs of workers, or --all")
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))

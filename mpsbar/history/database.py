@@ -141,7 +141,7 @@ def _check(connection: sqlite3.Connection) -> None:
     """Check version and integrity, before anything in the file is changed."""
     version = read_version(connection)
     if version > len(build_steps()):
-        raise NewerFormat(f"its format is {version}, of a newer mpsbar")
+        raise NewerFormat(f"its format {version} is from a newer mpsbar")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:
         answer = cursor.fetchone()
     if answer is None or answer[0] != "ok":

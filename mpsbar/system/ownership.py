@@ -45,8 +45,8 @@ class Danger:
         path = printable(self.path, _LONGEST_PATH)
         if self.kind == "owner":
             return f"{path} belongs to another user ({self.who})"
-        who = "everybody" if self.kind == "everybody" else f"the group {self.who}"
-        return f"{path} can be written by {who}"
+        who = "everyone" if self.kind == "everybody" else f"the group {self.who}"
+        return f"{path} is writable by {who}"
 
     @property
     def remedy(self) -> str | None:
@@ -76,10 +76,10 @@ def require_safe(path: str | os.PathLike[str]) -> None:
 
 def _advise(danger: Danger) -> str:
     if danger.kind != "owner":
-        return "use a folder of your own"
+        return "choose a folder of your own"
     if os.geteuid() == _ROOT:
         return f"run mpsbar as {danger.who}, or with sudo -H"
-    return "move it away, or use a folder of your own"
+    return "move it, or choose a folder of your own"
 
 
 def find_danger(path: str) -> Danger | None:

@@ -55,12 +55,12 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    return f"{danger.reason}, who could run anything as you; {_advise(danger)}"
+    return f"{danger.reason}, who could run code as you; {_advise(danger)}"
 
 
 def _advise(danger: Danger) -> str:
     if danger.kind == "owner" and os.geteuid() == 0:
-        return f"run mpsbar as {danger.who} for it"
+        return f"run mpsbar as {danger.who} instead"
     what = danger.remedy or "use an environment of your own"
     return f"{what}, or start your script with mpsbar run"
 

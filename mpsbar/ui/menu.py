@@ -45,7 +45,7 @@ def _health(snapshot: Snapshot) -> str:
 
 
 def _gpu(snapshot: Snapshot) -> str:
-    words = (wording.gpu(snapshot.machine.gpu), wording.course(snapshot.gpu_utilization))
+    words = (wording.gpu(snapshot.machine.gpu), wording.sparkline(snapshot.gpu_utilization))
     return "   ".join(word for word in words if word)
 
 
@@ -78,5 +78,5 @@ def _probe(snapshot: Snapshot) -> Row:
         return Row("probe", text, actions=(CancelProbe(),))
     if ProbeDtypes() in snapshot.pending:
         return Row("probe", _("Probing…"))
-    tip = _("Small computations in the Python of a worker, at the lowest priority.")
+    tip = _("Runs small computations in a worker's Python, at the lowest priority.")
     return Row("probe", _("Run dtype Probe"), actions=(ProbeDtypes(),), tooltip=tip)

@@ -48,11 +48,11 @@ def read_environment(python: str) -> Environment:
     try:
         answer = _ask(python)
     except NotTrusted as problem:
-        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
     except FileNotFoundError:
-        raise EnvironmentProblem(f"couldn't find {python}") from None
+        raise EnvironmentProblem(f"{python} does not exist") from None
     except OSError as problem:
-        raise EnvironmentProblem(f"couldn't run {python}: {problem.strerror}") from None
+        raise EnvironmentProblem(f"{python} can't be run: {problem.strerror}") from None
     return parse_environment(python, answer)
 
 
@@ -71,11 +71,11 @@ def _ask(python: str) -> ChildAnswer:
 def parse_environment(python: str, answer: ChildAnswer) -> Environment:
     """Checks a Python's answer; EnvironmentProblem if it may not be changed. Pure."""
     if not {"version", "site", "managed"} <= set(answer):
-        raise EnvironmentProblem(f"{python} did not answer as a Python")
+        raise EnvironmentProblem(f"{python} is not a usable Python")
     version = (int(answer["version"][0]), int(answer["version"][1]))
     if answer["implementation"] != "cpython" or version < (3, 9):
         name = f"{answer['implementation']} {version[0]}.{version[1]}"
-        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or newer is needed")
+        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or later is required")
     if ".app/Contents/" in f"{answer['site']}/":
         raise EnvironmentProblem(
             f"{python} belongs to an app, whose signature does not allow changes"

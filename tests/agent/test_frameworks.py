@@ -124,7 +124,7 @@ print("jax" in trends.METAL, "'jax'" in enable._PTH.replace(chr(92), ""))
 """)
     assert output.splitlines() == [
         "jax {'jax': '/v/jax/libjax_common.so.1'}",
-        "No PyTorch, MLX or JAX process of yours is running. To see one: mpsbar run python train.py",
+        "You have no PyTorch, MLX or JAX processes running. To start one: mpsbar run python train.py",
         "1 JAX process, not connected",
         "True True",
     ]

@@ -122,7 +122,7 @@ def test_an_agent_that_cannot_start_says_so_in_one_line(workers, stand_in):
     [
         (["no-such-command"], 127, "mpsbar run: no-such-command: command not found\n"),
         (["./train.py"], 126, "mpsbar run: ./train.py: Permission denied; mpsbar run python ./train.py …\n"),
-        ([], 2, "mpsbar run: name the command to run, for example: mpsbar run python train.py (see mpsbar run --help)\n"),
+        ([], 2, "mpsbar run: no command given; for example: mpsbar run python train.py (see mpsbar run --help)\n"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_one_line_and_the_shells_exit_code(
@@ -205,4 +205,4 @@ def test_in_the_app_others_run_a_copy_of_the_agent(private, monkeypatch, capsys)
     (private / "file").write_text("")
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(private / "file"))
     assert _build_environment()["PYTHONPATH"] == "/mine"
-    assert "mpsbar: not connected: no copy of the agent" in capsys.readouterr().err
+    assert "mpsbar: not connected: couldn't copy the agent" in capsys.readouterr().err

@@ -80,9 +80,7 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
     python, mark = trap
     python.parent.chmod(0o777)
     folder = python.parent
-    assert f"{folder} can be written by everybody, who could run anything as you" in refuse(
-        str(python)
-    )
+    assert f"{folder} is writable by everyone, who could run code as you" in refuse(str(python))
     assert f"chmod go-w {folder}, or start your script with mpsbar run" in refuse(str(python))
     assert not mark.exists()
 
@@ -92,8 +90,8 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
 def test_one_of_another_user_is_not_run_as_root(trap, refuse):
     python, mark = trap
     os.chown(python, EVE, EVE)
-    words = f"{python} belongs to another user ({EVE}), who could run anything as you"
-    assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} for it")
+    words = f"{python} belongs to another user ({EVE}), who could run code as you"
+    assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} instead")
     assert not mark.exists()
 
 
@@ -150,8 +148,8 @@ def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
     python, mark = trap
     os.chown(python.parent, EVE, EVE)
     done = mpsbar(verb, "--python", str(python))
-    words = f"{python.parent} belongs to another user ({EVE}), who could run anything as you; "
-    assert f"{words}run mpsbar as {EVE} for it" in done.stdout + done.stderr
+    words = f"{python.parent} belongs to another user ({EVE}), who could run code as you; "
+    assert f"{words}run mpsbar as {EVE} instead" in done.stdout + done.stderr
     assert "not run: " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert (done.returncode, mark.exists()) == (1, False)
@@ -165,7 +163,9 @@ def test_what_enabled_json_names_is_not_run(mpsbar, trap, workers):
     data.mkdir()
     (data / "enabled.json").write_text(json.dumps({"schema": 1, "pythons": [str(python)]}))
     listed = mpsbar("enable", "--list")
-    assert listed.stdout.startswith(f"{python}  unusable: {python} is not run: {python} belongs to")
+    assert listed.stdout.startswith(
+        f"{python}  unusable: {python} was not run: {python} belongs to"
+    )
     assert f"{python} belongs to another user ({EVE})" in mpsbar("disable", "--all").stderr
     assert not mark.exists()
 

@@ -312,7 +312,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_half_done(this_venv, monk
         write(path, content, **options)
 
     monkeypatch.setattr(setup, "replace_file", full)
-    with pytest.raises(EnvironmentProblem, match=f"couldn't write to .*: {os.strerror(code)}"):
+    with pytest.raises(EnvironmentProblem, match=rf"couldn't write to .*: {os.strerror(code)}"):
         setup.enable(environment)
     assert this_venv.tree() == before
 
@@ -333,11 +333,11 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
 @pytest.mark.parametrize(
     ("answers", "sentence"),
     [
-        ({}, "p did not answer as a Python"),
-        ({"version": [3, 12]}, "p did not answer as a Python"),
-        (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or newer is needed"),
-        (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or newer is needed"),
-        (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): create a venv and enable that, or use mpsbar run"),
+        ({}, "p is not a usable Python"),
+        ({"version": [3, 12]}, "p is not a usable Python"),
+        (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or later is required"),
+        (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or later is required"),
+        (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): make a venv and enable that, or use mpsbar run"),
     ],
 )  # fmt: skip
 def test_what_will_not_do_is_one_sentence(answers, sentence):
