@@ -12,6 +12,7 @@ from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
+from mpsbar.desktop.notifications import read_delivery
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.pythons import check_up, find_pythons
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
@@ -84,4 +85,4 @@ def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     finally:
         show_progress("")
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
-    return replace(checkup, icon=read_icon(), no_icon=no_icon)
+    return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())

@@ -52,6 +52,11 @@ def report_file() -> Path:
     return data_folder() / "report.html"
 
 
+def delivery_file() -> Path:
+    """Whether macOS took the alerts of the menu bar app when it last sent one."""
+    return data_folder() / "alerts.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

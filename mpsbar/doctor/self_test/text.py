@@ -83,6 +83,7 @@ def _title(key: str) -> str:
         "gpu_clients": _("processes that use the GPU"),
         "screen": _("an icon can be shown"),
         "icon": _("the icon, when the app last checked it"),
+        "alerts": _("alerts, when the app last sent one"),
         "login": _("open at login"),
         "bundle": _("the app bundle"),
         "sealed": _("the app is unmodified"),
