@@ -39,6 +39,7 @@ INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
 WATCHED = 1.0  # at most, while a menu is open or a terminal shows it
 # The GPU's share of a process takes two readings, this many seconds apart.
+_SLOW_SECONDS = 3.0  # for Metal's first device, which only a single reading waits for
 _SHARE_SECONDS = 0.2
 # How long `close` waits for the last rows to be written: the program may end right after it.
 _CLOSE_SECONDS = 2.0
@@ -62,6 +63,7 @@ class Monitor:
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
         computer = computer or this_computer()
+        self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
         self._workers = (
@@ -106,6 +108,7 @@ class Monitor:
 
     def read_once(self) -> Snapshot:
         """A single Snapshot that is complete: shares of the GPU need two readings."""
+        self._computer.wait_for_slow(_SLOW_SECONDS)
         snapshot = self.tick()
         if not self._has_gpu_times:
             return snapshot

@@ -76,6 +76,10 @@ class Computer(Protocol):
 
     def read_machine(self) -> Machine: ...
 
+    def wait_for_slow(self, seconds: float) -> None:
+        """Waits for values that are read in the background, as Metal's budget; at a tick nobody
+        does, a command that looks only once must."""
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What the last read_machine could not read, and why."""

@@ -69,6 +69,8 @@ def check_plist(contents):
         "NSHumanReadableCopyright": "MIT License",
     }
     assert {key: info.get(key) for key in wanted} == wanted
+    for folder in ("Desktop", "Documents", "Downloads"):
+        assert "Python environments" in info[f"NS{folder}FolderUsageDescription"]
     assert info["NSAppleEventsUsageDescription"].endswith("notifications.")
     assert info["PyOptions"]["argv_emulation"] is False
     assert info["PyOptions"]["no_chdir"] is True  # relative paths on its command line

@@ -17,11 +17,10 @@ from mpsbar.ui.text.alerts import say_delivery
 
 def _check_frameworks() -> str:
     """Imports the frameworks that the app needs."""
-    import Metal  # noqa: F401
-    import rumps  # noqa: F401
-    import ServiceManagement  # noqa: F401
-    import UserNotifications  # noqa: F401
+    from importlib import import_module
 
+    for name in ("rumps", "Metal", "ServiceManagement", "UserNotifications"):
+        import_module(name)
     return f"macOS {platform.mac_ver()[0]}, Python {platform.python_version()}"
 
 
@@ -110,3 +109,5 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "signature": _check_signature,
 }
 IN_APP = frozenset(("bundle", "sealed", "signature"))
+# A virtual Mac's GPU has neither statistics nor clients of Apple's kind.
+WITH_GPU = frozenset(("gpu_clients",))

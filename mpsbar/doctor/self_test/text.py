@@ -66,6 +66,7 @@ def _line(check: SelfCheck, home: str) -> str:
 def _why_skipped(code: str) -> str:
     return {
         "not_a_mac": _("not checked: this needs a Mac"),
+        "virtual": _("not checked: a virtual machine doesn't report its GPU"),
         "not_in_app": _("not checked: this is not mpsbar.app"),
         "not_yet": _("not checked: the menu bar app has not run yet, or there is no screen"),
     }.get(code, code)

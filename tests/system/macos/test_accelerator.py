@@ -292,3 +292,13 @@ def test_parse_functions_take_any_dictionary():
         assert (
             accelerator_properties.parse_gpu({STATISTICS: {"Device Utilization %": value}}) == Gpu()
         )
+
+
+def test_an_accelerator_is_known_by_what_its_driver_was_matched_to():
+    """Where the registry does not say its class."""
+    from mpsbar.system.macos.accelerator import is_apple
+
+    assert is_apple({"IOClass": "AGXAcceleratorG13G_B0"})
+    assert is_apple({"IOObjectClass": None, "IOClass": "AGXAcceleratorG13G_B0"})
+    assert not is_apple({"IOObjectClass": "AMDRadeonX6000", "IOClass": "AGX"})
+    assert not is_apple({})
