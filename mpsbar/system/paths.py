@@ -57,6 +57,11 @@ def delivery_file() -> Path:
     return data_folder() / "alerts.json"
 
 
+def readings_file() -> Path:
+    """What this computer answered at the last self-test, to be sent to mpsbar's people."""
+    return data_folder() / "self-test.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

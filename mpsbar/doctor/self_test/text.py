@@ -48,6 +48,15 @@ def render_self_test(version: str, checks: Sequence[SelfCheck], home: str) -> st
     return "\n".join([*lines, "", _sum(checks)])
 
 
+def say_readings(file: str, share: bool) -> str:
+    if share:
+        return _(
+            "{file} holds what this computer answered, without names of processes. Check it, then "
+            "attach it to an issue:"
+        ).format(file=file)
+    return _("What this computer answered is in {file}; --share shows it.").format(file=file)
+
+
 def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]:
     """The checks as JSON values, for programs."""
     rows = [{"check": c.key, "state": c.state, "detail": c.detail or None} for c in checks]
