@@ -62,6 +62,11 @@ def readings_file() -> Path:
     return data_folder() / "self-test.json"
 
 
+def status_line_file() -> Path:
+    """The fields of the last `mpsbar status --format`, for the next one."""
+    return data_folder() / "status-line.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

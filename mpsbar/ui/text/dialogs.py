@@ -102,7 +102,7 @@ def tell_connected(outcome: Connected) -> Dialog:
 
 
 def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
-    is_gone = outcome.state == "gone"
+    is_gone = outcome.state in ("gone", "ended")
     text = outcome_text.freed_briefly(outcome) if is_gone else outcome_text.freed(outcome)
     return Notice(
         _name(outcome.name),
