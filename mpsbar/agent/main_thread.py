@@ -10,6 +10,7 @@ SystemError.
 """
 
 import ctypes
+import gc
 import os
 import sys
 import threading
@@ -23,7 +24,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
 from .agent_thread import get_ident
-from .gc_pause import CollectorPause, JobPause
+from .gc_pause import JOB, CollectorPause, JobPause, end_job
 from .host_exceptions import raised_by_us, without_our_frames
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
@@ -119,6 +120,7 @@ class MainThreadJob:
         _pending_call.cancel()
         idle_check.restore_interval()
         restore_recursion_limit()
+        restore_collector()
         self._leaving = None
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
@@ -385,6 +387,20 @@ def restore_recursion_limit() -> None:
     idle_check.drop_frames(frames)
     if depth < limit // 4:  # C code counts too
         idle_check.restore_recursion_limit()
+
+
+def restore_collector() -> None:
+    """End the pause of a job on main that an exception of the host has cut short."""
+    if gc.get_threshold() != JOB:
+        return
+    frames = idle_check.current_frames()
+    stack = idle_check.read_stack(frames.get(main_ident()))
+    jobs = (PendingCall.__iter__.__code__, MainThreadJob._run_work.__code__)
+    is_running = any(frame.f_code in jobs for frame in stack)
+    idle_check.drop_references(stack)
+    idle_check.drop_frames(frames)
+    if not is_running:
+        end_job()
 
 
 class _Main:

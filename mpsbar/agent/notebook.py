@@ -158,10 +158,10 @@ def free() -> str:
 
 def _clean_up() -> None:
     """Ctrl-C may have come in the midst of it."""
-    from .gc_pause import restore_after_job
+    from .gc_pause import end_job
     from .idle_check import restore_settings
 
-    restore_after_job()
+    end_job()
     restore_settings()
 
 

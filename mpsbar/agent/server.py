@@ -313,6 +313,7 @@ class Agent:
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
         main_thread.restore_recursion_limit()
+        main_thread.restore_collector()
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()

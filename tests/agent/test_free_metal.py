@@ -75,12 +75,16 @@ def test_a_main_thread_that_waits_may_have_work_on_the_gpu_and_is_busy(workers):
     worker = workers.start(START + """
 pending = mx.ones((64, 64)) @ mx.ones((64, 64))
 mx.async_eval(pending)
-print("waiting")
-try: queue.Queue().get(timeout=3)
+main = threading.get_ident()
+def watch():
+    while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
+    print("waits")
+threading.Thread(target=watch).start()
+try: queue.Queue().get(timeout=10)
 except queue.Empty: print(calls)
 while True: time.sleep(0.05)
 """)  # fmt: skip
-    worker.wait_line("waiting")
+    worker.wait_line("waits")
     report = free(worker, seconds=0.5)
     assert (report["state"], report["freed"]) == ("busy", 0)
     assert report["reason"]["code"] == "main_waiting"

@@ -273,11 +273,13 @@ main_thread._call_when_left = hang_and_trace
 events = []
 while not events: train_once()
 print("gettrace", events[0], sys.gettrace() is not None)
+open("traced", "w").close()
 sys.settrace(None)
 main_thread._call_when_left = hung
 while True: train_once()
 """)  # fmt: skip
-    free(worker)
+    traced = worker.run_dir / "traced"
+    wait_for(lambda: worker.ask("free") and traced.exists(), "Free that found main in torch")
     assert worker.wait_line("gettrace") == "gettrace True True"
 
 

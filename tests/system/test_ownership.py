@@ -272,15 +272,31 @@ def test_an_empty_group_of_the_system_is_nobody(place, monkeypatch, number, is_s
 
 
 @needs_root
-@pytest.mark.parametrize(("number", "is_safe"), [(80, True), (0, True), (20, False), (ME, False)])
+@pytest.mark.parametrize(("number", "is_safe"), [(80, True), (0, True), (12, False), (ME, False)])
 def test_on_a_mac_admin_and_wheel_are_root(place, monkeypatch, number, is_safe):
-    """/opt/homebrew is the user's, and can be written by admin (80); 20 is staff: everybody."""
+    """/opt/homebrew is the user's, and can be written by admin (80); 12 is everyone."""
     os.chown(place, ME, number)
     place.chmod(0o775)
     as_user(monkeypatch, ME)
     with_groups(monkeypatch, GROUP, [MINE])
     monkeypatch.setattr(ownership.sys, "platform", "darwin")
     assert (why_unsafe(str(place)) is None) == is_safe
+
+
+@needs_root
+@pytest.mark.parametrize("other", [None, 502, 54323])
+def test_on_a_mac_staff_is_everybody_who_has_an_account(place, monkeypatch, other):
+    """conda's files can be written by it, and most Macs have one account."""
+    os.chown(place, ME, 20)
+    place.chmod(0o775)
+    as_user(monkeypatch, ME)
+    mine = SimpleNamespace(pw_uid=ME, pw_gid=20, pw_name="me")
+    others = [] if other is None else [SimpleNamespace(pw_uid=other, pw_gid=20, pw_name="eve")]
+    staff = SimpleNamespace(gr_gid=20, gr_name="staff", gr_mem=["root"])
+    with_groups(monkeypatch, staff, [mine, *others])
+    monkeypatch.setattr(ownership.sys, "platform", "darwin")
+    found = f"{place} is writable by the group staff" if others else None
+    assert why_unsafe(str(place)) == found
 
 
 @needs_root

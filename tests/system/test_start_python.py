@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -206,6 +207,79 @@ def test_files_that_every_start_runs_are_judged(made, name):
         file.unlink()
 
 
+@pytest.fixture
+def packages(made):
+    """Its site-packages, empty again afterwards."""
+    folder = next(made.glob("lib/python*/site-packages"))
+    yield folder
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def run_module(venv, name):
+    """What a module of the venv prints, started as mpsbar starts it; None if it was refused."""
+    try:
+        process = start_python(str(venv / "bin/python"), ["-c", f"import {name}"], os.environ)
+    except NotTrusted:
+        return None
+    with process:
+        return process.communicate(timeout=PATIENCE)[0].decode().strip()
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["eves", "eves.py", "sitecustomize.py"])
+def test_a_package_of_another_user_in_site_packages_is_not_run_as_root(made, packages, name):
+    path = packages / name
+    code = path if name.endswith(".py") else path / "__init__.py"
+    code.parent.mkdir(exist_ok=True)
+    code.write_text("print('it ran')")
+    assert run_module(made, path.stem) == "it ran"
+    os.chown(path, EVE, EVE)
+    assert judge(made) == str(path)
+    assert run_module(made, path.stem) is None
+
+
+@needs_root
+def test_a_pth_of_roots_that_names_the_folder_of_another_user_is_not_followed(
+    made, packages, tmp_path
+):
+    tmp_path.chmod(0o755)
+    eves = tmp_path / "eves folder"
+    eves.mkdir()
+    (eves / "eves.py").write_text("print('it ran')")
+    (packages / "x.pth").write_text(f"# import\nimport sys\n\n{eves}\n")
+    assert run_module(made, "eves") == "it ran"
+    for path in (eves / "eves.py", eves):
+        os.chown(path, EVE, EVE)
+        assert judge(made) == str(path)
+        assert run_module(made, "eves") is None
+        os.chown(path, 0, 0)
+    assert judge(made) is None
+    (packages / "x.pth").write_text(os.path.relpath(eves, packages))
+    eves.chmod(0o777)
+    assert judge(made) == str(eves)
+
+
+@needs_root
+def test_a_folder_that_a_pth_names_may_be_missing_but_not_be_made_by_others(
+    made, packages, tmp_path
+):
+    tmp_path.chmod(0o755)
+    (packages / "x.pth").write_text(f"{tmp_path}/none")
+    assert judge(made) is None
+    tmp_path.chmod(0o1777)
+    assert judge(made) == str(tmp_path)
+
+
+def test_files_that_nothing_imports_do_not_count(made, packages):
+    """conda's packages bring some that everybody can write (conda#8200)."""
+    (packages / "pip-10.0.1-py3.7.egg-info").mkdir()
+    for name in ("README.txt", "pip-10.0.1-py3.7.egg-info/PKG-INFO"):
+        (packages / name).touch()
+        (packages / name).chmod(0o666)
+    assert judge(made) is None
+
+
 def test_site_packages_that_lie_elsewhere_are_judged(tmp_path, trap):
     python, _ = trap
     library = python.parent.parent / "lib/python3.11"
@@ -227,7 +301,13 @@ def test_the_python_that_a_venv_was_made_with_is_judged(tmp_path, trap):
     settings = python.parent.parent / "pyvenv.cfg"
     settings.write_text(f"include-system-site-packages = false\nHome = {base}/bin \nversion = 3\n")
     assert judge(python.parent.parent) is None
-    for part in ("lib/python3.11", "bin", ""):
+    (base / "lib/python3.11/lib-dynload").mkdir()
+    for name in ("os.py", "lib-dynload/_json.so", "../python311.zip"):
+        (base / "lib/python3.11" / name).touch()
+    for part in (
+        "lib/python3.11/lib-dynload/_json.so", "lib/python3.11/os.py", "lib/python311.zip",
+        "lib/python3.11", "bin", "",
+    ):  # fmt: skip
         (base / part).chmod(0o777)
         assert judge(python.parent.parent) == str(base / part)
         (base / part).chmod(0o755)
@@ -285,8 +365,19 @@ def test_packages_in_the_home_folder_of_another_user_are_left_out(tmp_path):
     tmp_path.chmod(0o777)
     assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "1"
     assert run(["-c", code], environ | {"PYTHONUSERBASE": str(tmp_path)}) == "1"
-    (tmp_path / "circle").symlink_to("circle")
     tmp_path.chmod(0o755)
+    for place in (
+        ".local/lib/python3.11/site-packages",
+        "Library/Python/3.11/lib/python/site-packages",
+    ):
+        module = tmp_path / place / "x.py"
+        module.parent.mkdir(parents=True)
+        module.touch()
+        module.chmod(0o666)
+        assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "1"
+        module.unlink()
+    assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "0"
+    (tmp_path / "circle").symlink_to("circle")
     assert run(["-c", code], environ | {"HOME": str(tmp_path / "circle")}) == "1"
 
 
@@ -305,8 +396,10 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
 STARTS = {
     "system/start_python.py": "which judges them",
     "system/macos/gpu.py": "/usr/sbin/ioreg",
+    "system/installed_pythons.py": "/usr/bin/xcode-select",
     "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
+    "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
 }

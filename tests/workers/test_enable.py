@@ -337,7 +337,7 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
         ({"version": [3, 12]}, "p is not a usable Python"),
         (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or later is required"),
         (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or later is required"),
-        (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): make a venv and enable that, or use mpsbar run"),
+        (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): create a venv and enable that, or use mpsbar run"),
     ],
 )  # fmt: skip
 def test_what_will_not_do_is_one_sentence(answers, sentence):
@@ -401,6 +401,8 @@ def test_a_real_torch_is_noticed(workers, this_venv):
     path = workers.run_dir / f"{process.pid}.sock"
     wait_for(path.exists, "agent")
     with Client(path) as client:
+        # The agent answers while torch is still being imported.
+        wait_for(lambda: client.ask("stats")["frameworks"], "the end of the import")
         assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
     process.communicate(b"", timeout=PATIENCE)
     assert process.returncode == 0
