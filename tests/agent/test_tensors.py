@@ -133,6 +133,7 @@ def test_the_fifty_biggest_groups_and_the_others(torch):
 
 
 def test_the_scan_is_boxed_in_time_and_says_so(monkeypatch):
+    torch = pytest.importorskip("torch")
     clock = iter(range(10**6))
     monkeypatch.setattr(tensors.time, "monotonic", lambda: next(clock) / 10)
     monkeypatch.setattr(gc, "get_objects", lambda _: [torch.ones(1)] * 10_000)
