@@ -206,7 +206,7 @@ loss = (weight * 2).exp().sum()
 assert mpsbar.attach()
 wait()
 """)  # fmt: skip
-    report = count_all(worker)
+    report = wait_for(lambda: count_all(worker), "a whole count")
     # exp keeps its result for backward; the scalar's block is larger than the scalar.
     assert report["not_visible"]["mps"] == 4 * MiB + 256 - 4
 
