@@ -39,6 +39,7 @@ INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
 WATCHED = 1.0  # at most, while a menu is open or a terminal shows it
 # The GPU's share of a process takes two readings, this many seconds apart.
+_SLOW_SECONDS = 3.0  # for Metal's first device, which only a single reading waits for
 _SHARE_SECONDS = 0.2
 # How long `close` waits for the last rows to be written: the program may end right after it.
 _CLOSE_SECONDS = 2.0
@@ -61,10 +62,15 @@ class Monitor:
         # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
+        self.ticks = 0
+        self.tick_seconds: float | None = None  # that the last tick took
         computer = computer or this_computer()
+        self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
-        self._workers = WorkerPoll() if recorded is None else RecordedWorkers(recorded)
+        self._workers = (
+            WorkerPoll(computer.read_start) if recorded is None else RecordedWorkers(recorded)
+        )
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         self._trends = Trends()
         self._health = Health()  # the last that could be judged
@@ -99,11 +105,15 @@ class Monitor:
     def tick(self) -> Snapshot:
         """Build the next Snapshot. Only for a monitor that was not started: one thread ticks."""
         assert self._thread in (None, threading.current_thread()), "its own thread ticks"
+        began = time.perf_counter()
         self.latest = self._build()
+        self.tick_seconds = time.perf_counter() - began
+        self.ticks += 1
         return self.latest
 
     def read_once(self) -> Snapshot:
         """A single Snapshot that is complete: shares of the GPU need two readings."""
+        self._computer.wait_for_slow(_SLOW_SECONDS)
         snapshot = self.tick()
         if not self._has_gpu_times:
             return snapshot

@@ -128,7 +128,7 @@ from mpsbar.cli.main import run
 run(["free", "finetune.py"])
 run(["free", "nobody.py"])
 """)
-    assert [line[:7] for line in output.splitlines()] == ["5000101", "No PyTo"]
+    assert [line[:7] for line in output.splitlines()] == ["5000101", "No proc"]
 
 
 def test_a_new_verb_of_the_command_line(package):

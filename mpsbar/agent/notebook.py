@@ -21,8 +21,15 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 _COLUMNS = ("held", "allocated", "cached", "peak")
 _REASONS = {
     "thread_computing": "another thread is computing",
+    "thread_unproven": "another thread couldn't be shown to be waiting",
     "main_computing": "the main thread is computing",
+    "main_unproven": "the main thread couldn't be shown to be waiting",
     "main_waiting": "the main thread is waiting and couldn't be reached",
+    "switch_interval": "its thread switch interval is unusually long",
+    "slow": "the machine was too busy",
+    "free_threaded": "it runs without the GIL",
+    "forked": "the process was forked meanwhile",
+    "deep_recursion": "its call stack is too deep",
 }
 
 
@@ -115,7 +122,7 @@ def _held(backend: Report) -> Optional[int]:
 
 
 def _cached(backend: Report) -> "tuple[Optional[int], str]":
-    """What Free returns at most; before torch 2.13 only a bound is known."""
+    """What the allocator keeps for reuse; before torch 2.13 only a bound is known."""
     reserved, driver, allocated = backend["reserved"], backend["driver"], backend["allocated"]
     whole = driver if reserved is None else reserved
     if whole is None or allocated is None:
@@ -175,7 +182,10 @@ def _how_it_ended(report: Report) -> str:
 
 def _why(reason: Report) -> str:
     code = reason["code"]
-    if code == "main_computing" and threading.current_thread() is threading.main_thread():
+    if (
+        code in ("main_computing", "main_unproven")
+        and threading.current_thread() is threading.main_thread()
+    ):
         code = ""  # that is this very magic
     words = _REASONS.get(code)
     if words is None:

@@ -14,6 +14,9 @@ from typing import Optional
 
 # sun_path is 104 bytes on macOS, with the NUL.
 MAX_PATH = 103
+# By user, asked once: on macOS the password database is another process, reached by a connection
+# that a forked child must not use.
+_homes: "dict[int, str]" = {}
 
 
 def candidates() -> "list[str]":
@@ -109,10 +112,14 @@ def system_version() -> str:
 
 
 def _home() -> str:
-    try:
-        home = pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        return ""
+    user = os.geteuid()
+    home = _homes.get(user)
+    if home is None:
+        try:
+            home = pwd.getpwuid(user).pw_dir
+        except KeyError:
+            return ""
+        _homes[user] = home
     return home if os.path.isabs(home) and os.path.isdir(home) else ""
 
 
@@ -129,3 +136,6 @@ def _plain(text: str) -> str:
 
 def _shared_temporary() -> str:
     return "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - checked by prepare()
+
+
+_home()  # when this is imported: before a fork, in all but the oddest of hosts

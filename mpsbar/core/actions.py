@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-FreeState = Literal["done", "busy", "gone", "silent", "refused", "failed"]
+FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed"]
 StopState = Literal["asked", "gone", "another", "not_allowed", "failed"]
 ConnectState = Literal["enabled", "enabled_before", "no_answer", "refused"]
 
@@ -110,6 +110,11 @@ class ShowAbout:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainDelivery:
+    """Explain why alerts may not be seen, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     pass
 
@@ -126,6 +131,7 @@ Action = (
     | OpenReport
     | InstallCommand
     | ShowAbout
+    | ExplainDelivery
     | Quit
 )
 

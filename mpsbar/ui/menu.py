@@ -52,7 +52,7 @@ def _gpu(snapshot: Snapshot) -> str:
 def _free_all(snapshot: Snapshot) -> Row:
     text = _("Free All Caches")
     if snapshot.cached is not None:
-        text += _(" (up to {size})").format(size=wording.size(snapshot.cached))
+        text += _(" ({size})").format(size=wording.size(snapshot.cached))
     frees = tuple(Free(worker.pid) for worker in snapshot.workers if can_free(worker))
     ready = tuple(free for free in frees if free not in snapshot.pending)
     if frees and not ready:

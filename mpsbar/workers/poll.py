@@ -3,7 +3,9 @@
 import contextlib
 import os
 import selectors
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,10 @@ POLL_SECONDS = 0.5
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
+# A process may have started within the second in which its socket was made, by coarser clocks.
+_SAME_SECONDS = 2.0
+# So long a worker that refuses on macOS keeps its row: its queue of connections may be full.
+_REFUSING_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -35,9 +41,13 @@ class _Polled:
 
 
 class WorkerPoll:
-    """Keeps one connection to each worker. Call `poll` and `close` from one thread."""
+    """Keeps one connection to each worker. Call `poll` and `close` from one thread.
 
-    def __init__(self) -> None:
+    `read_start` tells when a process started, so that a pid that is used again is noticed.
+    """
+
+    def __init__(self, read_start: Callable[[int], float] | None = None) -> None:
+        self._read_start = read_start
         self._polled: dict[str, _Polled] = {}
         self._sockets = SocketList()
         self._selector = selectors.DefaultSelector()
@@ -81,10 +91,10 @@ class WorkerPoll:
             assert polled.connection is not None
             if not polled.connection.is_waiting("stats"):
                 hint = {} if gpu_client is None else {"gpu_client": gpu_client}
-                polled.connection.ask("stats", hint)
+                polled.connection.ask_again("stats", hint)
             polled.connection.send()
         except Refused:
-            self._remove_socket(polled)
+            self._handle_refusal(polled)
         except (FileNotFoundError, PermissionError):
             self._forget(polled)  # it has ended, or is not this user's
         except OSError:
@@ -120,7 +130,7 @@ class WorkerPoll:
                 polled.has_failed = True  # an error for an answer: its last values stand
             elif method == "stats":
                 polled.has_failed = False
-                if result != polled.stats:
+                if result is not polled.stats and result != polled.stats:
                     polled.stats, polled.parsed = result, None
                 polled.answered = time.monotonic()
 
@@ -135,11 +145,35 @@ class WorkerPoll:
         self._disconnect(polled)
         self._polled.pop(polled.path, None)
 
-    def _remove_socket(self, polled: _Polled) -> None:
-        """Removes the socket of a killed worker; only a refused connection proves that it ended."""
-        self._forget(polled)
-        with contextlib.suppress(OSError):
-            Path(polled.path).unlink()
+    def _handle_refusal(self, polled: _Polled) -> None:
+        """Removes the socket of a killed worker. A refused connection alone does not prove that it
+        was: macOS refuses too while the queue of a living one is full."""
+        if self._has_ended(polled):
+            self._forget(polled)
+            with contextlib.suppress(OSError):
+                Path(polled.path).unlink()
+            return
+        answered = polled.answered
+        is_known = answered is not None and time.monotonic() - answered < _REFUSING_SECONDS
+        if sys.platform == "darwin" and is_known:
+            self._disconnect(polled)
+        else:
+            self._forget(polled)
+
+    def _has_ended(self, polled: _Polled) -> bool:
+        """Whether the process that made the socket is gone, or its pid is another's by now."""
+        try:
+            os.kill(polled.pid, 0)
+            if self._read_start is None:
+                return False
+            made = os.lstat(polled.path).st_mtime
+            return self._read_start(polled.pid) > made + _SAME_SECONDS
+        except (ProcessLookupError, FileNotFoundError, OverflowError):
+            return True
+        except PermissionError:
+            return True  # another user's
+        except OSError:
+            return False
 
 
 def _describe(polled: _Polled, now: float) -> Worker:

@@ -4,6 +4,7 @@ Nothing here raises: whatever happens is an outcome.
 """
 
 import selectors
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from mpsbar.workers.parse import parse_freed, parse_tensors, parse_text, parse_w
 
 # The agent itself gives up waiting after 5 s; a release that runs is answered when it ends.
 ASK_SECONDS = 30.0
+_AGAIN_SECONDS = 0.05
+# An agent stops at the start of its process's exit, which may take this long.
+ENDING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +58,57 @@ def ask_worker(
     path = dict(places.list_sockets()).get(pid)
     if path is None:
         return NoAnswer("gone")
+    deadline = time.monotonic() + seconds
     try:
-        connection = WorkerConnection(path)
+        connection = _connect(pid, path, deadline)
+    except TimeoutError:
+        return NoAnswer("silent", seconds=seconds)
     except (Refused, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
     hint = {} if gpu_client is None else {"gpu_client": gpu_client}
-    deadline = time.monotonic() + seconds
     try:
         return [_ask(connection, method, hint, deadline) for method in methods]
     except TimeoutError:
         return NoAnswer("silent", seconds=seconds)
     except (OSError, protocol.ProtocolError) as problem:
-        import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
-
-        state: FreeState = "failed" if psutil.pid_exists(pid) else "gone"
-        return NoAnswer(state, error=parse_text(problem))
+        if has_ended(pid):
+            return NoAnswer("ended")
+        return NoAnswer("failed", error=parse_text(getattr(problem, "strerror", None) or problem))
     finally:
         connection.close()
+
+
+def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
+    """Refused: the process has ended. macOS refuses too while the queue of a living one is full."""
+    while True:
+        try:
+            return WorkerConnection(path)
+        except Refused:
+            if sys.platform != "darwin" or has_ended(pid, 0.0):
+                raise
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(_AGAIN_SECONDS)
+
+
+def has_ended(pid: int, seconds: float = ENDING_SECONDS) -> bool:
+    """Whether a process that closed its connection is gone or a zombie, or is so a moment later."""
+    import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        except psutil.Error:
+            return False
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
 
 
 def _ask(connection: WorkerConnection, method: str, params: dict[str, Any], deadline: float) -> Any:

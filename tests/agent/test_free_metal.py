@@ -66,7 +66,7 @@ while True:
     worker.wait_line("started")
     report = free(worker, seconds=1)
     assert (report["state"], report["freed"]) == ("busy", 0)
-    assert report["reason"]["code"] == "thread_computing"
+    assert report["reason"]["code"] == "thread_unproven"
     assert "evaluator" in report["reason"]["where"]
     assert worker.wait_line("[").count("clear_cache") == 0
 
@@ -97,7 +97,7 @@ def test_a_main_thread_inside_c_code_is_busy(workers):
     worker = workers.start(START + "print('asleep'); time.sleep(3600)")
     worker.wait_line("asleep")
     report = free(worker, seconds=0.5)
-    assert (report["state"], report["reason"]["code"]) == ("busy", "main_computing")
+    assert (report["state"], report["reason"]["code"]) == ("busy", "main_unproven")
 
 
 def test_it_is_left_alone_while_nobody_knows_whether_the_process_uses_the_gpu(workers):

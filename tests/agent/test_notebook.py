@@ -178,7 +178,7 @@ def test_a_kernel_asleep_in_a_cell_says_where_and_can_be_interrupted(kernels, wo
         # Long enough for busy cores: the cell may print for a while before it sleeps.
         answer = client.ask("free", seconds=5)
     assert answer["state"] == "busy"
-    assert answer["reason"]["code"] == "main_computing", answer
+    assert answer["reason"]["code"] == "main_unproven", answer
     assert ":2 in <module>" in answer["reason"]["where"]
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell) == "KeyboardInterrupt"

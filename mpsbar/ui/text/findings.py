@@ -66,7 +66,7 @@ def _reasons(level: str) -> dict[str, str]:
             "{name} grew by {growth} in {seconds} but its tensors did not: possible memory leak"
         ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
-        "cache": _("{name} could free up to {cached} of cache"),
+        "cache": _("{name} could free its cache of {cached}"),
         "unknown": _("Couldn't read this computer's memory"),
         "not_judged": _("Status unknown"),
     }
@@ -74,8 +74,8 @@ def _reasons(level: str) -> dict[str, str]:
 
 def _advice() -> dict[str, str]:
     return {
-        "free_cache": _("Free up to {cached} cached by {name}: mpsbar free {pid}"),
-        "free_all": _("Free {number} caches, up to {cached} in total: mpsbar free --all"),
+        "free_cache": _("Free {cached} cached by {name}: mpsbar free {pid}"),
+        "free_all": _("Free {number} caches, {cached} in total: mpsbar free --all"),
         "smaller_batch": _(
             "Use a smaller batch size in {name}: halve it until it fits (4 to 32 is typical)"
         ),

@@ -8,10 +8,14 @@ from mpsbar.ui.text.wording import _
 def reason(outcome: Freed | Tensors) -> str:
     words = {
         "thread_computing": _("another thread is computing"),
+        "thread_unproven": _("another thread couldn't be shown to be waiting"),
         "main_computing": _("the main thread is computing"),
+        "main_unproven": _("the main thread couldn't be shown to be waiting"),
         "main_waiting": _("the main thread is waiting and couldn't be reached"),
         "switch_interval": _("its thread switch interval is unusually long"),
         "slow": _("the machine was too busy"),
+        "free_threaded": _("it runs without the GIL"),
+        "forked": _("the process was forked meanwhile"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
     }.get(outcome.reason or "", _("no safe moment was found"))
@@ -23,8 +27,9 @@ def freed(outcome: Freed) -> str:
     if outcome.state == "done":
         return _freed_done(outcome)
     return {
-        "busy": _("busy: {reason}; nothing was freed, try again").format(reason=reason(outcome)),
+        "busy": _busy(outcome),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
+        "ended": _("the process ended meanwhile"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
             time=wording.duration(outcome.seconds)
         ),
@@ -35,7 +40,7 @@ def freed(outcome: Freed) -> str:
 
 def freed_briefly(outcome: Freed) -> str:
     """For a row, which shows anyway what is still cached."""
-    if outcome.state == "gone":
+    if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state != "done":
         return freed(outcome)
@@ -72,8 +77,18 @@ def tensors_refused(outcome: Tensors) -> str:
     return {
         "busy": _("busy: {reason}").format(reason=reason(outcome)),
         "gone": _("the process has ended"),
+        "ended": _("the process has ended"),
         "silent": _("no answer"),
     }.get(outcome.state, _("failed: {error}").format(error=outcome.error or wording.UNKNOWN))
+
+
+def _busy(outcome: Freed) -> str:
+    """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
+    words = _("busy: {reason}").format(reason=reason(outcome))
+    if outcome.freed:
+        done = _("freed {size}, the rest was not tried").format(size=wording.size(outcome.freed))
+        return f"{words}; {done}"
+    return words + _("; nothing was freed, try again")
 
 
 def _freed_done(outcome: Freed) -> str:

@@ -46,6 +46,17 @@ def login(state: str, where: str | None, why: str | None, detail: str | None) ->
     return f"{sentences[state]}: {reason}" if reason else sentences[state]
 
 
+def login_export(state: str, where: str | None, why: str | None, detail: str | None) -> str:
+    """The same on `mpsbar export`, the service."""
+    reason = login_reason(why, where, detail)
+    sentences = {
+        "on": _("mpsbar export starts at login ({where})").format(where=_path(where)),
+        "off": _("mpsbar export does not start at login"),
+        "unavailable": _("mpsbar cannot change the start of mpsbar export at login"),
+    }
+    return f"{sentences[state]}: {reason}" if reason else sentences[state]
+
+
 def login_reason(why: str | None, where: str | None, detail: str | None) -> str:
     """The part after the colon, or nothing."""
     if why is None:

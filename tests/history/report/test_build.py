@@ -130,7 +130,7 @@ def test_the_keyboard_shows_them_too(seen):
 
 def test_a_cell_of_the_heat_map_tells_its_reason_on_focus(seen):
     seen.run("document.querySelector('button.inaccurate').focus(); 0")
-    shown = seen.run("document.querySelector('.told').textContent")
+    shown = seen.run("document.querySelector('.reason').textContent")
     assert shown == "float16, matmul: wrong results: off by 0.3 <b>"
 
 

@@ -17,7 +17,7 @@ def test_three_workers_of_which_one_is_busy(mac):
         assert mac.bar() == " \u20079.0 GB"
         assert user.lines() == [
             *HEAD,
-            "Free All Caches (up to 3.2 GB)",
+            "Free All Caches (3.2 GB)",
             "─",
             "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
             "notebook kernel\tmps\t1.0 GB\tbusy 3.2 s, cached 256 MB  ▸",

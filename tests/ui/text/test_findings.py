@@ -36,7 +36,7 @@ REASONS = [
     ),
     (
         Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
-        "train.py could free up to 6.0 GB of cache",
+        "train.py could free its cache of 6.0 GB",
     ),
     (Reason("unknown", "ok"), "Couldn't read this computer's memory"),
     (Reason("not_judged", "ok"), "Status unknown"),
@@ -64,7 +64,7 @@ def test_reasons(reason, text):
 )  # fmt: skip
 def test_names(pid, name, text):
     assert say_reason(Reason("cache", "ok", {"cached": 1}, pid), name) == (
-        f"{text} could free up to 1 B of cache"
+        f"{text} could free its cache of 1 B"
     )
 
 
@@ -78,7 +78,7 @@ LEAK = Reason("leak", "warning", {"growth": GB, "seconds": 400.0}, 7)
     ("health", "text"),
     [
         (Health(), "No problems"),
-        (Health("ok", (CACHE,)), "No problems; train.py could free up to 6.0 GB of cache"),
+        (Health("ok", (CACHE,)), "No problems; train.py could free its cache of 6.0 GB"),
         (Health("ok", (Reason("unknown", "ok"),)), "Couldn't read this computer's memory"),
         (Health("critical", (PRESSURE,)), "Memory pressure is critical"),
         (Health("critical", (PRESSURE, CACHE)), "Memory pressure is critical"),
@@ -106,7 +106,7 @@ ADVICE = [
     ),
     (
         Advice("free_all", {"cached": 4 * GB, "number": 2}),
-        "Free 2 caches, up to 4.0 GB in total: mpsbar free --all",
+        "Free 2 caches, 4.0 GB in total: mpsbar free --all",
     ),
     (
         Advice("smaller_batch", pid=7),
