@@ -173,7 +173,7 @@ class Monitor:
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed | Tensors | Stopped):
             self._outcomes.add(wake, time.monotonic())
-        if isinstance(wake, Freed):
+        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
             self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
 

@@ -14,6 +14,8 @@ from .notebook import find_name
 from .protocol import Message
 from .tensors import TensorCensus
 
+JOBS = ("free", "tensors")
+
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
     """A job to step until it answers."""
@@ -28,7 +30,7 @@ def hello() -> Message:
     return {
         "protocol": protocol.PROTOCOL,
         "agent": __version__,
-        "methods": ["hello", "stats", "free", "tensors"],
+        "methods": ["hello", "stats", *JOBS],
         "pid": os.getpid(),
         "parent": os.getppid(),
         "executable": sys.executable,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mpsbar.agent.protocol import MOST_NUMBER
 from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
@@ -93,6 +94,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         where=where,
         error=parse_text(errors[0]) if errors else None,
         number=parse_count(answer.get("number")),
+        age=parse_seconds(answer.get("age")),
     )
 
 
@@ -139,8 +141,11 @@ def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def parse_count(value: Any) -> int | None:
-    """A number of bytes, or None: never a negative one, a float, or more than any machine has."""
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    """A number of bytes, or None: never a negative one, a float, or more than any machine has.
+
+    At most 2**53: sums of many still fit a column of SQLite.
+    """
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
     return value if good else None
 
 

@@ -76,6 +76,10 @@ def tensors_refused(outcome: Tensors) -> str:
 
 def _freed_done(outcome: Freed) -> str:
     words = freed_briefly(outcome)
+    if outcome.age is not None:
+        words += _("; that was {time} ago, freeing more often would slow it down").format(
+            time=wording.duration(outcome.age)
+        )
     if outcome.not_known:
         names = ", ".join(outcome.not_known)
         words += _("; whether it uses {names} is not known, so nothing of that").format(names=names)
