@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import time
-from functools import partial
 from typing import Any, Callable, Optional
 
 from . import gil_io, main_thread, methods, peer, places, protocol
@@ -43,6 +42,7 @@ class Connection:
         self.unread = bytearray()
         self.last_heard = now
         self.waiting = 0  # answers still to come
+        self.results: list[tuple[Any, Message]] = []  # of jobs, about to be sent
         self.ended = False  # nothing more will be read
         self.dropped = False
 
@@ -339,10 +339,14 @@ class Agent:
         for connection, number in job.asked:
             connection.waiting -= 1
             if not connection.dropped:
-                self._guard(connection, partial(self._deliver, number, answer))
+                connection.results.append((number, answer))
+                self._guard(connection, self._deliver)
 
-    def _deliver(self, number: Any, answer: Message, connection: Connection) -> None:
-        connection.unread += protocol.result(number, answer)
+    def _deliver(self, connection: Connection) -> None:
+        """Under the guard: an answer may be too long for a line."""
+        for number, answer in connection.results:
+            connection.unread += protocol.result(number, answer)
+        connection.results.clear()
         self._send(connection)
 
     # -------------------------------------------------------------------- housekeeping

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Literal
 
+from mpsbar.core.secrets import WITH_VALUE, mask, shorten_title
+
 Kind = Literal["script", "notebook", "server"]
 
 KERNEL = "notebook kernel"
 CHILD = "child process"
-# Options of python that take the next argument.
-_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
+UNKNOWN = "unknown"
 _MODULE_OPTION = re.compile(r"-[A-Za-z]*m")  # -m, -um, -Im
 # Programs that start a script or an app, and the pattern of its argument.
 _SCRIPT = re.compile(r".+\.py")
@@ -35,9 +36,9 @@ def name_process(
 ) -> str:
     """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
     a rank of torchrun, a served app; for a program that is not Python the name of its file."""
-    name = _name_program(command, executable)
+    name = mask(_name_program(command, executable)).strip() or UNKNOWN
     if notebook and name == KERNEL:
-        return f"{KERNEL}: {notebook}"
+        return f"{KERNEL}: {mask(notebook)}"
     return name + _rank(variables or {}, name)
 
 
@@ -57,19 +58,19 @@ def _rank(variables: Mapping[str, str], name: str) -> str:
 
 def _name_program(command: tuple[str, ...], executable: str | None) -> str:
     if not command:
-        return PurePath(executable).name if executable else "unknown"
+        return PurePath(executable).name if executable else UNKNOWN
     program = PurePath(command[0]).name
     if not program.lower().startswith("python") and executable is not None:
         # The process wrote a title over its arguments, or it is another program.
         is_python = PurePath(executable).name.lower().startswith("python")
-        return command[0] if is_python else PurePath(executable).name
+        return shorten_title(command[0]) if is_python else PurePath(executable).name
     return _name_python(command)
 
 
 def _name_python(command: tuple[str, ...]) -> str:
     arguments = iter(command[1:])
     for argument in arguments:
-        if argument in _WITH_VALUE:
+        if argument in WITH_VALUE:
             next(arguments, None)
         elif _MODULE_OPTION.fullmatch(argument):
             return _name_module(next(arguments, "?"), arguments)
