@@ -14,6 +14,8 @@ from typing import Optional
 
 # sun_path is 104 bytes on macOS, with the NUL.
 MAX_PATH = 103
+# pid_t; no kernel gives numbers this high.
+MOST_PID = 2**31 - 1
 
 
 def candidates() -> "list[str]":
@@ -78,7 +80,7 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
             continue
         for name in names:
             match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
-            if match:
+            if match and int(match.group(1)) <= MOST_PID:
                 found.append((int(match.group(1)), os.path.join(directory, name)))
     return sorted(found)
 

@@ -335,7 +335,8 @@ class Agent:
         if answer is None:
             return
         self._jobs.remove(job)
-        self._paces[job.method].note(answer, job.work.paused, time.monotonic())
+        paused = getattr(job.work, "paused", 0.0)
+        self._paces[job.method].note(answer, paused, time.monotonic())
         for connection, number in job.asked:
             connection.waiting -= 1
             if not connection.dropped:

@@ -55,7 +55,7 @@ def ask_worker(
     if path is None:
         return NoAnswer("gone")
     try:
-        connection = WorkerConnection(path)
+        connection = WorkerConnection(path, pid)
     except (Refused, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:

@@ -42,9 +42,12 @@ def say_history(reason: Reason) -> str:
         "history_not_written": _(
             "no history can be written to {file} ({error}); it is tried again each minute"
         ),
+        "history_rows_left_out": _(
+            "{count} rows were left out of the history: a process reported impossible numbers"
+        ),
     }.get(reason.code, reason.code)
     told = {key: printable(str(value), 1000) for key, value in reason.values.items()}
-    return words.format_map({"file": "?", "error": "?"} | told)
+    return words.format_map({"file": "?", "error": "?", "count": "?"} | told)
 
 
 def say_no_icon(reason: str) -> str:
