@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trust.figures import Figures, Skipped
 from worker_kit import ROOT, Workers, wait_for
 
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.poll import WorkerPoll
+from trust.figures import Figures, Skipped
 
 STRANGER = 65534  # nobody
 IDLE = "import mpsbar, time; print(mpsbar.attach(), flush=True)\nwhile True: time.sleep(0.05)\n"
@@ -120,7 +120,10 @@ except OSError: print("silence")
         assert child.stdout is not None
         child.stdout.readline()
         held = 0
-        for mode in (0o777, 0o700):  # by its rights it is not looked at; else the kernel says whose it is
+        for mode in (
+            0o777,
+            0o700,
+        ):  # by its rights it is not looked at; else the kernel says whose it is
             workers.run_dir.chmod(mode)
             poll = WorkerPoll()
             held += poll.poll(seconds=0.2) == ()
@@ -228,9 +231,14 @@ def anothers_home_kept_by_sudo() -> tuple[int, int]:
         for path in [home, *home.rglob("*")]:
             os.chown(path, STRANGER, STRANGER)
         before = sorted((str(path), path.lstat().st_mtime_ns) for path in home.rglob("*"))
-        verbs = (["status"], ["enable", "--list"], ["disable", "--all"], ["report", "-o", "/dev/null"])
+        verbs = (
+            ["status"],
+            ["enable", "--list"],
+            ["disable", "--all"],
+            ["report", "-o", "/dev/null"],
+        )
         for arguments in verbs:
-            env = {name: "" for name in ("MPSBAR_DATA_DIR", "XDG_DATA_HOME")}
+            env = dict.fromkeys(("MPSBAR_DATA_DIR", "XDG_DATA_HOME"), "")
             run_mpsbar(*arguments, HOME=str(home), SUDO_USER="nobody", **env)
             after = sorted((str(path), path.lstat().st_mtime_ns) for path in home.rglob("*"))
             held += after == before and not marker.exists()
@@ -309,7 +317,9 @@ def main(scale: float = 1.0) -> int:
     del scale
     figures = Figures("doors")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update({f"MPSBAR_{name}_DIR": f"{folder}/{name}" for name in ("DATA", "CONFIG", "LOG")})
+        os.environ.update(
+            {f"MPSBAR_{name}_DIR": f"{folder}/{name}" for name in ("DATA", "CONFIG", "LOG")}
+        )
         for name, attack in ATTACKS.items():
             figures.run(name, attack)
     return figures.end()

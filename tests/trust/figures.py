@@ -16,11 +16,14 @@ class Figures:
             note = ""
         except Skipped as reason:
             tried, survived, note = 0, 0, f"not run: {reason}"
-        except Exception as problem:  # noqa: BLE001 - the other attacks are still run
+        except Exception as problem:
             traceback.print_exc()
             tried, survived, note = 1, 0, f"{type(problem).__name__}: {problem}"
         self.rows.append((name, tried, survived, note))
-        print(f"{name:<58} tried {tried:>6}  survived {survived:>6}  lost {tried - survived:>4}  {note}", flush=True)
+        print(
+            f"{name:<58} tried {tried:>6}  survived {survived:>6}  lost {tried - survived:>4}  {note}",
+            flush=True,
+        )
 
     @property
     def lost(self) -> int:
