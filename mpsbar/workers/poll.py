@@ -11,13 +11,13 @@ from typing import Any
 
 from mpsbar.agent import places, protocol
 from mpsbar.core.snapshot import Worker
-from mpsbar.system import descriptors
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 
 POLL_SECONDS = 0.5
 # One that was silent in the last poll has only so long: it must not delay every tick.
 SILENT_SECONDS = 0.03
+MOST_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
@@ -46,11 +46,11 @@ class _Polled:
 class WorkerPoll:
     """Keeps one connection to each worker. Call `poll` and `close` from one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_connections: int = MOST_CONNECTIONS) -> None:
+        self._most_connections = most_connections
         self._polled: dict[str, _Polled] = {}
         self._sockets = SocketList()
         self._selector = selectors.DefaultSelector()
-        self._most_connections = descriptors.raise_limit() - descriptors.RESERVE
 
     def poll(
         self, gpu_clients: dict[int, bool] | None = None, seconds: float = POLL_SECONDS

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from trust import doors, faults
+from trust import doors, faults, soak
 from trust.figures import Figures, Skipped
 
 assert subprocess  # these start processes
@@ -41,6 +41,11 @@ QUICK_FAULTS = (
 def test_faults(private, attack):
     tried, survived = attack()
     assert survived == tried > 0
+
+
+def test_a_short_soak(private):
+    ticks, good = soak.soak(ticks=60)
+    assert good == ticks == 60
 
 
 def test_what_is_lost_is_counted_and_fails(capsys):
