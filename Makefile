@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
 
-.PHONY: help setup check-python test quick lint types bench doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick lint types wild bench doors faults fuzz soak run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -18,6 +18,7 @@ help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
 	@echo "make quick     lint, types and the tests that start no process: under a minute"
+	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
@@ -72,6 +73,23 @@ quick: lint types
 run: setup
 	@$(PY) -m mpsbar demo
 
+WILD := .venv-wild
+WILD_PY := $(WILD)/bin/python
+WILD_WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat tests/wild/requirements.txt; } | cksum)
+
+# torch first and held there: some of them would bring another.
+wild: setup
+	@test -x $(WILD_PY) || "$(PYTHON)" -m venv $(WILD)
+	@echo "$(TORCH)" > $(WILD)/torch.txt
+	@if [ "$$(cat $(WILD)/ready 2>/dev/null)" != "$(WILD_WANT)" ]; then \
+	  echo "mpsbar: setting up $(WILD) (some GB: many minutes the first time)"; rm -f $(WILD)/ready; \
+	  $(WILD_PY) -m pip install --quiet --disable-pip-version-check "$(TORCH)" setuptools && \
+	  $(WILD_PY) -m pip install --quiet --disable-pip-version-check -c $(WILD)/torch.txt -r tests/wild/requirements.txt && \
+	  $(WILD_PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps && \
+	  echo "$(WILD_WANT)" > $(WILD)/ready; fi
+	@$(WILD_PY) -m softmps build --if-possible
+	@PYTHONPATH=tests $(PY) -m wild $(WILD_PY) $(ARGS)
+
 bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
 
@@ -99,4 +117,4 @@ pictures: setup
 	@$(PY) packaging/draw_pictures.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WILD) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -27,7 +27,7 @@ PLIST = {
     "NSAppleEventsUsageDescription": "mpsbar shows alerts through Script Editor when macOS does "
     "not allow its own notifications.",
     "NSHighResolutionCapable": True,
-    "NSHumanReadableCopyright": "MIT licence",
+    "NSHumanReadableCopyright": "MIT License",
     "NSAppSleepDisabled": True,  # bar and alerts are updated while no window is open
     "NSSupportsAutomaticTermination": False,
     "NSSupportsSuddenTermination": False,

@@ -9,12 +9,17 @@ TYPE_CHECKING = False  # typing itself would be imported by every training scrip
 if TYPE_CHECKING:
     from typing import Any
 
+    from mpsbar.core.snapshot import Snapshot
+
 __all__ = [
     "__version__",
     "attach",
+    "compare",
     "get_device",
     "load_ipython_extension",
+    "memory",
     "safe_dtype",
+    "snapshot",
     "unload_ipython_extension",
 ]
 
@@ -51,6 +56,46 @@ def safe_dtype(device: object = None, wanted: object = None) -> "Any":
     from .agent.device import safe_dtype as choose
 
     return choose(device, wanted)
+
+
+def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
+    """Run `model(*inputs)` on the CPU and on the device in several dtypes, and say what differs:
+    the module at fault, what raised or fell back to the CPU, time and memory. Print the result.
+
+    Options: dtypes, device, reference, copy, piecewise, timing; others are passed to the model.
+    A function that takes the model and a batch and returns the loss is compared as a training
+    step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
+    """
+    from .dtypes.compare.comparison import compare as run
+
+    return run(model, *inputs, **options)
+
+
+def memory(prefix: str = "") -> "dict[str, int]":
+    """The memory of this process in bytes, ready for wandb.log, MLflow or TensorBoard.
+
+    The sums over the allocators in use: allocated, cached, other, reserved, driver, peak, held,
+    budget, and resident where the system tells it. What is not known is left out. It takes
+    microseconds, needs no agent, and touches no device that this process does not use.
+    """
+    from .agent.memory import read_memory
+
+    return read_memory(prefix)
+
+
+def snapshot() -> "Snapshot":
+    """One reading of this computer, its PyTorch and MLX processes and what they hold.
+
+    The typed objects behind `mpsbar status --json`. Needs Python 3.10 and the whole of mpsbar, not
+    only the agent; takes some milliseconds, on a Mac 0.2 s for the shares of the GPU.
+    """
+    from .monitor import Monitor
+
+    monitor = Monitor()
+    try:
+        return monitor.read_once()
+    finally:
+        monitor.close()
 
 
 def load_ipython_extension(shell: object) -> None:

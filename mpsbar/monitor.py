@@ -63,6 +63,8 @@ class Monitor:
         # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
+        self.ticks = 0
+        self.tick_seconds: float | None = None  # that the last tick took
         computer = computer or this_computer()
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
@@ -106,7 +108,10 @@ class Monitor:
     def tick(self) -> Snapshot:
         """Build the next Snapshot. Only for a monitor that was not started: one thread ticks."""
         assert self._thread in (None, threading.current_thread()), "its own thread ticks"
+        began = time.perf_counter()
         self.latest = self._build()
+        self.tick_seconds = time.perf_counter() - began
+        self.ticks += 1
         return self.latest
 
     def read_once(self) -> Snapshot:

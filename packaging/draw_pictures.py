@@ -16,9 +16,7 @@ from mpsbar.ui.rows import Menu, UiState
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
-CAPTION = (
-    "A drawing, not a screenshot: mpsbar's own rows, of a recorded M1 Max, its workers invented"
-)
+CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-up workers"
 APPEARANCES = ("light", "dark")
 SCALE = 2
 

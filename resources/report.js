@@ -52,10 +52,10 @@
     tell(data.times.length - 1);
   }
 
-  const told = document.querySelector(".told");
+  const reason = document.querySelector(".reason");
   for (const spot of document.querySelectorAll("button.spot")) {
     for (const event of ["pointerenter", "focus", "click"]) {
-      spot.addEventListener(event, () => { told.textContent = spot.getAttribute("aria-label"); });
+      spot.addEventListener(event, () => { reason.textContent = spot.getAttribute("aria-label"); });
     }
   }
 

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import appkit
 import pytest
 from hypothesis import HealthCheck, settings
 from worker_kit import Workers
+
+if TYPE_CHECKING:
+    from ssh_kit import SshHosts
 
 # Hypothesis times what it runs; on two busy cores that says nothing about the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,8 +49,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.
-STARTING_FIXTURES = {"workers", "read_only", "usable", "built", "browser", "display"}
-STARTING_MODULES = {"subprocess", "pty", "host_kit", "probe_kit", "device_child"}
+STARTING_FIXTURES = {"workers", "read_only", "ssh_hosts", "usable", "built", "browser", "display"}
+STARTING_MODULES = {
+    "subprocess",
+    "pty",
+    "fleet_kit",
+    "host_kit",
+    "ssh_kit",
+    "probe_kit",
+    "device_child",
+}
 
 
 # What is expensive and lives in one process: the tests that use it run there, one after the other.
@@ -126,6 +138,16 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     yield kit
     kit.end()
     shutil.rmtree(kit.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def ssh_hosts(tmp_path: Path, workers: Workers) -> Iterator["SshHosts"]:
+    """Real ssh servers on loopback; skipped where sshd is not installed."""
+    from ssh_kit import SshHosts
+
+    hosts = SshHosts(tmp_path, workers)
+    yield hosts
+    hosts.end()
 
 
 # They import AppKit, and so belong to one session of its double.

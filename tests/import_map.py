@@ -25,6 +25,8 @@ FOLDERS: dict[str, set[str]] = {
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"core", "ui.text"},
     "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
+    # Handed to a Python that has no mpsbar.
+    "dtypes.compare": set(),
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"core", "system", "workers", "desktop", "ui.text"},
@@ -34,16 +36,21 @@ FOLDERS: dict[str, set[str]] = {
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
+    # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
+    "fleet": {
+        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
+    },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
         "history.report", "monitor", "desktop",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "doctor",
-        "doctor.self_test", "history", "history.report", "monitor", "desktop",
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
     },
-    "__init__": {"agent"},
+    # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
+    "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -53,6 +60,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "dtypes/dtype_child.py",
         "dtypes/operations.py",
         "dtypes/checks.py",
+        "dtypes/compare/",
         "doctor/doctor_child.py",
         "cli/demo_workers/",
     ),

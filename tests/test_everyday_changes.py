@@ -104,13 +104,12 @@ print(*("61 degrees" in text for text in shown))
 
 def test_the_words_of_the_leak_notice(package):
     """Its titles, the settings' name of it and its end in ui/text/alerts, its sentence in findings."""
-    package.replace("ui/text/alerts.py", "erhaps a leak", "ossible memory leak")
-    package.replace("ui/text/alerts.py", "Perhaps a Leak", "Possible Memory Leak")
-    package.replace("ui/text/findings.py", "perhaps a leak", "a possible memory leak")
+    package.replace("ui/text/alerts.py", "Possible Memory Leak", "Memory Keeps Growing")
+    package.replace("ui/text/findings.py", "possible memory leak", "memory keeps growing")
     output = package.run("""
 from pathlib import Path
 import mpsbar
-left = [p.name for p in Path(mpsbar.__file__).parent.rglob("*.py") if "perhaps a leak" in p.read_text().lower()]
+left = [p.name for p in Path(mpsbar.__file__).parent.rglob("*.py") if "possible memory leak" in p.read_text().lower()]
 print(left)
 """)
     assert output == "[]\n"
@@ -129,7 +128,7 @@ from mpsbar.cli.main import run
 run(["free", "finetune.py"])
 run(["free", "nobody.py"])
 """)
-    assert [line[:7] for line in output.splitlines()] == ["5000101", "No PyTo"]
+    assert [line[:7] for line in output.splitlines()] == ["5000101", "No proc"]
 
 
 def test_a_new_verb_of_the_command_line(package):

@@ -166,8 +166,8 @@ def test_a_reader_that_breaks_is_unknown_and_logged_once_and_the_rest_goes_on(
 
 def test_before_the_first_reading_nothing_is_claimed(monitor):
     shown = render_status(monitor.latest)
-    assert "Whether all is well is not known" in shown
-    assert "Processes could not be looked for" in shown
+    assert "Status unknown" in shown
+    assert "Couldn't list processes" in shown
 
 
 def test_a_failed_judgement_does_not_forget_what_was_on(monitor, computer, monkeypatch):
@@ -185,7 +185,7 @@ def test_workers_that_could_not_be_asked_keep_their_rows(monitor, workers):
     monitor._workers.poll = lambda *_: 1 // 0
     (row,) = monitor.tick().workers
     assert (row.pid, row.state) == (worker.pid, "busy")
-    assert "Connected processes could not be asked" in render_status(monitor.latest)
+    assert "Couldn't reach connected processes" in render_status(monitor.latest)
 
 
 def test_nothing_is_performed_after_the_end(monitor):

@@ -17,6 +17,10 @@ runs what is scheduled between two bytecodes, finds none there. And nothing is a
 iterators are made beforehand, and the tuple that gc.get_threshold() needs comes from the list of
 free tuples, which has just been given one.
 
+A job on a thread of the host, most often its main thread, has thresholds of its own, JOB. The agent
+leaves them in force while it waits and while it works; when the job ends, `_after_job` says what
+comes back: PAUSED while the agent works, the host's while it waits. Both change in one step.
+
 What the host sets is never overwritten: whether the thresholds are ours is asked in the same step
 that replaces them, so a host that calls gc.set_threshold() between any two of our bytecodes keeps
 what it set.
@@ -28,10 +32,12 @@ they are in force from then on, also for the rest of that work: until our next w
 
 import gc
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import starmap
+from itertools import repeat, starmap
+from operator import getitem, setitem
 from typing import Any, Callable, Optional
 
 Thresholds = tuple[int, int, int]
@@ -39,32 +45,30 @@ Thresholds = tuple[int, int, int]
 # Out of reach, and still small enough for a host that reads it in the wrong moment and sets ten
 # times as much.
 NEVER = 100_000_007
-PAUSED = (NEVER, NEVER, NEVER)
-# Those of `paused`, on a thread of the host: whoever finds them knows they are not the agent's.
-_PAUSED_BY_JOB = (NEVER + 2, NEVER + 2, NEVER + 2)
+_KEEPS_THIRD = sys.version_info < (3, 14)  # else gc.get_threshold() returns 0 for it
+PAUSED = (NEVER, NEVER, NEVER if _KEEPS_THIRD else 0)
+JOB = (NEVER + 2, NEVER + 2, NEVER + 2 if _KEEPS_THIRD else 0)
 
-
-def _as_read(thresholds: Thresholds) -> "tuple[Thresholds, Thresholds]":
-    """What gc.get_threshold() may return for these: Python 3.14 does not keep the third."""
-    return thresholds, (thresholds[0], thresholds[1], 0)
-
-
-_OURS = _as_read(PAUSED) + _as_read(_PAUSED_BY_JOB)
-
-# What the last jobs on a thread of the host found before they paused the collector, one maybe
-# inside the other.
-_found_by_jobs: "deque[Thresholds]" = deque([gc.get_threshold()], maxlen=8)
+# What comes into force when a job ends; other thresholds than JOB are the host's, and stay.
+_after_job = {JOB: gc.get_threshold()}
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """No collection inside, on any thread that has the GIL and keeps it until the end."""
-    before = _replace(_PAUSED_BY_JOB, _found_by_jobs)
+    """No collection inside, whichever thread has the GIL."""
+    for step in _beginning_job():
+        break
+    is_inner = step[2] == JOB
     try:
         yield
     finally:
-        # The agent may have run meanwhile: then its own thresholds are in force, or the host's.
-        _replace_if(dict.fromkeys(_as_read(_PAUSED_BY_JOB), before))
+        if not is_inner:
+            end_job()
+
+
+def end_job() -> None:
+    """Also for a job that an exception has cut short."""
+    _replace_if(_after_job)
 
 
 class JobPause:
@@ -75,45 +79,42 @@ class JobPause:
     """
 
     def __init__(self) -> None:
-        self._steps = self._prepare()
+        self._steps: Optional[Iterator[Any]] = _beginning_job()
 
     def begin(self) -> None:
-        for _ in self._steps:
+        steps, self._steps = self._steps, None
+        if steps is None:  # an exception of the host has cut the last `end` short
+            steps = _beginning_job()
+        for _ in steps:
             break
 
     def end(self) -> None:
-        replacements = dict.fromkeys(_as_read(_PAUSED_BY_JOB), _host_before_jobs())
-        self._steps = self._prepare()
-        _replace_if(replacements)
-
-    def _prepare(self) -> "Iterator[Any]":
-        tuples = [(self, len, gc)]  # of three: its memory is that of the thresholds that are read
-        return zip(
-            map(len, iter(tuples.pop, None)),
-            map(_found_by_jobs.append, iter(gc.get_threshold, None)),
-            starmap(gc.set_threshold, (_PAUSED_BY_JOB,)),
-        )
+        self._steps = _beginning_job()
+        end_job()
 
 
-def restore_after_job() -> None:
-    """For a thread of the host on which a job was cut short; the agent's thread heals it itself."""
-    _replace_if(dict.fromkeys(_as_read(_PAUSED_BY_JOB), _host_before_jobs()))
-
-
-def _host_before_jobs() -> Thresholds:
-    """What the outermost job found; PAUSED if that was the agent's."""
-    found = (each for each in reversed(_found_by_jobs) if each[0] != _PAUSED_BY_JOB[0])
-    return next(found, PAUSED)
-
-
-def _replace(thresholds: Thresholds, found: "deque[Thresholds]") -> Thresholds:
-    """Set `thresholds`; returns those that were in force, which are appended to `found` too."""
-    steps = zip(
-        map(found.append, iter(gc.get_threshold, None)), starmap(gc.set_threshold, (thresholds,))
+def _beginning_job() -> "Iterator[tuple[Any, ...]]":
+    """An iterator whose first step begins a job; its third value is what was in force."""
+    ended, read, found = _reading()
+    return zip(
+        ended,
+        read,
+        found,
+        starmap(gc.set_threshold, (JOB,)),
+        # A job inside another changes nothing.
+        map(setitem, repeat(_after_job), repeat(JOB), map(_after_job.get, found, found)),
     )
-    for _ in steps:
-        break
-    return found[-1]
+
+
+def _reading() -> "tuple[Iterator[Any], Iterator[Any], Iterator[Thresholds]]":
+    """The first two read the thresholds without allocating, one after the other; then the third
+    returns them, as often as it is asked.
+    """
+    last: deque[Thresholds] = deque(maxlen=1)
+    found = map(getitem, repeat(last), repeat(-1))
+    tuples = [(last, found, gc)]  # of three: its memory is that of the thresholds
+    ended = map(len, iter(tuples.pop, None))
+    return ended, map(last.append, iter(gc.get_threshold, None)), found
 
 
 def _replace_if(replacements: "dict[Thresholds, Thresholds]") -> None:
@@ -136,16 +137,19 @@ class CollectorPause:
     def __init__(self) -> None:
         self.host: Thresholds = gc.get_threshold()  # to be given back
         self._usual = self.host  # the last ones with which there were collections
-        self._found: deque[Thresholds] = deque(maxlen=1)
 
     def begin(self) -> None:
         """Pause the collector. On the host's thread: the agent's may not allocate before."""
         CollectorPause.current = self  # before anything else: another thread may fork
-        self._note(_replace(PAUSED, self._found))
+        for step in zip(*_pausing()):
+            break
+        self._note(*step[2:4])
 
     def end(self) -> None:
         """Give the host its thresholds back, unless it has set others meanwhile."""
-        _replace_if(dict.fromkeys(_OURS, self.host))
+        self._note(JOB, _after_job[JOB])
+        _after_job[JOB] = self.host
+        _replace_if({PAUSED: self.host, JOB: self.host})
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a C function returns that may let the host's threads run; only on our own thread.
@@ -153,17 +157,17 @@ class CollectorPause:
         The function itself must not allocate objects that the collector tracks.
         """
         found = gc.get_threshold()
-        if found[0] != NEVER:
-            self._note(found)  # set by the host while we worked, or a job on its thread runs
-        tuples = [(function, arguments, found)]
-        replacements = dict.fromkeys((*_OURS, found), self.host)
-        del found
+        if found != PAUSED:  # set by the host while we worked, or a job on its thread runs
+            self._note(found, _after_job[JOB])
+        replacements = {found: self.host, PAUSED: self.host, JOB: JOB}
+        after_job: Iterator[Any] = map(_after_job.get, repeat(JOB))
+        in_wait: Iterator[Any] = map(replacements.get, after_job, after_job)
         steps = zip(
             _replacing(replacements),
+            # PAUSED becomes the host's; what a job has found since is the host's.
+            map(setitem, repeat(_after_job), repeat(JOB), in_wait),
             starmap(function, (arguments,)),
-            map(len, iter(tuples.pop, None)),  # ends here, and its memory is that of the next
-            iter(gc.get_threshold, None),
-            starmap(gc.set_threshold, (PAUSED,)),
+            *_pausing(),
         )
         try:
             for step in steps:
@@ -171,13 +175,13 @@ class CollectorPause:
         except BaseException:
             self.begin()
             raise
-        self._note(step[3])
-        return step[1]
+        self._note(*step[5:7])
+        return step[2]
 
-    def _note(self, found: Thresholds) -> None:
+    def _note(self, found: Thresholds, after_job: Thresholds) -> None:
         """Remember what the host has set; what it made of ours stands for what it usually has."""
-        if found[0] == _PAUSED_BY_JOB[0]:
-            found = _host_before_jobs()
+        if found == JOB:
+            found = after_job
             if found[0] >= NEVER:
                 return  # that job found ours: nothing is new
         if found[0] >= NEVER:
@@ -192,6 +196,21 @@ class CollectorPause:
         )
         if first:
             self._usual = self.host
+
+
+def _pausing() -> "tuple[Iterator[Any], ...]":
+    """Iterators of which one step each pauses the collector; the third and fourth return what was
+    in force and, for a job, what would have come after it.
+    """
+    ended, read, found = _reading()
+    return (
+        ended,
+        read,
+        found,
+        map(_after_job.get, (JOB,)),
+        starmap(gc.set_threshold, map({JOB: JOB}.get, found, repeat(PAUSED))),
+        map(setitem, repeat(_after_job), repeat(JOB), (PAUSED,)),
+    )
 
 
 def _end_in_child() -> None:

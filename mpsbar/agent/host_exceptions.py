@@ -5,6 +5,7 @@ that belongs to the host.
 """
 
 import opcode
+import os
 import signal
 from types import CodeType, TracebackType
 from typing import Any, Optional
@@ -15,6 +16,7 @@ _RAISE_OPCODES = tuple(
     opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in opcode.opmap
 )
 _FRAMEWORK_PACKAGES = [framework.module.partition(".")[0] for framework in FRAMEWORKS]
+_OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OUR_TYPES = ("builtins", *_FRAMEWORK_PACKAGES, "mpsbar", "mpsbar_agent")
 
 
@@ -28,6 +30,27 @@ def raised_by_host(error: Optional[BaseException]) -> bool:
     if error is None:
         return False
     return isinstance(error, KeyboardInterrupt) or _from_signal(error) or _was_sent(error)
+
+
+def without_our_frames(error: BaseException, framework_folder: str) -> BaseException:
+    """The same exception; its traceback has only the host's frames, as if we had not been there.
+
+    A framework's frames that we called go too; the host's signal handlers and finalizers stay.
+    """
+    kept = []
+    is_dropped = False
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        is_dropped = path.startswith(_OUR_FOLDER) or (
+            is_dropped and path.startswith(framework_folder)
+        )
+        if not is_dropped:
+            kept.append(trace)
+        trace = trace.tb_next
+    for each in reversed(kept):
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return error.with_traceback(trace)
 
 
 def _from_signal(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
+from . import agent_thread
 from .gc_pause import paused
 
 # (module, attribute path) of functions that wait in C and call nobody's code while they are on top.
@@ -64,7 +65,11 @@ left_over: "list[Any]" = []
 
 
 class Computing(Exception):
-    """A thread that may be inside an op; `code` and `where` say which and where it is."""
+    """A thread that may be inside an op; `code` and `where` say which and where it is.
+
+    `…_computing` is a thread with a framework's function on its stack. `…_unproven` is one in some
+    other function: it may be inside an op, which has no frame, or wait in a way we do not know.
+    """
 
     def __init__(self, code: str, where: str) -> None:
         super().__init__(f"{code}: {where}")
@@ -117,20 +122,33 @@ def place(frame: Optional[FrameType]) -> str:
     return f"{name}:{frame.f_lineno} in {frame.f_code.co_name}"[:200]
 
 
+def check_interpreter() -> None:
+    """Raise Computing where this process cannot be freed, whatever its threads do."""
+    check_gil()
+    interval = sys.getswitchinterval()
+    if interval > KEEP_SECONDS / 2:
+        raise Computing("switch_interval", f"{interval:g} s")
+
+
+def check_gil() -> None:
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise Computing("free_threaded", "without the GIL no thread can be held")
+
+
 def check_others(waits: "set[CodeType]", skip: "set[int]", folder: str) -> Frames:
     """Where all threads but those in `skip` stand, each in a known wait; else raise Computing.
 
     The caller gives the frames to `drop_frames`.
     """
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise Computing("free_threaded", "without the GIL no thread can be held")
+    check_gil()
     autograd = os.path.join(folder, "autograd") + os.sep
     frames = _frames_without(skip)
     try:
         frame: Optional[FrameType]
         for ident, frame in frames.items():
             if frame.f_code not in waits or is_below(frame, autograd):
-                raise Computing("thread_computing", f"{_thread_name(ident)}, {place(frame)}")
+                code = "thread_computing" if is_below(frame, folder) else "thread_unproven"
+                raise Computing(code, f"{_thread_name(ident)}, {place(frame)}")
     except BaseException:
         frame = None
         drop_frames(frames)
@@ -150,8 +168,10 @@ def is_below(frame: Optional[FrameType], folder: str) -> bool:
 
 def check_main(frame: Optional[FrameType], folder: str) -> None:
     """For work off main: no torch frame on its stack; no frame at all only at the prompt."""
-    if is_below(frame, folder) or (frame is None and not at_classic_prompt(frame)):
+    if is_below(frame, folder):
         raise Computing("main_computing", place(frame))
+    if frame is None and not at_classic_prompt(frame):
+        raise Computing("main_unproven", place(frame))
 
 
 def check_unchanged(proven: Frames, skip: "set[int]") -> None:
@@ -159,7 +179,7 @@ def check_unchanged(proven: Frames, skip: "set[int]") -> None:
     frames = _frames_without(skip)
     try:
         if frames != proven:
-            raise Computing("thread_computing", "a thread woke up")
+            raise Computing("thread_unproven", "a thread woke up")
     finally:
         drop_frames(frames)
 
@@ -213,7 +233,7 @@ def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
 
 def drop_frames(frames: Frames) -> None:
     """Let go of frames, as `drop_references` does."""
-    frames.pop(threading.get_ident(), None)  # a frame of ours, with nothing of the host's
+    frames.pop(agent_thread.get_ident(), None)  # a frame of ours, with nothing of the host's
     stack: list[Any] = list(frames.values())
     frames.clear()
     drop_references(stack)
@@ -279,9 +299,8 @@ def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional
 @contextmanager
 def keep_gil(sleep: Callable[[float], None]) -> Iterator[float]:
     """Inside, no thread can make us let go of the GIL, until the time that is yielded."""
+    check_interpreter()
     old = sys.getswitchinterval()
-    if old > KEEP_SECONDS / 2:
-        raise Computing("switch_interval", f"{old} s")
     _Changed.interval = old
     try:
         sys.setswitchinterval(KEEP_SECONDS)
@@ -343,6 +362,8 @@ def _frames_without(skip: "set[int]") -> Frames:
 
 
 def _thread_name(ident: int) -> str:
+    if ident == agent_thread.ident:
+        return agent_thread.NAME  # seen by %mpsbar free
     # Not enumerate(): it takes a lock that main may hold when this runs in its midst.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     # Not thread.name: a subclass may have made it its own code.

@@ -4,13 +4,22 @@ import atexit
 import os
 import sys
 import threading
-from typing import Any, Optional
+from types import FrameType
+from typing import Optional
 
+from . import agent_thread, idle_check
 from .backends import mps
+from .frameworks import FRAMEWORKS
 from .server import Agent
 
 # Another thread's attach() takes milliseconds.
 ATTACH_SECONDS = 5.0
+
+# (module, attribute path) of what forks only to run another program at once.
+_STARTERS_OF_PROGRAMS = (
+    ("subprocess", "Popen._execute_child"),  # with preexec_fn
+    ("pty", "spawn"),
+)
 
 _agent: Optional[Agent] = None
 _attaching = threading.Lock()
@@ -93,31 +102,33 @@ def _at_exit() -> None:
 def _after_fork() -> None:
     global _agent, _attaching
     agent, _agent = _agent, None
+    agent_thread.ident = None
     _attaching = threading.Lock()  # another thread may have held it at the fork
-    if agent is not None:
-        try:
+    try:
+        if agent is not None:
             agent.close()
             mps.after_fork()
-        except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
-            pass
-    if _by_hook:
-        _attach_at_first_use()
+        if _by_hook and _may_compute(sys._getframe()):
+            attach(quiet=True)
+    except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
+        pass
 
 
-def _attach_at_first_use() -> None:
-    """In a forked child (gunicorn --preload): torch is imported already, so wait for a model call.
+def _may_compute(frame: Optional[FrameType]) -> bool:
+    """Whether a forked child may hold tensors of its own (gunicorn --preload, a pool).
 
-    Not at once: most children never compute, and a thread makes their own forks warn (3.12).
+    It attaches at once: a hook that waits for its first model call makes torch.compile warn, and
+    fail with fullgraph=True. Not a child that only becomes another program, nor the workers with
+    which torch itself loads data or compiles: those would get a thread and a row for nothing.
     """
-    nn = sys.modules.get("torch.nn.modules.module")
-    if nn is None:
-        return
-
-    def first_use(*_: Any) -> None:
-        handle.remove()
-        attach(quiet=True)
-
-    handle = nn.register_module_forward_pre_hook(first_use)
+    torch = idle_check.torch_folder()
+    folders = tuple(os.path.join(torch, name) + os.sep for name in ("utils/data", "_inductor"))
+    starters = [idle_check.find_code(*place) for place in _STARTERS_OF_PROGRAMS]
+    while frame is not None:
+        if frame.f_code in starters or frame.f_code.co_filename.startswith(folders):
+            return False
+        frame = frame.f_back
+    return any(framework.module in sys.modules for framework in FRAMEWORKS)
 
 
 def _complain(error: Exception) -> None:

@@ -10,17 +10,22 @@ SystemError.
 """
 
 import ctypes
+import gc
 import os
 import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from functools import partial
+from itertools import starmap
 from types import FrameType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
-from .gc_pause import CollectorPause, JobPause
-from .host_exceptions import raised_by_us
+from .agent_thread import get_ident
+from .gc_pause import JOB, CollectorPause, JobPause, end_job
+from .host_exceptions import raised_by_us, without_our_frames
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -31,7 +36,9 @@ _CALL_SECONDS = 0.5
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
 _MAIN_AWAY_SECONDS = 0.25
-_ABOUT_MAIN = ("main_computing", "main_waiting")
+_ABOUT_MAIN = ("main_computing", "main_unproven", "main_waiting")
+# Reasons that stay true whatever main does meanwhile.
+_LASTING = ("forked", "free_threaded", "switch_interval", "slow")
 INTERRUPTED = "the process was interrupted meanwhile"
 
 Prepare = Callable[[bool], None]  # gets whether it is on main
@@ -79,7 +86,7 @@ class MainThreadJob:
         self._loop_woken = False  # since the last pending call
         self._leaving: Any = None  # schedules a pending call when main leaves torch
         self._pid = os.getpid()
-        self._agent = threading.get_ident()
+        self._agent = get_ident()
         self._main = main_ident()
         self._waits = idle_check.known_waits()
         self._folder = idle_check.torch_folder()
@@ -113,6 +120,7 @@ class MainThreadJob:
         _pending_call.cancel()
         idle_check.restore_interval()
         restore_recursion_limit()
+        restore_collector()
         self._leaving = None
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
@@ -184,11 +192,27 @@ class MainThreadJob:
 
     def _give_up(self) -> None:
         if self._claim.acquire(blocking=False):
-            if self.refused is None or self.refused.code in _ABOUT_MAIN or self._main_is_away():
-                main = self._look_at_main()
-                code = "main_waiting" if main.is_waiting else "main_computing"
-                self.refused = idle_check.Computing(code, main.place)
+            self.refused = self._find_reason()
             self.given_up = True
+
+    def _find_reason(self) -> idle_check.Computing:
+        """Why it was not done: what makes it impossible, an attempt's refusal, or where main is."""
+        if self._alone:
+            try:
+                idle_check.check_interpreter()
+            except idle_check.Computing as reason:
+                return reason.with_traceback(None)
+        found = self.refused
+        if found is not None and found.code in _LASTING:
+            return found
+        if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
+            return found
+        main = self._look_at_main()
+        if main.in_torch:
+            return idle_check.Computing("main_computing", main.place)
+        return idle_check.Computing(
+            "main_waiting" if main.is_waiting else "main_unproven", main.place
+        )
 
     def _main_is_away(self) -> bool:
         """Whether main has not come by for long: what an earlier attempt found is out of date."""
@@ -284,20 +308,28 @@ class MainThreadJob:
 
 
 class PendingCall:
-    """`Py_AddPendingCall` calls `PyObject_IsTrue` on this object; `__bool__` runs the job."""
+    """The job that main runs when `Py_AddPendingCall` calls `PyObject_IsTrue` on a `Trigger`.
+
+    All between the two is C code: `any` asks for this object's iterator, and `__iter__` runs the
+    job. An exception that belongs to the host is raised by that iterator's first step, from C
+    again, so that no frame of ours is on its traceback.
+    """
 
     def __init__(self) -> None:
         self._job: Optional[MainThreadJob] = None
         self._add: Any = None
+        self.trigger: Any = None
         # Our globals may be gone when a late call comes.
         self._is_finalizing = sys.is_finalizing
         self._left_over = idle_check.left_over
+        self._no_steps: Iterator[Any] = iter(())
         self._pause = JobPause()
+        self._raise = _finished_generator().throw  # raises what it is given, and has no frame
 
     def schedule(self, job: Optional[MainThreadJob]) -> bool:
         """Have main call soon. False when the queue of pending calls is full."""
         if self._add is None:
-            self._add = _pending_call_adder(self)
+            self._add = _pending_call_adder(self.trigger)
         self._job = job
         idle_check.allow_extra_frames()
         return bool(self._add(None) == 0)
@@ -309,17 +341,29 @@ class PendingCall:
         """Schedule when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
         return weakref.ref(thing, self._add)
 
-    def __bool__(self) -> bool:
-        self._pause.begin()  # first of all: nothing of ours may start a collection here
+    def __iter__(self) -> Iterator[Any]:
+        if self._is_finalizing():
+            return self._no_steps
+        self._pause.begin()  # before anything else: nothing of ours may start a collection here
         try:
             job = self._job
             if self._left_over:
                 self._left_over.clear()
-            if job is not None and not (job.finished or job.given_up or self._is_finalizing()):
+            if job is not None and not (job.finished or job.given_up):
                 job.run_on_main(sys._getframe().f_back)
+        except BaseException as error:  # noqa: BLE001 - raised again by the iterator
+            folder = idle_check.torch_folder()
+            return starmap(self._raise, ((without_our_frames(error, folder),),))
         finally:
             self._pause.end()
-        return False
+        return self._no_steps
+
+
+def _finished_generator() -> Any:
+    nothing = (None for _ in range(0))
+    for _ in nothing:
+        pass
+    return nothing
 
 
 def drop_left_over() -> None:
@@ -345,10 +389,28 @@ def restore_recursion_limit() -> None:
         idle_check.restore_recursion_limit()
 
 
+def restore_collector() -> None:
+    """End the pause of a job on main that an exception of the host has cut short."""
+    if gc.get_threshold() != JOB:
+        return
+    frames = idle_check.current_frames()
+    stack = idle_check.read_stack(frames.get(main_ident()))
+    jobs = (PendingCall.__iter__.__code__, MainThreadJob._run_work.__code__)
+    is_running = any(frame.f_code in jobs for frame in stack)
+    idle_check.drop_references(stack)
+    idle_check.drop_frames(frames)
+    if not is_running:
+        end_job()
+
+
+class _Main:
+    """The main thread's number, read before gevent can replace threads: then it is a greenlet's."""
+
+    ident = threading.main_thread().ident or 0
+
+
 def main_ident() -> int:
-    """The main thread's number; gevent's main_thread() would be a greenlet."""
-    main = getattr(threading, "_main_thread", None) or threading.main_thread()
-    return main.ident or 0
+    return _Main.ident
 
 
 def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:
@@ -372,15 +434,15 @@ def _call_when_left(frame: FrameType) -> Any:
     return reference
 
 
-def _pending_call_adder(pending_call: PendingCall) -> Callable[[Any], int]:
+def _pending_call_adder(trigger: Any) -> Callable[[Any], int]:
     """Called with anything, adds a pending call; no Python code of ours runs in it."""
     api = ctypes.pythonapi
-    api.Py_IncRef(ctypes.py_object(pending_call))  # a call may be pending at the very end
+    api.Py_IncRef(ctypes.py_object(trigger))  # a call may be pending at the very end
     # The third argument, what a weak reference calls back with, goes unread.
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
     add = kind(("Py_AddPendingCall", api))
     is_true = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
-    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(pending_call)))
+    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(trigger)))
 
 
 def _ignore(_: bool) -> None:
@@ -393,10 +455,21 @@ def _nothing() -> None:
 
 def _after_fork() -> None:
     """In the child no job goes on: its pending calls and settings came from the parent."""
+    _Main.ident = get_ident()  # whichever thread forked is the child's main thread
     _pending_call.cancel()
     idle_check.restore_settings()
 
 
 _pending_call = PendingCall()
-bool(_pending_call)  # up to 3.10 the first call of a function makes an object that is kept for it
+
+
+class Trigger:
+    """Its truth is that of `any(_pending_call)`: always False, once the job has run."""
+
+    __bool__ = staticmethod(partial(any, _pending_call))
+
+
+_pending_call.trigger = Trigger()
+# Up to 3.10 the first call of a function makes an object that is kept for it.
+bool(_pending_call.trigger)
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,5 +1,6 @@
 """The methods a monitor may call: hello, stats, and the jobs that take time, free and tensors."""
 
+import ctypes
 import os
 import sys
 from typing import Any, Optional
@@ -15,6 +16,18 @@ from .protocol import Message
 from .tensors import TensorCensus
 
 JOBS = ("free", "tensors")
+
+
+def _read_command() -> "list[str]":
+    """How this Python was started, also before 3.10: there sys.argv lacks the options and -m."""
+    if sys.version_info >= (3, 10):
+        return sys.orig_argv
+    count, arguments = ctypes.c_int(), ctypes.POINTER(ctypes.c_wchar_p)()
+    ctypes.pythonapi.Py_GetArgcArgv(ctypes.byref(count), ctypes.byref(arguments))
+    return [arguments[index] or "" for index in range(count.value)]
+
+
+_COMMAND = _read_command()
 
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
@@ -35,7 +48,7 @@ def hello() -> Message:
         "parent": os.getppid(),
         "executable": sys.executable,
         "python": ".".join(map(str, sys.version_info[:3])),
-        "argv": [argument[:300] for argument in getattr(sys, "orig_argv", sys.argv)[:20]],
+        "argv": [argument[:300] for argument in _COMMAND[:20]],
         "frameworks": _versions(),
         "notebook": find_name(),
     }

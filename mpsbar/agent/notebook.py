@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Optional
 
-from .backends import IN_USE
+from .backends import IN_USE, NOT_KNOWN
 from .frameworks import join_labels
 
 Report = dict[str, Any]
@@ -21,8 +21,15 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 _COLUMNS = ("held", "allocated", "cached", "peak")
 _REASONS = {
     "thread_computing": "another thread is computing",
+    "thread_unproven": "another thread couldn't be shown to be waiting",
     "main_computing": "the main thread is computing",
-    "main_waiting": "the main thread is waiting and could not be reached",
+    "main_unproven": "the main thread couldn't be shown to be waiting",
+    "main_waiting": "the main thread is waiting and couldn't be reached",
+    "switch_interval": "its thread switch interval is unusually long",
+    "slow": "the machine was too busy",
+    "free_threaded": "it runs without the GIL",
+    "forked": "the process was forked meanwhile",
+    "deep_recursion": "its call stack is too deep",
 }
 
 
@@ -43,7 +50,7 @@ def load(shell: Any) -> None:
 
         shell.register_magic_function(mpsbar, "line", "mpsbar")
     except Exception as error:  # noqa: BLE001 - a notebook must start without us
-        _complain(f"%mpsbar is not there: {error}")
+        _complain(f"%mpsbar couldn't be loaded: {error}")
 
 
 def unload(shell: Any) -> None:
@@ -51,7 +58,7 @@ def unload(shell: Any) -> None:
     try:
         shell.magics_manager.magics["line"].pop("mpsbar", None)
     except Exception as error:  # noqa: BLE001 - as above
-        _complain(f"%mpsbar is still there: {error}")
+        _complain(f"%mpsbar couldn't be unloaded: {error}")
 
 
 def find_name() -> Optional[str]:
@@ -79,7 +86,7 @@ def run_magic(shell: Any, line: str) -> None:
             drop_outputs(shell)
         print(free())  # noqa: T201 - as above
     else:
-        _complain(f"{' '.join(words)[:60]!r} is not known; {USAGE}")
+        _complain(f"{' '.join(words)[:60]!r} is not an option; {USAGE}")
 
 
 # ------------------------------------------------------------------- what it holds
@@ -91,7 +98,7 @@ def describe() -> str:
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
-        return f"no {join_labels('or')} loaded yet"
+        return f"{join_labels('or')} not loaded yet"
     rows = [["device", *_COLUMNS]] if any(map(_is_used, backends.values())) else []
     rows += [[name, *_cells(backend)] for name, backend in backends.items()]
     return _align(rows)
@@ -99,7 +106,7 @@ def describe() -> str:
 
 def _cells(backend: Report) -> "list[str]":
     if not _is_used(backend):
-        return [backend["state"]]  # not initialised, not known
+        return ["unknown" if backend["state"] == NOT_KNOWN else backend["state"]]
     allocated, peak = backend["allocated"], backend["peak"]
     cached, bound = _cached(backend)
     return [size(_held(backend)), size(allocated), bound + size(cached), size(peak)]
@@ -115,7 +122,7 @@ def _held(backend: Report) -> Optional[int]:
 
 
 def _cached(backend: Report) -> "tuple[Optional[int], str]":
-    """What Free returns at most; before torch 2.13 only a bound is known."""
+    """What the allocator keeps for reuse; before torch 2.13 only a bound is known."""
     reserved, driver, allocated = backend["reserved"], backend["driver"], backend["allocated"]
     whole = driver if reserved is None else reserved
     if whole is None or allocated is None:
@@ -151,31 +158,38 @@ def free() -> str:
 
 def _clean_up() -> None:
     """Ctrl-C may have come in the midst of it."""
-    from .gc_pause import restore_after_job
+    from .gc_pause import end_job
     from .idle_check import restore_settings
 
-    restore_after_job()
+    end_job()
     restore_settings()
 
 
 def _how_it_ended(report: Report) -> str:
     if report["state"] == "busy":
-        return f"busy: {_why(report['reason'])}; not freed, try again"
+        return f"busy: {_why(report['reason'])}; nothing was freed, try again"
     errors = [each["error"] for each in report["backends"].values() if each.get("error")]
     if errors:
         return f"failed: {errors[0]}"
     words = f"freed {size(report['freed'])} in {duration(report['seconds'])}"
     pinned = _still_cached()
-    return f"{words}; {size(pinned)} still pinned by live tensors" if pinned else words
+    return (
+        f"{words}; {size(pinned)} can't be returned yet: live tensors share those blocks"
+        if pinned
+        else words
+    )
 
 
 def _why(reason: Report) -> str:
     code = reason["code"]
-    if code == "main_computing" and threading.current_thread() is threading.main_thread():
+    if (
+        code in ("main_computing", "main_unproven")
+        and threading.current_thread() is threading.main_thread()
+    ):
         code = ""  # that is this very magic
     words = _REASONS.get(code)
     if words is None:
-        return "no moment was found at which it is safe"
+        return "no safe moment was found"
     return f"{words} ({reason['where']})"
 
 
@@ -195,7 +209,7 @@ def _not_collected(report: Report) -> "list[str]":
 
 def _not_known(report: Report) -> "list[str]":
     return [
-        f"{name}: not known whether this process uses it; free it from mpsbar"
+        f"{name}: can't tell whether this process uses it; free it from mpsbar instead"
         for name in report["not_known"]
     ]
 

@@ -57,8 +57,8 @@ def check(directory: str) -> None:
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         advice = "choose a folder of your own"
         if not status.st_mode & stat.S_ISVTX:  # /tmp is to stay as it is
-            advice += ", or take that right away with chmod go-w"
-        raise PermissionError(f"{directory} can be written by other users: {advice}")
+            advice += ", or remove that permission with chmod go-w"
+        raise PermissionError(f"{directory} is writable by other users: {advice}")
 
 
 def socket_path(directory: str, pid: int) -> str:

@@ -4,11 +4,11 @@ import _socket
 import errno
 import os
 import sys
-import threading
 import time
 from typing import Any, Callable, Optional
 
 from . import gil_io, main_thread, methods, peer, places, protocol
+from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
 from .pacing import Allowance, JobPace
 from .protocol import Message
@@ -79,15 +79,6 @@ class Listener:
                 pass
 
 
-class _AgentThread(threading.Thread):
-    def _delete(self) -> None:
-        """Where gevent replaced threading after we started, this thread has another number now."""
-        try:
-            super()._delete()  # type: ignore[misc]
-        except KeyError:
-            pass
-
-
 class Agent:
     """One daemon thread. Its Python code runs with the collector paused, see gc_pause."""
 
@@ -107,7 +98,7 @@ class Agent:
         self._paces = {method: JobPace() for method in methods.JOBS}
         self._answered = False  # in this round, somebody
         self._woken = 0.0
-        self._thread = _AgentThread(target=self._run, name="mpsbar-agent", daemon=True)
+        self._thread = AgentThread(self._run)
 
     @property
     def path(self) -> str:
@@ -136,10 +127,8 @@ class Agent:
         if self._listener.file_is_ours():
             gil_io.knock(self._listener.path)
         self._listener.remove_file()
-        if self._thread is not threading.current_thread():
-            self._thread.join(1.0)
-            if not self._thread.is_alive():
-                self._pause.end()
+        if not self._thread.is_current() and self._thread.join(1.0):
+            self._pause.end()
 
     def close(self) -> None:
         """Close what is ours, where the thread does not run: a forked child has none."""
@@ -150,12 +139,10 @@ class Agent:
 
     # ------------------------------------------------------------------------ the loop
     def _run(self) -> None:
-        sys.settrace(None)  # a debugger's, from threading.settrace()
-        sys.setprofile(None)
         while not self._stopping:
             try:
                 self._serve_round()
-            except Exception:  # noqa: BLE001 - never into the host's threading.excepthook
+            except Exception:  # noqa: BLE001 - one bad round is not the end
                 if self._stopping or sys.is_finalizing():
                     return
                 self._sleep(0.1)
@@ -356,6 +343,7 @@ class Agent:
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
         main_thread.restore_recursion_limit()
+        main_thread.restore_collector()
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()

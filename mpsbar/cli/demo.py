@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if not plan:
         raise UserError(
             f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
-            "or look at a recorded Mac: mpsbar demo --recorded"
+            "or try a recorded Mac: mpsbar demo --recorded"
         )
     print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
     monitor = Monitor()
@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _show_recorded(name: str) -> int:
     recording = read_recording(name)
-    print(f"{recording.get('title')}. Invented in it: {'; '.join(recording.get('invented', []))}.")
+    invented = "; ".join(recording.get("invented", []))
+    print(f"{recording.get('title')}. Made up for this recording: {invented}.")
     monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
@@ -160,7 +161,7 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
     if not mine:
-        print("mpsbar: none of the workers could be reached", file=sys.stderr)
+        print("mpsbar: couldn't reach any of the workers", file=sys.stderr)
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")
@@ -197,7 +198,7 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
 
 
 def _stay(monitor: Monitor) -> None:
-    print("Live until Ctrl-C.", flush=True)
+    print("Press Ctrl-C to stop.", flush=True)
     with monitor.watched():
         monitor.start(_draw)
         try:

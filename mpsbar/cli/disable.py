@@ -44,7 +44,7 @@ def _disable_known(python: str) -> int:
         forget_enabled(python)
     except EnvironmentProblem as problem:
         return _complain(problem)
-    print(f"{python}: gone, with all that was in it")
+    print(f"{python}: no longer exists")
     return 0
 
 

@@ -48,13 +48,13 @@ def choose_python(given: str | None) -> str:
     if given is not None:
         python = find_python(given)
         if shutil.which(python) is None:
-            raise EnvironmentProblem(f"there is no {given}, or it cannot be run")
+            raise EnvironmentProblem(f"{given} does not exist or can't be run")
         return python
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             return os.path.join(prefix, "bin", "python")  # noqa: PTH118
     if is_in_app():
-        raise EnvironmentProblem("name the Python to enable: mpsbar enable --python PATH")
+        raise EnvironmentProblem("choose the Python to enable: mpsbar enable --python PATH")
     return sys.executable
 
 
@@ -64,11 +64,11 @@ def _enable(python: str) -> int:
         case "refused":
             raise EnvironmentProblem(outcome.error)
         case "enabled_before":
-            print(f"{outcome.prefix}: enabled already (agent {__version__})")
+            print(f"{outcome.prefix}: already enabled (agent {__version__})")
         case "enabled":
             print(
-                f"{outcome.prefix}: enabled, the agent {__version__} answered. "
-                f"Processes that import {join_labels('or')} are seen from their next start."
+                f"{outcome.prefix}: enabled, agent {__version__} answered. "
+                f"Processes that import {join_labels('or')} are shown from their next start."
             )
         case "no_answer":
             print(
@@ -90,7 +90,7 @@ def _list() -> int:
     """Each environment with its version; copies of an older mpsbar are refreshed."""
     pythons = read_enabled()
     if not pythons:
-        print("No environment is enabled. mpsbar enable --python PATH enables one.")
+        print("No environment is enabled. To enable one: mpsbar enable --python PATH")
     for python in pythons:
         print(f"{python}  {refresh_agent(python)}")
     return 0
@@ -102,7 +102,7 @@ def refresh_agent(python: str) -> str:
         environment = read_environment(python)
         version = setup.read_version(environment.site)
         if version is None:
-            return "not enabled any more"
+            return "no longer enabled"
         if not setup.enable(environment):
             return f"agent {version}"
         return f"agent {__version__}, refreshed (was {version})"

@@ -2,8 +2,9 @@
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
 from mpsbar.core.actions import Free, Freed
 from mpsbar.monitor import Monitor
@@ -18,6 +19,7 @@ DESCRIPTION = (
 EXAMPLES = (
     "mpsbar free 4711",
     "mpsbar free --all",
+    "mpsbar free --all --host mac1 --host mac2",
 )
 
 
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=30.0,
         help="how long to wait for an answer (default: 30)",
     )
+    on_hosts.add_host_arguments(parser)
     parser.set_defaults(refuse=parser.error)
 
 
@@ -41,7 +44,11 @@ def run(options: argparse.Namespace) -> int:
     if options.all and options.pids:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
-        options.refuse("name the pids of workers, or --all")
+        options.refuse("give the PIDs of workers, or --all")
+    if options.host:
+        if options.pids and len(set(options.host)) > 1:
+            options.refuse("a PID belongs to one host: give one --host, or --all")
+        return on_hosts.free(options)
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
@@ -55,10 +62,12 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
     monitor = Monitor()
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
-        workers = monitor.tick().workers
-        named = [worker.pid for worker in workers] if pids is None else pids
-        frees = [monitor.perform(Free(pid, seconds)) for pid in named]
-        return [free.result() for free in frees]
+        snapshot = monitor.tick()
+        wanted = [worker.pid for worker in snapshot.workers] if pids is None else pids
+        frees = [monitor.perform(Free(pid, seconds)) for pid in wanted]
+        outcomes = [free.result() for free in frees]
+        names = snapshot.names
+        return [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
     finally:
         monitor.close()
 

@@ -3,27 +3,34 @@
 import argparse
 import sys
 
-from mpsbar.desktop import login
+from mpsbar.desktop import login, login_export
 from mpsbar.desktop.icon_visibility import draws_no_icon
 from mpsbar.ui.text import settings
 from mpsbar.ui.text.startup import say_no_icon
 
 DESCRIPTION = (
     "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
-    "a tool, in the desktop's autostart folder on Linux. Exit code of on and off 0: done, 1: not "
-    "done; of status 0: on, 1: off; 2: wrong arguments."
+    "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
+    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code of on and off 0: done, "
+    "1: not done; of status 0: on, 1: off; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar login on",
     "mpsbar login status && echo yes",
+    "mpsbar login on --export",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="on|off|status", choices=("on", "off", "status"))
+    parser.add_argument(
+        "--export", action="store_true", help="serve metrics to Prometheus from login on"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.export:
+        return _run_export(options.what)
     if options.what == "status":
         status = login.read_login()
         print(_words(status))
@@ -40,3 +47,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _words(status: login.LoginStatus) -> str:
     return settings.login(status.state, status.where, status.why, status.detail)
+
+
+def _run_export(what: str) -> int:
+    change = {"on": login_export.turn_on, "off": login_export.turn_off, "status": login_export.read}
+    status = change[what]()
+    wanted = "on" if what == "status" else what
+    done = status.state == wanted
+    words = settings.login_export(status.state, status.where, status.why, status.detail)
+    print(words, file=sys.stdout if done or what == "status" else sys.stderr)
+    return 0 if done else 1

@@ -25,8 +25,10 @@ VERBS = {
     "enable": f"connect every {_FRAMEWORKS} process of an environment",
     "disable": "undo mpsbar enable",
     "probe": "measure which dtypes work here, in seconds",
+    "compare": "compare your own model on the device with the CPU, module by module",
     "doctor": "check whether torch works here, and if not, why",
     "report": "write everything to one HTML page",
+    "export": "serve metrics to Prometheus",
     "demo": "show mpsbar at work, with small real workers",
     "login": "open mpsbar at login, or stop doing so",
     "config": "show where the settings are, what they are and what is wrong with them",
@@ -108,7 +110,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         type=parse_seconds,
         help="time between two readings until mpsbar quits",
     )
-    parser.set_defaults(json=False, watch=None, every=None)
+    parser.set_defaults(json=False, watch=None, every=None, format=None, host=None, ssh="")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     called = next((argument for argument in arguments if argument in VERBS), None)
     for name, summary in VERBS.items():

@@ -19,7 +19,7 @@ from mpsbar.dtypes.results import read_result, write_result
 from mpsbar.dtypes.runner import Runner
 from mpsbar.dtypes.summary import build_probe, draw_progress
 from mpsbar.dtypes.table import TableStyle, render_probe
-from mpsbar.dtypes.text import say_end, say_none_found
+from mpsbar.dtypes.text import say_end, say_no_torch_found
 from mpsbar.dtypes.verdicts import find_changes, find_surprises
 from mpsbar.ui.text.wording import shorten_home
 from mpsbar.workers.environments import read_enabled
@@ -85,7 +85,7 @@ def _check_moment(snapshot: Snapshot, force: bool) -> None:
     """Warn of a busy GPU; refuse when memory is about to run out."""
     for objection in find_objections(snapshot):
         if objection.is_refusal and not force:
-            raise UserError(f"{objection.text}; --force probes all the same")
+            raise UserError(f"{objection.text}; use --force to run it anyway")
         print(f"mpsbar: {objection.text}", file=sys.stderr)
 
 
@@ -110,7 +110,7 @@ def _complain(probe: Probe, options: argparse.Namespace, named: bool) -> int:
     if named and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(probe))
     is_found = named or probe.ended not in ("no_torch", "no_python")
-    raise UserError(say_end(probe) if is_found else say_none_found())
+    raise UserError(say_end(probe) if is_found else say_no_torch_found())
 
 
 def _save(probe: Probe) -> tuple[str | None, bool]:
@@ -119,7 +119,7 @@ def _save(probe: Probe) -> tuple[str | None, bool]:
         file = write_result(probe)
     except OSError as error:
         text = error.strerror or str(error)
-        print(f"mpsbar: the result could not be kept: {text}", file=sys.stderr)
+        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
         return None, False
     return (None if file is None else str(file)), True
 

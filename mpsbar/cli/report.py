@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         file = write_report(snapshot, checkup, target)
     except OSError as error:
-        raise UserError(f"{target} could not be written: {error.strerror or error}") from error
+        raise UserError(f"couldn't write {target}: {error.strerror or error}") from error
     print(file)
     if options.open and not open_file(file):
-        print("mpsbar: no program opened it: open it in a browser yourself", file=sys.stderr)
+        print("mpsbar: couldn't open it; open it in a browser yourself", file=sys.stderr)
         return 1
     return 0

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
-        options.refuse("name the command to run, for example: mpsbar run python train.py")
+        options.refuse("no command given; for example: mpsbar run python train.py")
     if reason := why_not_connected(command, os.environ):
         print(f"mpsbar: not connected: {reason}", file=sys.stderr)
     environ = _build_environment()
@@ -54,6 +54,6 @@ def _build_environment() -> dict[str, str]:
     try:
         site = copy_agent(data_folder()) if is_in_app() else SITE
     except OSError as problem:
-        print(f"mpsbar: not connected: no copy of the agent: {problem}", file=sys.stderr)
+        print(f"mpsbar: not connected: couldn't copy the agent: {problem}", file=sys.stderr)
         return dict(os.environ)
     return build_environment(os.environ, site)

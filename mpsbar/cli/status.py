@@ -6,6 +6,7 @@ import sys
 import time
 
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_coloured
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth, Reason
@@ -25,11 +26,16 @@ DESCRIPTION = (
 EXAMPLES = (
     "mpsbar status --watch 2",
     "mpsbar status --json | jq '.workers[].held'",
+    "mpsbar status --host mac1 --host mac2",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    shape.add_argument(
+        "--format", metavar="TEXT", help="print one line for status bars, such as '{held} {gpu}'"
+    )
     parser.add_argument(
         "--watch",
         metavar="SECONDS",
@@ -38,13 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=2.0,
         help="repeat until Ctrl-C (default: every 2); with --json one line each time",
     )
+    on_hosts.add_host_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.host:
+        return on_hosts.show_status(options)
+    if options.format is not None:
+        from mpsbar.cli import status_line
+
+        return status_line.run(options.format)
     if options.watch is None:
         _show(read_snapshot(), options.json)
         return 0
-    monitor = _make_recorder()
+    monitor = make_recorder()
     try:
         _watch(monitor, options.json, options.watch)
     finally:
@@ -61,7 +74,7 @@ def read_snapshot() -> Snapshot:
         monitor.close()
 
 
-def _make_recorder() -> Monitor:
+def make_recorder() -> Monitor:
     """A monitor that also records history, unless the menu bar app does."""
     from mpsbar.history.recorder import Recorder
     from mpsbar.system.settings_file import read_settings

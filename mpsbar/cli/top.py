@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli import status
+from mpsbar.cli import on_hosts, status
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_terminal
 from mpsbar.core.snapshot import Snapshot
@@ -30,6 +30,7 @@ EXAMPLES = (
     "mpsbar top",
     "mpsbar top --interval 5",
     "ssh -t mac mpsbar top",
+    "mpsbar top --host mac1 --host mac2",
     "NO_COLOR=1 mpsbar top",
 )
 
@@ -42,9 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_seconds,
         help="time between two readings (default: 2, or as set; at least 5 on battery)",
     )
+    on_hosts.add_host_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.host:
+        return on_hosts.show_top(options)
     if why := why_no_terminal():
         words = startup.why_no_terminal(why, how_installed(), sys.executable)
         print(f"mpsbar: {words}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-FreeState = Literal["done", "busy", "gone", "silent", "refused", "failed"]
+FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed"]
 StopState = Literal["asked", "gone", "another", "not_allowed", "failed"]
 ConnectState = Literal["enabled", "enabled_before", "no_answer", "refused"]
 

@@ -22,13 +22,15 @@ class Counter:
 
 COUNTERS = (
     Counter("allocated", "in live tensors", is_sent=True, rank=7, recorded=1),
-    Counter("cached", "kept for reuse, what Free returns at most", rank=3, recorded=1),
-    Counter("other", "graphs and other memory, of which Free may return a part"),
-    Counter("reserved", "what the allocator has from the driver", is_sent=True),
-    Counter("driver", "all that Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was allocated", is_sent=True, rank=8),
-    Counter("held", "all the driver gave the process", label="held (driver)", rank=1, recorded=1),
-    Counter("budget", "what Metal recommends to stay below", is_sent=True),
+    Counter("cached", "kept for reuse, the most that Free can return", rank=3, recorded=1),
+    Counter("other", "graphs and other memory, some of which Free may return"),
+    Counter("reserved", "what the allocator got from the driver", is_sent=True),
+    Counter("driver", "everything Metal gave the process", is_sent=True),
+    Counter("peak", "the most that was ever allocated", is_sent=True, rank=8),
+    Counter(
+        "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
+    ),
+    Counter("budget", "the limit that Metal recommends", is_sent=True),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, and its footprint.

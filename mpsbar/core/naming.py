@@ -22,6 +22,13 @@ _LAUNCHERS: dict[str, re.Pattern[str] | None] = {
     "vllm": None, "mlx_lm.server": None, "mlx_lm.generate": None,
 }  # fmt: skip
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
+# Modules that nobody starts by hand, and what they are.
+_WORKER_MODULES = {
+    "joblib.externals.loky": CHILD,
+    "loky": CHILD,
+    "torch._inductor.compile_worker": "torch.compile worker",
+    "distributed.cli.dask_worker": "dask worker",
+}
 _SERVERS = {
     "uvicorn", "gunicorn", "gunicorn:", "hypercorn", "fastapi", "flask", "streamlit", "vllm",
     "mlx_lm.server",
@@ -37,9 +44,12 @@ def name_process(
     """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
     a rank of torchrun, a served app; for a program that is not Python the name of its file."""
     name = mask(_name_program(command, executable)).strip() or UNKNOWN
-    if notebook and name == KERNEL:
-        return f"{KERNEL}: {mask(notebook)}"
-    return name + _rank(variables or {}, name)
+    return add_notebook(name, notebook) + _rank(variables or {}, name)
+
+
+def add_notebook(name: str, notebook: str | None) -> str:
+    """A kernel's name with its notebook, which only its agent knows; any other as it is."""
+    return f"{name}: {mask(notebook)}" if notebook and name == KERNEL else name
 
 
 def kind_of(name: str) -> Kind:
@@ -61,9 +71,10 @@ def _name_program(command: tuple[str, ...], executable: str | None) -> str:
         return PurePath(executable).name if executable else UNKNOWN
     program = PurePath(command[0]).name
     if not program.lower().startswith("python") and executable is not None:
-        # The process wrote a title over its arguments, or it is another program.
-        is_python = PurePath(executable).name.lower().startswith("python")
-        return shorten_title(command[0]) if is_python else PurePath(executable).name
+        if not PurePath(executable).name.lower().startswith("python"):
+            return PurePath(executable).name  # another program
+        # py2app's start, or the process wrote a title over its arguments.
+        return program if command[0].startswith(("/", "./")) else shorten_title(command[0])
     return _name_python(command)
 
 
@@ -84,8 +95,13 @@ def _name_python(command: tuple[str, ...]) -> str:
 def _name_module(module: str, arguments: Iterator[str]) -> str:
     if module.startswith("ipykernel"):
         return KERNEL
+    for known, name in _WORKER_MODULES.items():
+        if module == known or module.startswith(f"{known}."):
+            return name
     launcher = _MODULES.get(module, module)
-    return _name_launched(launcher, arguments) if launcher in _LAUNCHERS else f"-m {module}"
+    if launcher in _LAUNCHERS:
+        return _name_launched(launcher, arguments)
+    return module if module.isidentifier() else f"-m {module}"  # -m pytest is pytest
 
 
 def _name_code(code: str) -> str:

@@ -143,7 +143,7 @@ def find_nearest(word: str, known: Iterable[str]) -> str | None:
 
 def _complain_unknown(name: str) -> str:
     nearest = find_nearest(name, KEYS)
-    hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(KEYS)}"
+    hint = f"did you mean {nearest}?" if nearest else f"the settings are {', '.join(KEYS)}"
     return f"{_show_key(name)} is not a setting; {hint}"
 
 

@@ -10,7 +10,7 @@ from mpsbar.core.counters import Backend
 from mpsbar.core.events import EndedProcess, Event
 from mpsbar.core.findings import Health
 from mpsbar.core.machine import Machine, Problem, Process
-from mpsbar.core.naming import CHILD
+from mpsbar.core.naming import CHILD, add_notebook
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
@@ -44,6 +44,7 @@ class Worker:
     python: str | None = None
     executable: str | None = None
     parent: int | None = None
+    notebook: str | None = None  # the file name of a kernel's notebook
     agent: str | None = None
     methods: frozenset[str] = frozenset()
     frameworks: dict[str, str] = field(default_factory=dict)
@@ -74,14 +75,17 @@ class Worker:
         return known
 
     def join(self, process: Process | None) -> "Worker":
-        """The worker with its process, which tells its rank, and its name before it answers."""
+        """The worker with its process, and with the name that it has when it is not connected.
+
+        The process knows its rank and a title that it wrote over its arguments (Ray's ray::A.work).
+        """
         if process is None:
             return replace(self, process=None)
+        name = add_notebook(process.name, self.notebook)
         if not self.command:
-            name, command, parent = process.name, process.command, process.parent
+            command, parent = process.command, process.parent
             return replace(self, process=process, name=name, command=command, parent=parent)
-        is_rank = process.name.startswith(f"{self.name} rank ")
-        return replace(self, process=process, name=process.name if is_rank else self.name)
+        return replace(self, process=process, name=name if process.command else self.name)
 
     @property
     def held(self) -> int | None:

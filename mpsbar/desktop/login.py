@@ -17,7 +17,7 @@ from typing import Any, Literal
 from mpsbar.system.files import read_bytes, replace_file
 
 LoginState = Literal["on", "off", "needs_approval", "unavailable"]
-Owner = Literal["app", "agent", "autostart"]
+Owner = Literal["app", "agent", "autostart", "service"]
 Why = Literal[
     "disk_image",  # the app runs from the image it came in
     "translocated",  # macOS runs a downloaded app from a secret place until it is moved

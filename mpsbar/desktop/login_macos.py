@@ -139,7 +139,7 @@ def _turn_agent_off() -> LoginStatus:
     agent = _read_agent()
     status = agent.remove()
     if agent.mark is not None and status.state == "off":
-        _unload()
+        unload(LABEL)
         with suppress(OSError):
             (_logs() / "login.log").unlink(missing_ok=True)
             _logs().rmdir()  # unless the app's own log is there
@@ -163,11 +163,11 @@ def build_job(command: list[str], logs: str, folders_made: int) -> dict[str, Any
     }
 
 
-def _unload() -> None:
+def unload(label: str) -> None:
     """Unloads the job; not our own, which would end us during a click: logging out does that."""
-    if os.environ.get("XPC_SERVICE_NAME") == LABEL:
+    if os.environ.get("XPC_SERVICE_NAME") == label:
         return
-    command = [LAUNCHCTL, "bootout", f"gui/{os.getuid()}/{LABEL}"]
+    command = [LAUNCHCTL, "bootout", f"gui/{os.getuid()}/{label}"]
     # It fails if the job was not loaded.
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(command, capture_output=True, timeout=20, check=False)

@@ -23,7 +23,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
     """The findings for people; `home` is shown as ~ everywhere."""
     lines = [_render_machine(checkup.machine)]
     lines += [
-        _("could not be read: {reader}: {text}").format(
+        _("couldn't read {reader}: {text}").format(
             reader=problem.reader, text=printable(problem.text)
         )
         for problem in checkup.problems
@@ -64,15 +64,15 @@ def _render_icon(checkup: Checkup) -> list[str]:
     lines = [] if checkup.no_icon is None else [say_no_icon(checkup.no_icon)]
     if checkup.icon is not None:
         when = datetime.fromtimestamp(checkup.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
-        seen = say_doubt(checkup.icon.doubt) or _("The menu bar icon is where it should be")
-        lines.append(_("{seen} (last looked {when})").format(seen=seen, when=when))
+        icon = say_doubt(checkup.icon.doubt) or _("The menu bar icon is shown")
+        lines.append(_("{icon} (last checked {when})").format(icon=icon, when=when))
     return lines
 
 
 def render_progress(done: int, total: int) -> str:
     if total == 1:
-        return _("looking at 1 Python: {done} done").format(done=done)
-    return _("looking at {total} Pythons: {done} done").format(total=total, done=done)
+        return _("checking 1 Python: {done} done").format(done=done)
+    return _("checking {total} Pythons: {done} done").format(total=total, done=done)
 
 
 def _render_machine(machine: Machine) -> str:
@@ -81,7 +81,7 @@ def _render_machine(machine: Machine) -> str:
     recorded = _("RECORDED") if machine.recording is not None else None
     chip = machine.chip or machine.gpu.name
     parts = (chip, machine.model, memory, machine.os, virtual, recorded)
-    return " · ".join(part for part in parts if part) or _("nothing is known of this machine")
+    return " · ".join(part for part in parts if part) or _("no information about this computer")
 
 
 def _render_python(device: Device) -> list[str]:
@@ -124,7 +124,7 @@ def _render_rest(checkup: Checkup) -> list[str]:
     ]
     if checkup.left_out:
         lines.append(
-            _("{n} more Pythons were not looked at; --python PATH looks at one").format(
+            _("{n} more Pythons were not checked; use --python PATH to check one").format(
                 n=len(checkup.left_out)
             )
         )
@@ -136,8 +136,8 @@ def _render_summary(checkup: Checkup) -> str:
     if number:
         return _("1 problem found.") if number == 1 else _("{n} problems found.").format(n=number)
     if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
-        return _("No torch was found. mpsbar doctor --python PATH looks at a Python you name.")
-    return _("No other problem found.") if checkup.problems else _("No problem found.")
+        return _("No torch was found. To check a specific Python: mpsbar doctor --python PATH")
+    return _("No other problems found.") if checkup.problems else _("No problems found.")
 
 
 def _build_device(device: Device) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _check_random(torch: Any, device: str) -> str | None:
         drawn = torch.zeros(4, 3, device=device).t()
         draw(drawn)
         if not bool((drawn.cpu() != 0).all()):
-            return f"{name} left numbers of a transposed tensor as they were"
+            return f"{name} left elements of a transposed tensor unchanged"
     return None
 
 
@@ -127,7 +127,7 @@ def _check_unique(torch: Any, device: str) -> str | None:
     values, inverse = keys.to(device).unique(return_inverse=True)
     places = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong index may be out of range
     same = bool((values.cpu()[places] == keys).all())
-    return None if same else "unique(return_inverse=True) does not lead back to large int64 keys"
+    return None if same else "unique(return_inverse=True) does not restore large int64 keys"
 
 
 def _check_mask_assignment(torch: Any, device: str) -> str | None:
@@ -158,14 +158,14 @@ def _check_conv_batch(torch: Any, device: str) -> str | None:
 def _check_conv_channels(torch: Any, device: str) -> str | None:
     x, weight = torch.ones(1, 1, 2, device=device), torch.ones(65537, 1, 1, device=device)
     wrong = int((torch.nn.functional.conv1d(x, weight).cpu() != 1).sum())
-    return f"{wrong} of 131074 numbers are not 1" if wrong else None
+    return f"{wrong} of 131074 values are not 1" if wrong else None
 
 
 def _check_attention_dropout(torch: Any, device: str) -> str | None:
     q = torch.rand(1, 2, 16, 16).to(device)
     attend = torch.nn.functional.scaled_dot_product_attention
     same = bool((attend(q, q, q).cpu() == attend(q, q, q, dropout_p=0.9).cpu()).all())
-    return "dropout_p=0.9 changes nothing" if same else None
+    return "dropout_p=0.9 has no effect" if same else None
 
 
 def _check_draws(torch: Any, device: str) -> str | None:
@@ -175,7 +175,7 @@ def _check_draws(torch: Any, device: str) -> str | None:
     weights = torch.tensor([0.0, 3.0, 0.0, 1.0]).to(device)
     places = torch.multinomial(weights, 256, replacement=True).cpu()
     wrong = int(((places != 1) & (places != 3)).sum())
-    return f"multinomial drew {wrong} of 256 that have no weight" if wrong else None
+    return f"multinomial drew {wrong} of 256 samples that have no weight" if wrong else None
 
 
 def _check_bitwise(torch: Any, device: str) -> str | None:
@@ -190,7 +190,7 @@ def _check_fused_adam(torch: Any, device: str) -> str | None:
     parameter, grad = torch.ones(8, device=device), torch.ones(8, device=device)
     _step_adam(torch, parameter, grad, fused=True, found_inf=torch.ones((), device=device))
     moved = bool((parameter.cpu() != 1).any())
-    return "it steps although an infinity was found" if moved else None
+    return "the step was taken although an infinity was found" if moved else None
 
 
 def _step_adam(torch: Any, parameter: Any, grad: Any, **how: Any) -> None:
@@ -212,7 +212,7 @@ def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None
     step(there, grad.to(device))
     step(here, grad)
     if bool((there.cpu() == start.t()).all()):
-        return "the parameter did not move"
+        return "the parameter did not change"
     return _differs(there, here)
 
 
@@ -224,7 +224,7 @@ def _copy(tensor: Any, device: str) -> Any:
 def _differs(got: Any, right: Any, most: float = 1e-4) -> str | None:
     got, right = got.detach().cpu().double(), right.detach().double()
     error = float((got - right).abs().max()) / float(right.abs().max())
-    return None if error <= most else f"the largest error is {error:.3g} of the largest number"
+    return None if error <= most else f"the largest error is {error:.3g} times the largest value"
 
 
 CHECKS: dict[str, Callable[[Any, str], str | None]] = {

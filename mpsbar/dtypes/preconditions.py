@@ -15,7 +15,7 @@ class Objection:
     """One reason not to probe now."""
 
     text: str  # a sentence without its full stop
-    is_refusal: bool  # else the person may decide
+    is_refusal: bool  # otherwise the person decides
 
 
 def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
@@ -23,14 +23,14 @@ def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
     names = snapshot.names
     return tuple(
         Objection(
-            say_moment(reason, None if reason.pid is None else names.get(reason.pid)),
+            say_objection(reason, None if reason.pid is None else names.get(reason.pid)),
             is_refusal=reason.level == "critical",
         )
-        for reason in judge_moment(snapshot)
+        for reason in judge_preconditions(snapshot)
     )
 
 
-def judge_moment(snapshot: Snapshot) -> tuple[Reason, ...]:
+def judge_preconditions(snapshot: Snapshot) -> tuple[Reason, ...]:
     """Reasons against a probe now, the worst first: "critical" refuses it, "warning" asks."""
     reasons = []
     if snapshot.machine.pressure == "critical":
@@ -47,13 +47,13 @@ def judge_moment(snapshot: Snapshot) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
-def say_moment(reason: Reason, name: str | None) -> str:
+def say_objection(reason: Reason, name: str | None) -> str:
     """One reason against a probe in words; `name` is that of the process it is about."""
     if reason.code == "probe_pressure":
-        return _("memory pressure is critical: a probe now could make the system end a process")
+        return _("memory pressure is critical, and a probe could make the system end a process")
     share = reason.values.get("percent")
     return _(
-        "{name} uses {percent} of the GPU: it and the probe would slow each other down"
+        "{name} is using {percent} of the GPU: it and the probe would slow each other down"
     ).format(
         name=name or _("a process"),
         percent=wording.percent(share if isinstance(share, float) else BUSY_PERCENT),

@@ -45,9 +45,9 @@ def read_result(file: Path) -> Probe:
     try:
         return parse_record(json.loads(read_bytes(file, _LARGEST)))
     except OSError as error:
-        raise UserError(f"{file} could not be read: {error.strerror or error}") from error
+        raise UserError(f"couldn't read {file}: {error.strerror or error}") from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{file} is cut short or not JSON") from error
+        raise UserError(f"{file} is incomplete or not JSON") from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 from mpsbar.core.dtype_results import Probe, Progress, build_record
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.dtypes.checks import BUGS
-from mpsbar.dtypes.text import say_surprise, say_where, say_why, standings, title_of
+from mpsbar.dtypes.text import affected_releases, check_title, say_surprise, say_why, standings
 from mpsbar.dtypes.verdicts import (
     Change,
     Verdict,
@@ -16,6 +16,7 @@ from mpsbar.dtypes.verdicts import (
     find_surprises,
     judge_dtypes,
 )
+from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 DASH = "–"
@@ -37,7 +38,9 @@ def say_headline(probe: Probe | None) -> str:
     surprises = find_surprises(probe)
     if not surprises:
         return (
-            _("as expected") if probe.ended == "ok" else _("as expected, as far as it was probed")
+            _("as expected")
+            if probe.ended == "ok"
+            else _("as expected so far; the probe did not finish")
         )
     more = len(surprises) - 1
     text = say_surprise(surprises[0])
@@ -70,7 +73,7 @@ def render_brief(probe: Probe | None) -> str:
 def say_progress(progress: Progress) -> str:
     if progress.total is None:
         return _("Probing… (importing torch)")
-    return _("Probing… {percent} %").format(percent=progress.percent)
+    return _("Probing… {percent}").format(percent=wording.percent(progress.percent))
 
 
 def draw_progress(progress: Progress, width: int = 30) -> str:
@@ -90,8 +93,8 @@ def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[s
     """The whole probe with its verdicts, as JSON of schema 1. Fields are only added."""
     checks = [
         {
-            **asdict(check), "title": title_of(check.name), "issues": bug.issues if bug else (),
-            "known_for": say_where(bug) if bug else None,
+            **asdict(check), "title": check_title(check.name), "issues": bug.issues if bug else (),
+            "known_for": affected_releases(bug) if bug else None,
         }
         for check in probe.checks
         for bug in (BUGS.get(check.name),)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import known_for, say_surprise, say_why, standings, states, title_of
+from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, say_why, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, find_surprises, judge_dtypes
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
@@ -62,7 +62,7 @@ def render_changes(changes: Sequence[Change]) -> str:
     words = standings() | states()
     lines = [
         "  " + _("{name}: {before} → {after}").format(
-            name=title_of(change.name) if change.kind == "check" else change.name,
+            name=check_title(change.name) if change.kind == "check" else change.name,
             before=words.get(change.before, change.before),
             after=words.get(change.after, change.after),
         )
@@ -71,7 +71,7 @@ def render_changes(changes: Sequence[Change]) -> str:
     if len(changes) > _MOST_CHANGES:
         lines.append("  " + _("… and {n} more").format(n=len(changes) - _MOST_CHANGES))
     if all(change.kind == "subject" for change in changes):
-        lines.append("  " + _("no operation and no dtype changed"))
+        lines.append("  " + _("no operation or dtype changed"))
     return "\n".join([_("What changed:"), *lines])
 
 
@@ -92,7 +92,7 @@ def _headlines(probe: Probe, style: TableStyle) -> list[str]:
     if probe.ended in ("cancelled", "stopped"):
         total = len(probe.cells) + len(probe.checks)
         stopped = {"cancelled": _("Cancelled"), "stopped": _("Stopped early")}[probe.ended]
-        text = _("{stopped}: {done} of {total} were measured").format(
+        text = _("{stopped}: measured {done} of {total}").format(
             stopped=stopped, done=probe.measured, total=total
         )
         lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
@@ -103,7 +103,7 @@ def _headline(reason: Reason, style: TableStyle) -> str:
     text = say_surprise(reason)
     if "check" in reason.values:
         details = reason.values.get("text")
-        known = known_for(str(reason.values["check"]))
+        known = say_known_bug(str(reason.values["check"]))
         text = f"{text}: {details}" if details else text
         text = f"{text} ({known})" if known else text
     elif operations := reason.values.get("operations"):
@@ -195,9 +195,9 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
     found = {cell.state for cell in probe.cells}
     signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
-    notes = [_("speed: against float32, of small tensors")]
+    notes = [_("speed: relative to float32, with small tensors")]
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
-        notes.append(_("≠ not so here"))
+        notes.append(_("≠ differs here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
     lines += [" · ".join(notes), *(_wrap(names, style, 4) if style.with_signs else [])]
     return [style.paint(line, "dim") for line in lines]
@@ -220,23 +220,23 @@ def _say_checks(probe: Probe) -> str:
     counts = Counter(check.state for check in probe.checks)
     number, here = len(probe.checks), counts.pop("wrong", 0)
     words = (
-        _("{here} of {n} known silent bugs is here")
-        if here == 1
-        else _("{here} of {n} known silent bugs are here")
+        _("{here} of {n} known silent bugs found")
+        if here
+        else _("none of {n} known silent bugs found")
     )
-    if not here:
-        words = _("none of {n} known silent bugs is here")
     others = [f"{count} {states()[state]}" for state, count in counts.items() if state != "right"]
     return "; ".join([words.format(here=here, n=number), *others])
 
 
 def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
     lines = [_say_checks(probe)]
-    used = _("{seconds}, at most {used} of memory (ceiling {ceiling}) above torch's own").format(
+    used = _(
+        "took {seconds}; used up to {used} of memory beyond torch's own (limit {ceiling})"
+    ).format(
         seconds=wording.duration(probe.seconds), used=wording.size(probe.memory),
         ceiling=wording.size(probe.ceiling),
     )  # fmt: skip
     lines.append(used)
     if path is not None:
-        lines.append(_("kept in {path}").format(path=path))
+        lines.append(_("saved in {path}").format(path=path))
     return [style.paint(line, "dim") for line in lines]

@@ -1,4 +1,4 @@
-"""What is said of the dtype probe: states, verdicts, surprises, known bugs. Pure."""
+"""The words of the dtype probe: states, verdicts, surprises, known bugs. Pure."""
 
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.findings import Reason
@@ -6,18 +6,18 @@ from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.ui.text.wording import UNKNOWN, _
 
-_MOST_NAMED = 4  # operations, in a row
+_MOST_NAMED = 4  # operations named in one row
 
 
 # Functions, not constants: a language is chosen after this module is imported.
 def states() -> dict[str, str]:
-    """Of a cell or a check."""
+    """The state of a cell or a check, in words."""
     return {
-        "works": _("works"), "inaccurate": _("wrong numbers"),
+        "works": _("works"), "inaccurate": _("wrong results"),
         "fallback": _("falls back to the CPU"), "unsupported": _("unsupported"),
-        "crashed": _("crashes"), "hung": _("hangs"), "meaningless": _("not meaningful"),
-        "no_memory": _("not measured: too little memory"), "unknown": _("not measured"),
-        "right": _("right"), "wrong": _("WRONG"), "refused": _("refused by torch"),
+        "crashed": _("crashes"), "hung": _("hangs"), "meaningless": _("not applicable"),
+        "no_memory": _("not measured: not enough memory"), "unknown": _("not measured"),
+        "correct": _("correct"), "wrong": _("WRONG"), "refused": _("rejected by torch"),
     }  # fmt: skip
 
 
@@ -29,19 +29,19 @@ def standings() -> dict[str, str]:
 
 
 def say_surprise(reason: Reason) -> str:
-    """In a headline: float16 wrong in 2 operations."""
+    """One surprise, for a headline: float16 gives wrong results in 2 operations."""
     values = reason.values
     if "check" in values:
         return _say_check(reason)
     number = values.get("number")
     words = {
-        "dtype_wrong": _("{dtype} wrong in {operations}"),
+        "dtype_wrong": _("{dtype} gives wrong results in {operations}"),
         "dtype_crashed": _("{dtype} crashes in {operations}"),
         "dtype_hung": _("{dtype} hangs in {operations}"),
-        "dtype_refused": _("{dtype} unsupported in {operations}"),
+        "dtype_refused": _("{dtype} is unsupported in {operations}"),
         "dtype_falls_back": _("{dtype} falls back to the CPU in {operations}"),
-        "dtype_slow": _("{dtype} {times}× slower than float32 in {operations}"),
-        "dtype_unsupported": _("{dtype} unsupported"),
+        "dtype_slow": _("{dtype} is {times}× slower than float32 in {operations}"),
+        "dtype_unsupported": _("{dtype} is unsupported"),
     }[reason.code]
     count = number if isinstance(number, int) else 0
     operations = _("1 operation") if count == 1 else _("{n} operations").format(n=count)
@@ -49,7 +49,7 @@ def say_surprise(reason: Reason) -> str:
 
 
 def say_why(verdict: Verdict) -> str:
-    """In a row, in one line: somebody's own error message comes last."""
+    """Why a dtype got its verdict, in one line; an error message of torch comes last."""
     parts = [_say_reason(verdict)]
     if verdict.expected == "unsupported" and verdict.standing == "unsupported":
         parts[0] = _("as expected")
@@ -61,54 +61,55 @@ def say_why(verdict: Verdict) -> str:
         for r in slow
     ]
     text = "; ".join(part for part in parts if part)
-    is_told = verdict.reason.code == "dtype_falls_back"  # torch has no other words for it
-    error = None if is_told else verdict.reason.values.get("error")
+    # The warning of a fallback says nothing more.
+    has_no_news = verdict.reason.code == "dtype_falls_back"
+    error = None if has_no_news else verdict.reason.values.get("error")
     return f"{text}: {error}" if error and text else str(error or text)
 
 
-def title_of(check: str) -> str:
+def check_title(check: str) -> str:
     return {
-        "long_matmul": _("matmul over more than 32768 numbers"),
+        "long_matmul": _("matmul over more than 32768 elements"),
         "addcdiv": _("addcdiv_ and addcmul_ into a transposed tensor"),
         "adam": _("an Adam step on a transposed parameter"),
         "rprop": _("an Rprop step on a transposed parameter"),
-        "random": _("random numbers drawn into a transposed tensor"),
+        "random": _("random numbers written into a transposed tensor"),
         "linear_weight": _("linear with a transposed weight"),
         "linear_bias": _("linear with a bias and few input features"),
-        "matmul_out": _("matmul into a part of a tensor (out=)"),
-        "repeated_sum": _("the same sum a thousand times"),
+        "matmul_out": _("matmul into part of a tensor (out=)"),
+        "repeated_sum": _("the same sum repeated 1000 times"),
         "sum_uint8": _("sum in uint8"),
         "cumsum": _("cumsum of integers and bool"),
         "argmax": _("argmax over two columns"),
-        "unique": _("unique of large int64 numbers"),
-        "mask_assignment": _("assignment under a mask"),
+        "unique": _("unique of large int64 values"),
+        "mask_assignment": _("assignment through a mask"),
         "layer_norm_grads": _("gradients of layer_norm's parameters"),
         "conv_batch": _("gradients of a convolution over more than 65535 inputs"),
         "conv_channels": _("a convolution with more than 65536 channels"),
         "attention_dropout": _("dropout in scaled_dot_product_attention"),
         "draws": _("bernoulli and multinomial"),
         "bitwise": _("bitwise_and_ into a transposed tensor"),
-        "fused_adam": _("fused Adam when an infinity was found"),
+        "fused_adam": _("a fused Adam step after an infinity was found"),
     }.get(check, check)
 
 
-def known_for(check: str) -> str:
-    """pytorch #118115, known for torch up to 2.3 on macOS before 15."""
+def say_known_bug(check: str) -> str:
+    """pytorch #118115, affects torch up to 2.3 on macOS before 15."""
     bug = BUGS.get(check)
     if bug is None:
         return ""
     issues = "pytorch " + ", ".join(f"#{number}" for number in bug.issues)
-    return _("{issues}, known for {where}").format(issues=issues, where=say_where(bug))
+    return _("{issues}, affects {where}").format(issues=issues, where=affected_releases(bug))
 
 
-def say_where(bug: Bug) -> str:
+def affected_releases(bug: Bug) -> str:
     first, last = (v and f"{v[0]}.{v[1]}" for v in (bug.first, bug.last))
     if first and last:
         words = f"torch {first}" if first == last else _("torch {first} to {last}")
     elif last:
         words = _("torch up to {last}")
     else:
-        words = _("torch since {first}") if first else _("every torch until now")
+        words = _("torch since {first}") if first else _("all torch releases so far")
     words = words.format(first=first, last=last)
     if bug.macos_below:
         words += _(" on macOS before {version}").format(version=bug.macos_below)
@@ -119,14 +120,14 @@ def say_end(probe: Probe) -> str:
     """Why nothing was measured, in one sentence."""
     words = {
         "no_python": _("there is no Python at {python}"),
-        "not_python": _("{python} does not run as a Python"),
-        "unsafe": _("{python} is not run"),
-        "no_torch": _("{python} has no torch; --python PATH names one that has"),
-        "broken_torch": _("torch cannot be imported in {python}"),
+        "not_python": _("{python} can't be run as Python"),
+        "unsafe": _("{python} was not run"),
+        "no_torch": _("{python} has no torch; choose another with --python PATH"),
+        "broken_torch": _("torch can't be imported in {python}"),
         "no_device": _("torch {torch} in {python} has no usable {device}"),
         "crashed": _("{python} crashed before the first operation"),
-        "exited": _("{python} ended before the first operation"),
-        "hung": _("{python} did not get as far as the first operation in time"),
+        "exited": _("{python} exited before the first operation"),
+        "hung": _("{python} did not reach the first operation in time"),
     }.get(probe.ended, _("nothing could be measured in {python}"))
     text = words.format(
         python=probe.python or UNKNOWN, torch=probe.torch or UNKNOWN, device=probe.device or UNKNOWN
@@ -134,29 +135,29 @@ def say_end(probe: Probe) -> str:
     return f"{text}: {probe.error}" if probe.error else text
 
 
-def say_none_found() -> str:
-    return _("no Python with torch was found; --python PATH names one that has it")
+def say_no_torch_found() -> str:
+    return _("no Python with torch was found; choose one with --python PATH")
 
 
 def _say_check(reason: Reason) -> str:
     check = str(reason.values["check"])
     words = {
-        "silently_wrong": _("WRONG NUMBERS without an error: {title}"),
+        "silently_wrong": _("WRONG RESULTS without an error: {title}"),
         "check_crashed": _("torch crashes: {title}"),
         "check_hung": _("torch hangs: {title}"),
     }[reason.code]
-    return words.format(title=title_of(check))
+    return words.format(title=check_title(check))
 
 
 def _say_reason(verdict: Verdict) -> str:
     words = {
         "dtype_works": "",
-        "dtype_wrong": _("wrong numbers in {operations}"),
+        "dtype_wrong": _("wrong results in {operations}"),
         "dtype_crashed": _("crashes in {operations}"),
         "dtype_hung": _("hangs in {operations}"),
-        "dtype_refused": _("not in {number} of {of} ({operations})"),
-        "dtype_falls_back": _("on the CPU instead: {operations}"),
-        "dtype_only_stored": _("can be stored and copied, but not computed with"),
+        "dtype_refused": _("unsupported in {number} of {of} ({operations})"),
+        "dtype_falls_back": _("falls back to the CPU in {operations}"),
+        "dtype_only_stored": _("can be stored and copied, but not used in computations"),
         "dtype_unsupported": "",
         "dtype_not_measured": _("{number} of {of} operations were not measured"),
     }.get(verdict.reason.code, verdict.reason.code)

@@ -152,7 +152,7 @@ def _check(connection: sqlite3.Connection) -> None:
     if tables and not {"runs", "samples", "machine", "events"} <= set(tables):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     if version > len(build_steps()):
-        raise NewerFormat(f"its format is {version}, of a newer mpsbar")
+        raise NewerFormat(f"its format {version} is from a newer mpsbar")
     if version < 0 or (tables and version == 0) or not _are_ours(tables, version):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:

@@ -86,7 +86,7 @@ _MOST_EVENTS = 300
 def open_to_read(file: Path) -> sqlite3.Connection:
     """Open the file. sqlite3.Error: it is missing or unreadable. OSError: others can change it."""
     if not is_usable(file):
-        raise PermissionError(f"{file} is not used")
+        raise PermissionError(f"{file} was not used")
     address = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)
     try:

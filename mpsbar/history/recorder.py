@@ -144,7 +144,7 @@ class Recorder:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             retention.hold_cap(self._connection, self._cap)
             if read_size(self._file) > self._cap:
-                raise OSError("it has reached its size, and someone keeps it open")
+                raise OSError("it has reached its maximum size, and another program keeps it open")
         if left_out := self._write_rows(self._connection):
             self._report("history_rows_left_out", {"count": left_out}, now)
         if now >= self._tidy_due or is_new:

@@ -120,7 +120,7 @@ def is_usable(path: Path) -> bool:
 
 def log_refused(path: Path, problem: OSError) -> None:
     """Logs once for each file; a command without a log file prints it on stderr."""
-    message = f"mpsbar does not use {path}: {problem.strerror or problem}"
+    message = f"mpsbar will not use {path}: {problem.strerror or problem}"
     if message not in _logged:
         _logged.add(message)
         _log.warning("%s", message)

@@ -24,6 +24,9 @@ _LONGEST_PATH = 1000
 # On a Mac: members of admin may use sudo, and root is in wheel. Homebrew's folder and /Applications
 # can be written by admin; whoever is in it can be root already.
 _MAC_GROUPS = (0, 80)
+# The first group of every account on a Mac. conda's packages bring files that it can write
+# (conda#12829, conda-forge/miniforge#506): safe where this user's account is the only one.
+_MAC_STAFF = 20
 # Groups that the system itself defines (LSB: 0 to 99), such as Debian's staff for /usr/local.
 _FIRST_GROUP_OF_PEOPLE = 100
 _ACL = "system.posix_acl_access"
@@ -45,8 +48,8 @@ class Danger:
         path = printable(self.path, _LONGEST_PATH)
         if self.kind == "owner":
             return f"{path} belongs to another user ({self.who})"
-        who = "everybody" if self.kind == "everybody" else f"the group {self.who}"
-        return f"{path} can be written by {who}"
+        who = "everyone" if self.kind == "everybody" else f"the group {self.who}"
+        return f"{path} is writable by {who}"
 
     @property
     def remedy(self) -> str | None:
@@ -76,10 +79,10 @@ def require_safe(path: str | os.PathLike[str]) -> None:
 
 def _advise(danger: Danger) -> str:
     if danger.kind != "owner":
-        return "use a folder of your own"
+        return "choose a folder of your own"
     if os.geteuid() == _ROOT:
         return f"run mpsbar as {danger.who}, or with sudo -H"
-    return "move it away, or use a folder of your own"
+    return "move it, or choose a folder of your own"
 
 
 def find_danger(path: str) -> Danger | None:
@@ -164,7 +167,8 @@ def _judge(path: str, status: os.stat_result, is_last: bool) -> Danger | None:
 def _is_group_safe(path: str, status: os.stat_result) -> bool:
     """Whether the group has no members but this user and root."""
     if sys.platform == "darwin":
-        return status.st_gid in _MAC_GROUPS
+        is_staff = status.st_gid == _MAC_STAFF
+        return status.st_gid in _MAC_GROUPS or (is_staff and _has_no_others(status))
     return _has_no_others(status) and not _has_acl(path)
 
 

@@ -52,6 +52,11 @@ def report_file() -> Path:
     return data_folder() / "report.html"
 
 
+def status_line_file() -> Path:
+    """The fields of the last `mpsbar status --format`, for the next one."""
+    return data_folder() / "status-line.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

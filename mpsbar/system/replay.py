@@ -34,7 +34,7 @@ def read_recording(name: str) -> dict[str, Any]:
             recording = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
         names = ", ".join(list_recordings())
-        raise UserError(f"there's no recording named {name}; choose from {names}") from None
+        raise UserError(f"there is no recording {name}; choose one of {names}") from None
     except (OSError, ValueError) as problem:
         raise UserError(f"{path} is not a recording: {problem}") from None
     if not isinstance(recording, dict) or recording.get("recording") != 1:

@@ -42,7 +42,7 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = Fals
     except _Broken as broken:
         loaded = _report_broken(loaded, str(broken), repair)
     except OSError as problem:
-        complaint = f"couldn't read {file} ({_reason(problem)}), so the defaults are used"
+        complaint = f"couldn't read {file} ({_reason(problem)}); using the defaults"
         loaded = replace(loaded, complaints=(complaint,))
     loaded = _merge(loaded, "environment", _read_environment(), "{}")
     return _merge(loaded, "flag", flags or {}, "{}")
@@ -58,10 +58,11 @@ def write_setting(key: str, value: Any) -> None:
             replace_own_file(file, changed.encode())
     except (NotTOML, _Broken) as problem:
         raise UserError(
-            f"{file} is broken ({problem}) and was left as it is: see mpsbar config validate"
+            f"{file} is damaged ({problem}) and was left unchanged;"
+            " for details: mpsbar config validate"
         ) from None
     except NotChangeable:
-        raise UserError(f"couldn't change {key} in {file}: edit it by hand") from None
+        raise UserError(f"couldn't change {key} in {file}; change it by hand") from None
     except OSError as problem:
         raise UserError(f"couldn't change {file}: {_reason(problem)}") from None
 
@@ -107,10 +108,10 @@ def _merge(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) 
 
 
 def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
-    complaint = f"couldn't use {loaded.file} ({why}), so the defaults are used"
+    complaint = f"{loaded.file} can't be used ({why}); using the defaults"
     if repair:
         try:
-            complaint += f"; it is now {_move_aside(Path(loaded.file))}"
+            complaint += f"; it was renamed to {_move_aside(Path(loaded.file))}"
         except OSError as problem:
             complaint += f"; it couldn't be renamed ({_reason(problem)})"
     return replace(loaded, complaints=(complaint,))
@@ -125,7 +126,7 @@ def _move_aside(file: Path) -> Path:
         if not os.path.lexists(target):
             file.rename(target)
             return target
-    raise FileExistsError("there are too many of them")
+    raise FileExistsError("there are too many damaged settings files")
 
 
 def _reason(problem: OSError) -> str:

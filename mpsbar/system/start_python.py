@@ -17,10 +17,10 @@ from mpsbar.system.ownership import Danger, NotTrusted, find_danger
 _MOST_LINKS = 40
 _MOST_BYTES = 64 * 1024
 _LIBRARY = re.compile(r"python3(\.\d+)?t?")
+_ZIPPED_LIBRARY = re.compile(r"python3\d*t?\.zip")
 _PACKAGES = ("site-packages", "dist-packages")
-# What a Python runs at its start, before anything that it was asked for.
-_STARTERS = (".pth", ".start")
-_CUSTOMIZE = ("sitecustomize.py", "usercustomize.py")
+# What Python runs at its start (.pth, .start) or imports from a folder.
+_CODE = (".pth", ".start", ".py", ".pyc", ".so", ".egg", ".zip")
 # The program that python3 of a framework build on macOS starts in its own place.
 _MAC_APP = "Resources/Python.app/Contents/MacOS/Python"
 
@@ -55,12 +55,12 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    return f"{danger.reason}, who could run anything as you; {_advise(danger)}"
+    return f"{danger.reason}, who could run code as you; {_advise(danger)}"
 
 
 def _advise(danger: Danger) -> str:
     if danger.kind == "owner" and os.geteuid() == 0:
-        return f"run mpsbar as {danger.who} for it"
+        return f"run mpsbar as {danger.who} instead"
     what = danger.remedy or "use an environment of your own"
     return f"{what}, or start your script with mpsbar run"
 
@@ -76,13 +76,23 @@ def find_danger_of(python: str) -> Danger | None:
 
 
 def _build_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Leaves out the packages in another user's home folder, which sudo may leave in $HOME."""
-    places = filter(None, (environ.get(name) for name in ("HOME", "PYTHONUSERBASE")))
+    """Leaves out the packages in a home folder that is not safe: sudo may leave $HOME a user's."""
+    places = [environ[name] for name in ("HOME", "PYTHONUSERBASE") if environ.get(name)]
     try:
-        is_safe = not any(map(find_danger, places))
+        is_safe = not any(map(find_danger, itertools.chain(places, _find_user_packages(places))))
     except OSError:
         is_safe = False
     return dict(environ) if is_safe else {**environ, "PYTHONNOUSERSITE": "1"}
+
+
+def _find_user_packages(places: Sequence[str]) -> Iterator[str]:
+    """What `pip install --user` has put into a home folder."""
+    for place in map(Path, places):
+        yield from _find_libraries(place / ".local")
+        yield from _find_libraries(place)  # $PYTHONUSERBASE
+        for version in _list(place / "Library/Python"):  # a framework build on macOS
+            packages = place / "Library/Python" / version / "lib/python/site-packages"
+            yield from _find_packages(packages)
 
 
 def _find_program(python: str) -> str:
@@ -134,16 +144,46 @@ def _read_home(settings: Path) -> list[Path]:
 def _find_libraries(prefix: Path) -> Iterator[str]:
     for library in (prefix / "lib", prefix / "lib64", prefix / "local/lib"):  # the last: Debian's
         for version in _list(library):
+            if _ZIPPED_LIBRARY.fullmatch(version):
+                yield str(library / version)
             if not _LIBRARY.fullmatch(version):
                 continue
-            yield str(library / version)
+            for name in ("", "lib-dynload"):
+                yield from _find_code(library / version / name)
             for name in _PACKAGES:
-                packages = library / version / name
-                if packages.exists():
-                    yield str(packages)
-                for file in _list(packages):
-                    if file.endswith(_STARTERS) or file in _CUSTOMIZE:
-                        yield str(packages / file)
+                yield from _find_packages(library / version / name)
+
+
+def _find_packages(folder: Path) -> Iterator[str]:
+    """A folder of packages, and the folders that its .pth files add to those that are searched."""
+    yield from _find_code(folder)
+    for name in _list(folder):
+        if name.endswith(".pth") and (folder / name).is_file():
+            for added in _read_pth(folder / name):
+                yield from _find_code(folder / added)
+
+
+def _find_code(folder: Path) -> Iterator[str]:
+    """The folder, and all in it that can be imported. Not what lies deeper.
+
+    Whoever owns a package has put its contents there, and to look at each of the 50,000 files of an
+    environment with torch took 7 s where they had not been read before.
+    """
+    yield str(folder)  # also one that does not exist: somebody else could make it
+    for name in _list(folder):
+        path = folder / name
+        is_package = name.isidentifier() and (path.is_dir() or path.is_symlink())
+        if is_package or name.endswith(_CODE):
+            yield str(path)
+
+
+def _read_pth(file: Path) -> Iterator[str]:
+    """The folders that a .pth file names; its other lines are code of the environment's owner."""
+    with file.open("rb") as lines:
+        text = lines.read(_MOST_BYTES).decode("utf-8", "replace")
+    for line in text.splitlines():
+        if line.strip() and not line.startswith(("#", "import ", "import\t")):
+            yield line.rstrip()
 
 
 def _list(folder: Path) -> list[str]:

@@ -6,9 +6,9 @@ from mpsbar.ui.rows import Bar
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
 
-# As wide as a digit, so that the text does not jump: "99.9 GB" and "100 %" are the widest.
+# As wide as a digit, so that the text does not jump: "99.9 GB" and "100%" are the widest.
 _FIGURE_SPACE = "\N{FIGURE SPACE}"
-_SIZE_WIDTH, _PERCENT_WIDTH = len("99.9 GB"), len("100 %")
+_SIZE_WIDTH, _PERCENT_WIDTH = len("99.9 GB"), len("100%")
 # Different without colour too; hollow while nothing is known.
 _DOTS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _MARKS = {"warning": "!", "critical": "‼"}

@@ -24,7 +24,7 @@ from mpsbar.ui.text.wording import _
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     collecting = CheckUp() in snapshot.pending
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
-    report = _("Making the Report…") if ui_state.is_reporting else _("Open Report")
+    report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
@@ -38,7 +38,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 def _settings(ui_state: UiState) -> Iterator[Row]:
     settings = ui_state.settings
     yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
-    yield Row("interval", _("Refresh"), children=tuple(_intervals(settings)))
+    yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(settings)))
     if ui_state.login is not None:
         yield _login(ui_state.login)
@@ -49,9 +49,9 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
 def _bar(settings: Settings) -> Iterator[Row]:
     words = {
         "memory": _("Memory Held"),
-        "gpu": _("GPU %"),
-        "dot": _("Only a Dot"),
-        "icon": _("Only the Icon"),
+        "gpu": _("GPU Usage"),
+        "dot": _("Dot Only"),
+        "icon": _("Icon Only"),
     }
     for value, text in words.items():
         choice = Choose("bar", value)
@@ -60,7 +60,7 @@ def _bar(settings: Settings) -> Iterator[Row]:
 
 def _intervals(settings: Settings) -> Iterator[Row]:
     for seconds in INTERVALS:
-        text = _("Every {time}").format(time=wording.seconds(seconds))
+        text = wording.interval(seconds)
         choice = Choose("interval", float(seconds))
         is_checked = settings.interval == seconds
         yield Row(f"interval-{seconds}", text, actions=(choice,), is_checked=is_checked)
@@ -68,7 +68,7 @@ def _intervals(settings: Settings) -> Iterator[Row]:
 
 def _alerts(settings: Settings) -> Iterator[Row]:
     choice = Choose("alerts", not settings.alerts)
-    yield Row("alerts-on", _("Notify Me"), actions=(choice,), is_checked=settings.alerts)
+    yield Row("alerts-on", _("Show Notifications"), actions=(choice,), is_checked=settings.alerts)
     for cause in ALERT_CAUSES:
         on = cause in settings.alert_causes
         chosen = tuple(c for c in ALERT_CAUSES if (c in settings.alert_causes) != (c == cause))
@@ -78,7 +78,7 @@ def _alerts(settings: Settings) -> Iterator[Row]:
 
 
 def _login(state: str) -> Row:
-    text = _("Start at Login")
+    text = _("Open at Login")
     if state == "needs_approval":
-        text = _("Start at Login (needs your approval…)")
+        text = _("Open at Login (Needs Approval…)")
     return Row("login", text, actions=(StartAtLogin(state != "on"),), is_checked=state == "on")

@@ -152,7 +152,7 @@ class Controller:
         """Ask the system whether mpsbar opens at login: the person may have changed it there."""
         from mpsbar.desktop.login import read_login
 
-        self.run("Start at Login", read_login, self._show_login)
+        self.run("Open at Login", read_login, self._show_login)
 
     def forget_end(self, pid: int, started: float | None) -> None:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""
@@ -296,7 +296,7 @@ class Controller:
             self._open_login_settings()
         else:
             switch = login.turn_on if action.on else login.turn_off
-            self.run("Start at Login", switch, self._show_switched)
+            self.run("Open at Login", switch, self._show_switched)
 
     def _show_switched(self, status: "LoginStatus") -> None:
         self._show_login(status)

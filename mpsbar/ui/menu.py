@@ -45,14 +45,14 @@ def _health(snapshot: Snapshot) -> str:
 
 
 def _gpu(snapshot: Snapshot) -> str:
-    words = (wording.gpu(snapshot.machine.gpu), wording.course(snapshot.gpu_utilization))
+    words = (wording.gpu(snapshot.machine.gpu), wording.sparkline(snapshot.gpu_utilization))
     return "   ".join(word for word in words if word)
 
 
 def _free_all(snapshot: Snapshot) -> Row:
     text = _("Free All Caches")
     if snapshot.cached is not None:
-        text += _(" (up to {size})").format(size=wording.size(snapshot.cached))
+        text += _(" ({size})").format(size=wording.size(snapshot.cached))
     frees = tuple(Free(worker.pid) for worker in snapshot.workers if can_free(worker))
     ready = tuple(free for free in frees if free not in snapshot.pending)
     if frees and not ready:
@@ -78,5 +78,5 @@ def _probe(snapshot: Snapshot) -> Row:
         return Row("probe", text, actions=(CancelProbe(),))
     if ProbeDtypes() in snapshot.pending:
         return Row("probe", _("Probing…"))
-    tip = _("Small computations in the Python of a worker, at the lowest priority.")
+    tip = _("Runs small computations in a worker's Python, at the lowest priority.")
     return Row("probe", _("Run dtype Probe"), actions=(ProbeDtypes(),), tooltip=tip)

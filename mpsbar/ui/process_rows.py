@@ -32,7 +32,7 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
     found = snapshot.tensors.get(pid)
     if found is None:
         is_pending = FindTensors(pid) in snapshot.pending
-        words = [_("counting…") if is_pending else _("not counted yet")]
+        words = [_("Counting…") if is_pending else _("Not counted yet")]
     elif found.state != "done":
         words = [outcomes.tensors_refused(found)]
     else:
@@ -45,13 +45,13 @@ def _lines(found: Tensors) -> list[str]:
     lines = [_line(group) for group in found.groups[:_MOST]]
     rest = sum(group.size for group in found.groups[_MOST:]) + (found.others or 0)
     if rest:
-        lines.append(_("{size}  others").format(size=wording.size(rest)))
+        lines.append(_("{size}  other tensors").format(size=wording.size(rest)))
     unseen = sum(found.not_visible.values())
     if unseen:
         lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
     if found.cut_short:
-        lines.append(_("There are more: the count was cut short"))
-    return lines or [_("no live tensors")]
+        lines.append(_("There are more: counting was cut short"))
+    return lines or [_("No live tensors")]
 
 
 def _line(group: TensorGroup) -> str:
@@ -73,9 +73,9 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     if len(rows) <= ui_state.most:  # a longer menu would scroll and hide its end
         left = min(_MOST_ENDED, ui_state.most - len(rows))
         return (*rows, *(_ended(process, snapshot.time) for process in snapshot.ended[:left]))
-    more = _("and {n} more…").format(n=len(rows) - ui_state.most + 1)
+    more = _("{n} More…").format(n=len(rows) - ui_state.most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
-    tip = _("The report and mpsbar status show them all")
+    tip = _("See them all in the report, or with mpsbar status.")
     return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
 
 
@@ -158,7 +158,7 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     yield from _free(worker, Free(pid) in snapshot.pending)
     if "tensors" in worker.methods:
         yield Row(
-            f"tensors-{pid}", _("Biggest Tensors"), children=build_tensors(snapshot, pid),
+            f"tensors-{pid}", _("Largest Tensors"), children=build_tensors(snapshot, pid),
             opens=FindTensors(pid), room=_ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
@@ -166,7 +166,7 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     known = ui_state.watched & {(pid, started), (pid, None)}
     asked_for = next(iter(known), (pid, started))
     watch = WatchEnd(*asked_for, worker.name, on=not known)
-    text = _("Notify When It Ends")
+    text = _("Notify When Finished")
     yield Row(f"watch-{pid}", text, actions=(watch,), is_checked=bool(known))
     yield _copy_pid(pid)
     if process is not None:
@@ -182,7 +182,7 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
         children.append(_stop(process, process.name, snapshot))
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
-        notes, children=tuple(children), tooltip=wording.way_to_connect(process),
+        notes, children=tuple(children), tooltip=wording.how_to_connect_process(process),
     )  # fmt: skip
 
 

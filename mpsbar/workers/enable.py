@@ -237,7 +237,7 @@ def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except NotTrusted as problem:  # somebody else can change it by now
-        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
 
 
 def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) -> str | None:

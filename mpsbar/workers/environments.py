@@ -51,11 +51,11 @@ def read_environment(python: str) -> Environment:
     try:
         answer = _ask(python)
     except NotTrusted as problem:
-        raise EnvironmentProblem(f"{python} is not run: {problem}") from None
+        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
     except FileNotFoundError:
-        raise EnvironmentProblem(f"couldn't find {python}") from None
+        raise EnvironmentProblem(f"{python} does not exist") from None
     except OSError as problem:
-        raise EnvironmentProblem(f"couldn't run {python}: {problem.strerror}") from None
+        raise EnvironmentProblem(f"{python} can't be run: {problem.strerror}") from None
     return parse_environment(python, answer)
 
 
@@ -77,10 +77,10 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
     prefix, site = _parse_path(answer.get("prefix")), _parse_path(answer.get("site"))
     is_typed = isinstance(implementation, str) and isinstance(answer.get("managed"), bool)
     if version is None or prefix is None or site is None or not is_typed:
-        raise EnvironmentProblem(f"{python} did not answer as a Python")
+        raise EnvironmentProblem(f"{python} is not a usable Python")
     if implementation != "cpython" or version < (3, 9):
         name = f"{printable(str(implementation), 40)} {version[0]}.{version[1]}"
-        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or newer is needed")
+        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or later is required")
     if ".app/Contents/" in f"{site}/":
         raise EnvironmentProblem(
             f"{python} belongs to an app, whose signature does not allow changes"

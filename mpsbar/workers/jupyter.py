@@ -34,7 +34,7 @@ class NotOurs(Exception):
     """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} was not written by mpsbar, so it was left as it is")
+        super().__init__(f"{path} was not written by mpsbar and was left unchanged")
 
 
 def enable() -> Path:

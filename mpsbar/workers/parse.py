@@ -28,14 +28,16 @@ def parse_hello(pid: int, hello: Any) -> Worker:
     command = tuple(map(parse_text, argv[:20])) if isinstance(argv, list) else ()
     methods = hello.get("methods")
     notebook = _optional_text(hello.get("notebook"))
+    executable = _optional_text(hello.get("executable"))
     return Worker(
         pid=pid,
-        name=name_process(command, notebook) if command else f"process {pid}",
+        name=name_process(command, notebook, None, executable) if command else f"process {pid}",
         state="busy",
         age=None,
         command=shorten_command(command),
         python=_optional_text(hello.get("python")),
-        executable=_optional_text(hello.get("executable")),
+        executable=executable,
+        notebook=notebook,
         parent=parse_count(hello.get("parent")),
         agent=_optional_text(hello.get("agent")),
         methods=frozenset(map(parse_text, methods[:20] if isinstance(methods, list) else ())),

@@ -101,7 +101,7 @@ class WorkerPoll:
             assert polled.connection is not None
             if not polled.connection.is_waiting("stats"):
                 hint = {} if gpu_client is None else {"gpu_client": gpu_client}
-                polled.connection.ask("stats", hint)
+                polled.connection.ask_again("stats", hint)
             polled.connection.send()
         except Refused:
             self._remove_socket(polled)
@@ -144,7 +144,7 @@ class WorkerPoll:
                 polled.has_failed = True  # an error for an answer: its last values stand
             elif method == "stats":
                 polled.has_failed = False
-                if result != polled.stats:
+                if result is not polled.stats and result != polled.stats:
                     polled.stats, polled.parsed = result, None
                 polled.answered = time.monotonic()
 

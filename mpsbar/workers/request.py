@@ -16,6 +16,8 @@ from mpsbar.workers.parse import parse_freed, parse_tensors, parse_text, parse_w
 
 # The agent itself gives up waiting after 5 s; a release that runs is answered when it ends.
 ASK_SECONDS = 30.0
+# An agent stops at the start of its process's exit, which may take this long.
+ENDING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,29 @@ def ask_worker(
     except TimeoutError:
         return NoAnswer("silent", seconds=seconds)
     except (OSError, protocol.ProtocolError) as problem:
-        import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
-
-        state: FreeState = "failed" if psutil.pid_exists(pid) else "gone"
-        return NoAnswer(state, error=parse_text(problem))
+        if has_ended(pid):
+            return NoAnswer("ended")
+        return NoAnswer("failed", error=parse_text(getattr(problem, "strerror", None) or problem))
     finally:
         connection.close()
+
+
+def has_ended(pid: int, seconds: float = ENDING_SECONDS) -> bool:
+    """Whether a process that closed its connection is gone or a zombie, or is so a moment later."""
+    import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        except psutil.Error:
+            return False
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
 
 
 def _ask(connection: WorkerConnection, method: str, params: dict[str, Any], deadline: float) -> Any:

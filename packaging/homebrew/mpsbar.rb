@@ -30,7 +30,7 @@ class Mpsbar < Formula
   def caveats
     <<~EOS
       The menu bar app: open #{opt_prefix}/mpsbar.app
-      Open at Login needs it in Applications: ditto #{opt_prefix}/mpsbar.app /Applications/mpsbar.app
+      For Open at Login, copy it to Applications: ditto #{opt_prefix}/mpsbar.app /Applications/mpsbar.app
     EOS
   end
 

@@ -175,6 +175,40 @@ while True:
     assert ALONE or load.done() > 250
 
 
+# A Free comes between any two bytecodes of main, also in the midst of a call of a GUI toolkit.
+BELOW = """
+import _tkinter, torch, mpsbar  # a toolkit: beside it nothing is collected by us
+below = []
+def record(kind, usual=record):
+    usual(kind)
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        # On the line of the `def` 3.12 runs what the host itself had scheduled.
+        if os.sep + "agent" + os.sep in code.co_filename and frame.f_lineno != code.co_firstlineno:
+            below.append(f"{code.co_name}:{frame.f_lineno}")
+        frame = frame.f_back
+def report(usual=report): return dict(usual(), below=len(below), where=sorted(set(below)))
+assert mpsbar.attach()
+def spin():
+    for _ in range(5000): pass
+while True:
+    fill(3)
+    spin()
+"""
+
+
+@every_python
+def test_our_code_on_main_starts_no_collection(workers, version):
+    worker = start_host(workers, CANARIES + BELOW, version)
+    with Load(worker) as load:
+        load.free(40, seconds=1)
+    found = ask_for_report(worker)
+    assert found["ran"] > 100
+    assert (found["below"], found["where"], found["foreign"]) == (0, [], 0)
+    assert ALONE or load.done() > 0
+
+
 @every_python
 @pytest.mark.parametrize("host", FRAME_HOSTS)
 def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host):

@@ -124,7 +124,7 @@ print("jax" in trends.METAL, "'jax'" in enable._PTH.replace(chr(92), ""))
 """)
     assert output.splitlines() == [
         "jax {'jax': '/v/jax/libjax_common.so.1'}",
-        "No PyTorch, MLX or JAX process of yours is running. To see one: mpsbar run python train.py",
+        "You have no PyTorch, MLX or JAX processes running. To start one: mpsbar run python train.py",
         "1 JAX process, not connected",
         "True True",
     ]
@@ -191,25 +191,25 @@ from pathlib import Path
 from mpsbar.workers import enable, run
 from mpsbar.workers.environments import Environment
 
-NAMES = "import sys, threading, jax; print([t.name for t in threading.enumerate()], *sys.argv[1:])"
+THREADS = "import sys, jax; print(len(sys._current_frames()), *sys.argv[1:])"
 
 def show(*arguments, **environ):
     done = subprocess.run([sys.executable, *arguments], env=environ, capture_output=True, text=True)
     print(done.stdout + done.stderr, end="")
 
 plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-show("-c", NAMES, "plain", **plain, PYTHONPATH=os.getcwd())
-show("-c", NAMES, "run", **run.build_environment({**plain, "PYTHONPATH": os.getcwd()}))
+show("-c", THREADS, "plain", **plain, PYTHONPATH=os.getcwd())
+show("-c", THREADS, "run", **run.build_environment({**plain, "PYTHONPATH": os.getcwd()}))
 site = Path("site-packages")
 enable.enable(Environment(sys.executable, sys.version_info[:2], sys.prefix, site, has_mpsbar=False))
-show("-c", f"import site; site.addsitedir({str(site.absolute())!r}); {NAMES}", "enable", **plain, PYTHONPATH=os.getcwd())
-show("-c", f"import _mpsbar_start as s; s.install(); {NAMES}", "start file", **plain, PYTHONPATH=f"{os.getcwd()}:{site.absolute()}")
+show("-c", f"import site; site.addsitedir({str(site.absolute())!r}); {THREADS}", "enable", **plain, PYTHONPATH=os.getcwd())
+show("-c", f"import _mpsbar_start as s; s.install(); {THREADS}", "start file", **plain, PYTHONPATH=f"{os.getcwd()}:{site.absolute()}")
 """)
     assert output.splitlines() == [
-        "['MainThread'] plain",
-        "['MainThread', 'mpsbar-agent'] run",
-        "['MainThread', 'mpsbar-agent'] enable",
-        "['MainThread', 'mpsbar-agent'] start file",  # how PEP 829 starts it
+        "1 plain",
+        "2 run",
+        "2 enable",
+        "2 start file",  # how PEP 829 starts it
     ]
 
 

@@ -156,7 +156,7 @@ while True: pass
 """)  # fmt: skip
     worker.wait_line("asleep")
     answer = worker.ask("free", seconds=0.3)
-    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_computing")
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_unproven")
     assert answer["backends"]["mps"]["freed"] is None
     assert worker.wait_line("empties") == "empties 0"
     assert worker.ask("free")["backends"]["mps"]["freed"] >= 32 * MiB

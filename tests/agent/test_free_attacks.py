@@ -152,10 +152,10 @@ threading._shutdown = functools.partial(main_thread._pending_call._add, None)
 def test_a_call_still_pending_when_modules_are_torn_down_does_nothing(workers):
     done = run_to_its_end(workers, EXIT + """
 class Late:
-    def __init__(self, *kept): self.bell, self.job, self.write, self.gone = kept
+    def __init__(self, *kept): self.call, self.job, self.write, self.gone = kept
     def __del__(self):
-        self.bell._turn = self.job
-        self.bell._add(None)
+        self.call._job = self.job
+        self.call._add(None)
         for _ in range(9): pass
         self.write(1, b"late, globals gone: %d\\n" % (self.gone.get("sys") is None))
 main_thread._pending_call.schedule(main_thread.MainThreadJob(lambda on_main: None, lambda: None, 0.0))

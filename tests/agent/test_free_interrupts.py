@@ -163,12 +163,12 @@ except BaseException as error: report(error)
 def test_an_exception_before_our_first_line_loses_the_bell_and_it_is_hung_again(workers):
     worker = workers.start_mps(START + """
 from mpsbar.agent import main_thread
-ring = main_thread.PendingCall.__bool__
+ring = main_thread.PendingCall.__iter__
 def interrupted(self):
-    main_thread.PendingCall.__bool__ = ring
+    main_thread.PendingCall.__iter__ = ring
     signal.raise_signal(signal.SIGTERM)
     return False
-main_thread.PendingCall.__bool__ = interrupted
+main_thread.PendingCall.__iter__ = interrupted
 signal.signal(signal.SIGTERM, terminate)
 try: spin()
 except BaseException as error: print("got", repr(error))
@@ -220,3 +220,28 @@ def test_exceptions_at_every_moment_neither_hang_a_free_nor_reach_the_host_chang
     assert all(end in interrupted for end in ends if "error" in end)
     worker.process.send_signal(signal.SIGUSR1)
     assert worker.wait_line("storm") == "storm True [] True True 2016"
+
+
+@pytest.mark.parametrize(
+    ("number", "names"), [(signal.SIGINT, ["<module>", "spin"]), (signal.SIGTERM, ["<module>", "spin", "terminate"])]
+)  # fmt: skip
+def test_the_traceback_of_an_interrupted_free_has_only_the_hosts_frames(workers, number, names):
+    worker = workers.start_mps(START + """
+import traceback
+signal.signal(signal.SIGTERM, terminate)
+def slow_collect(*_):
+    print("releasing")
+    while True: time.time()
+from mpsbar.agent import free
+free.collect_on_main = slow_collect
+try:
+    print("caught from here on")
+    spin()
+except BaseException as error:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)]
+    print("got", [frame.name for frame in frames if frame.name != "slow_collect"],
+        any("mpsbar" in frame.filename for frame in frames))
+queue.Queue().get()
+""")  # fmt: skip
+    worker.wait_line("caught")
+    assert wait_and_signal(worker, number, "releasing") == f"got {names} False"

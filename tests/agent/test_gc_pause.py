@@ -204,8 +204,80 @@ def test_what_a_job_found_is_the_hosts_when_the_agent_wakes_in_it(pause):
     gc.set_threshold(0, 4, 5)  # collections are off
     with gc_pause.paused():
         pause.begin()
-        assert pause.call(gc.get_threshold)[:2] == (0, 4)
+        pause.call(len, "")
     assert pause.call(gc.get_threshold)[:2] == (0, 4)
+
+
+def test_no_collection_in_a_job_while_the_agent_waits(pause):
+    host = pause.host
+    with gc_pause.paused():
+        assert pause.call(gc.get_threshold) == gc_pause.JOB
+        assert gc.get_threshold() == gc_pause.JOB  # and while it works
+        with gc_pause.paused():
+            pause.call(len, "")
+        assert gc.get_threshold() == gc_pause.JOB
+    assert gc.get_threshold() == gc_pause.PAUSED
+
+    def end_in_wait():
+        job.end()
+        return gc.get_threshold()
+
+    job = gc_pause.JobPause()
+    job.begin()
+    assert pause.call(end_in_wait) == host
+    assert gc.get_threshold() == gc_pause.PAUSED
+
+
+def test_what_the_host_sets_before_a_job_in_the_agents_wait_comes_after_it(pause):
+    def set_and_run_job():
+        gc.set_threshold(123, 4, 5)
+        with gc_pause.paused():
+            pass
+        return gc.get_threshold()
+
+    assert pause.call(set_and_run_job)[:2] == (123, 4)
+    assert pause.call(gc.get_threshold)[:2] == (123, 4)
+
+
+# An exception of the host may come between any two bytecodes of our call on main: a Ctrl-C.
+INTERRUPTED = """
+import gc, itertools, json, sys
+from mpsbar.agent import gc_pause, main_thread
+FILES = (gc_pause.__file__, main_thread.__file__)
+EVENT = "line" if sys.version_info[:2] == (3, 12) else "opcode"  # there they come late
+call = main_thread._pending_call
+def interrupt_at(moment):
+    events = itertools.count()
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename not in FILES: return None
+        frame.f_trace_opcodes = True
+        if event == EVENT and next(events) == moment: raise KeyboardInterrupt
+        return trace
+    sys.settrace(trace)
+    try: bool(call)
+    except KeyboardInterrupt: return True
+    finally: sys.settrace(None)
+    return False
+faults = []
+gc.set_threshold(700, 10, 10)
+pause = gc_pause.CollectorPause()
+pause.begin()
+for moment in itertools.count():
+    if not interrupt_at(moment): break
+    try: bool(call)
+    except BaseException as error: faults.append([moment, repr(error)])
+    interrupt_at(moment)
+    main_thread.restore_collector()  # as the agent does it
+    if pause.call(gc.get_threshold)[:2] != (700, 10): faults.append([moment, gc.get_threshold()])
+print(json.dumps([faults, moment]))
+"""
+
+
+@every_python
+def test_an_exception_of_the_host_in_our_call_on_main_leaves_nothing_behind(version):
+    faults, moments = run_host(version, INTERRUPTED)
+    assert faults == []
+    assert moments > 10
 
 
 def test_a_forked_child_has_the_hosts_thresholds(pause):

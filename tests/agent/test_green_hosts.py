@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from host_kit import ALONE, REPORT, Load, add_stand_in, run_host, start_host
-from worker_kit import ROOT, wait_for
+from worker_kit import NO_MPS, ROOT, wait_for
 
 # Greenlets that count, wait for each other and talk over a socket; main ends when it is told to.
 GEVENT = """
@@ -159,3 +159,18 @@ def test_a_late_patch_leaves_no_traceback_of_ours_at_exit(workers, patch):
     done = run_host(workers, imports + START + "open('stop', 'w').close()\n" + late, **QUIET)
     assert (done.stdout, done.returncode) == ("goes on\n", 0)
     assert "mpsbar" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+@pytest.mark.parametrize("patch", ["gevent", "eventlet"])
+def test_a_late_patch_does_not_make_free_busy(workers, patch):
+    """Patched, threading.get_ident() and the main thread's number are those of greenlets."""
+    need(patch)
+    imports, call = PATCHES[patch]
+    late = SCENES["patched after"].format(patch=call)
+    used = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
+    worker = workers.start_mps(imports + START + used + late, **QUIET)
+    for _ in range(3):
+        answer = worker.ask("free")
+        assert (answer["state"], answer["reason"]) == ("done", None)
+    assert answer["backends"]["mps"]["on_main"] is True

@@ -44,10 +44,13 @@ def find_deepest():
         except RecursionError: pass
         else: return levels
 deepest = find_deepest()
+class Deep(Cycle):
+    def __del__(self): dive(100, 0)  # its calls may fit only where the host is not deep
 def report(): return {"deepest": deepest, "faults": faults}
 assert mpsbar.attach()
 for less in range(80):
     drop_cycles(2)
+    Deep()
     try: dive(deepest - less, 0.03)
     except RecursionError: faults.append(less)
 finish()

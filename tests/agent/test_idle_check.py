@@ -130,7 +130,7 @@ def test_waits_called_from_user_code_count_as_computing(release, work):
     there = Parked(lambda: work(release))
     wait_for(lambda: (there.reason() or ("", ""))[1].endswith(f" in {work.__name__}"), "its place")
     code, where = there.reason()
-    assert code == "thread_computing"
+    assert code == "thread_unproven"
     assert where.startswith("the thread, ")
 
 
@@ -170,7 +170,7 @@ def test_a_name_of_a_thread_that_is_foreign_code_is_not_asked(release):
     there = Parked(lambda: None)
     there.thread.join()
     Named(target=spin_until, args=(release,), daemon=True).start()
-    assert there.reason()[0] == "thread_computing"
+    assert there.reason()[0] == "thread_unproven"
 
 
 def test_without_a_gil_nothing_is_proven(monkeypatch):

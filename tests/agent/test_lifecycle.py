@@ -32,22 +32,22 @@ def test_it_lives_and_dies_quietly_in_every_python(workers, version):
 
 def test_attaching_twice_is_one_agent(workers):
     done = run(workers, """
-        import mpsbar, threading
+        import mpsbar, sys, threading
         print(mpsbar.attach(), mpsbar.attach(), mpsbar.attach())
-        print([t.name for t in threading.enumerate()])
+        print(len(sys._current_frames()))
     """)  # fmt: skip
-    assert done.stdout == "True True True\n['MainThread', 'mpsbar-agent']\n"
+    assert done.stdout == "True True True\n2\n"
 
 
 def test_attaching_from_many_threads_at_once_is_one_agent(workers):
     done = run(workers, """
-        import mpsbar, threading
+        import mpsbar, sys, threading
         threads = [threading.Thread(target=mpsbar.attach) for _ in range(20)]
         for t in threads: t.start()
         for t in threads: t.join()
-        print([t.name for t in threading.enumerate()])
+        print(len(sys._current_frames()))
     """)  # fmt: skip
-    assert done.stdout == "['MainThread', 'mpsbar-agent']\n"
+    assert done.stdout == "2\n"
 
 
 @pytest.mark.parametrize(("value", "attached"), [("1", "False"), ("yes", "False"), ("0", "True")])
@@ -64,7 +64,8 @@ def test_the_switch_turns_it_off(workers, value, attached):
         ("os.environ['MPSBAR_RUN_DIR'] = __import__('sys').executable", "is not a directory"),
         ("__import__('sys').implementation.name = 'pypy'", "only CPython"),
         (
-            "__import__('threading').Thread.start = lambda self: (_ for _ in ()).throw("
+            "__import__('_thread').start_new = None\n"
+            "__import__('_thread').start_new_thread = lambda *_: (_ for _ in ()).throw("
             'RuntimeError("can\'t start new thread"))',
             "can't start new thread",
         ),
@@ -131,17 +132,17 @@ def test_a_forked_child_has_no_agent_and_may_attach_its_own(workers, version):
         sockets = lambda: sum("socket:" in os.readlink(l) for l in links() if os.path.lexists(l))
         pid = os.fork()
         if not pid:
-            print("child", [t.name for t in threading.enumerate()], sockets(), flush=True)
+            print("child", len(sys._current_frames()), sockets(), flush=True)
             print(mpsbar.attach(), len(names()), flush=True)
             sys.exit()
         os.waitpid(pid, 0)
-        print("parent", [t.name for t in threading.enumerate()], names() == [f"{os.getpid()}.sock"])
+        print("parent", len(sys._current_frames()), names() == [f"{os.getpid()}.sock"])
     """, interpreters.need(version))  # fmt: skip
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "child ['MainThread'] 0",
+        "child 1 0",
         "True 2",
-        "parent ['MainThread', 'mpsbar-agent'] True",
+        "parent 2 True",
     ]
 
 
@@ -152,10 +153,9 @@ def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, meth
         textwrap.dedent(f"""
         import multiprocessing, os, sys, warnings
         warnings.simplefilter("ignore", DeprecationWarning)
-        import mpsbar
+        import mpsbar.agent.lifecycle
         def work(n):
-            import threading
-            return sum(t.name == "mpsbar-agent" for t in threading.enumerate())
+            return mpsbar.agent.lifecycle.is_attached()
         if __name__ == "__main__":
             mpsbar.attach()
             with multiprocessing.get_context({method!r}).Pool(2) as pool:
@@ -167,7 +167,7 @@ def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, meth
     done = subprocess.run(
         [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=120
     )
-    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\nTrue\n", "")
+    assert (done.stdout, done.stderr) == ("[False, False, False, False]\nTrue\n", "")
 
 
 def test_the_parent_still_answers_while_forked_children_live(workers):
@@ -223,3 +223,60 @@ def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
         worker.process.stdin.flush()
         out, err = worker.process.communicate(timeout=60)
     assert (out, err, worker.process.returncode) == (b"", b"", 0)
+
+
+HOOKED = """
+import os, subprocess, sys, warnings, torch
+from mpsbar.agent import lifecycle
+assert lifecycle.attach_by_hook(quiet=False)  # as `mpsbar run` and `mpsbar enable` do
+def in_child(work):
+    pid = os.fork()
+    if not pid:
+        try: work()
+        finally: os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def run_hooked(workers, code):
+    env = workers.env(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
+    command = [sys.executable, "-c", HOOKED + textwrap.dedent(code)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, cwd="/")
+
+
+def test_a_forked_child_of_a_hooked_process_attaches_and_compiles_without_a_hook_of_ours(workers):
+    """A global forward hook would make torch.compile warn, and fail with fullgraph=True."""
+    done = run_hooked(workers, """
+        def work():
+            warnings.simplefilter("error")
+            print(lifecycle.is_attached(), len(torch.nn.modules.module._global_forward_pre_hooks))
+            compiled = torch.compile(torch.nn.Linear(2, 3), fullgraph=True, backend="eager")
+            print(tuple(compiled(torch.ones(1, 2)).shape), flush=True)
+        in_child(work)
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True 0\n(1, 3)\n", "")
+
+
+def test_children_that_only_load_data_or_become_another_program_get_no_agent(workers):
+    done = run_hooked(workers, """
+        class Data(torch.utils.data.Dataset):
+            def __len__(self): return 2
+            def __getitem__(self, index): return lifecycle.is_attached()
+        print(list(torch.utils.data.DataLoader(Data(), num_workers=2, batch_size=None)), flush=True)
+        tell = lambda: print("before exec", lifecycle.is_attached(), flush=True)
+        subprocess.run(["true"], preexec_fn=tell)
+        print(os.listdir(os.environ["MPSBAR_RUN_DIR"]) == [f"{os.getpid()}.sock"])
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[False, False]\nbefore exec False\nTrue\n", "")
+
+
+def test_a_grandchild_has_an_agent_of_its_own(workers):
+    done = run_hooked(workers, """
+        names = lambda: len(os.listdir(os.environ["MPSBAR_RUN_DIR"]))
+        def work():
+            print(lifecycle.is_attached(), names(), flush=True)
+            in_child(lambda: print(lifecycle.is_attached(), names(), flush=True))
+        in_child(work)
+        print(lifecycle.is_attached())
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True 2\nTrue 3\nTrue\n", "")

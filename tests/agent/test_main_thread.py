@@ -1,13 +1,14 @@
 """Where main may be when a Free comes, with real torch on softmps: every idle main is freed."""
 
 import signal
+import sys
 import threading
 import time
 
 import pytest
 from worker_kit import NO_MPS, wait_for
 
-from mpsbar.agent import main_thread
+from mpsbar.agent import idle_check, main_thread
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -272,11 +273,13 @@ main_thread._call_when_left = hang_and_trace
 events = []
 while not events: train_once()
 print("gettrace", events[0], sys.gettrace() is not None)
+open("traced", "w").close()
 sys.settrace(None)
 main_thread._call_when_left = hung
 while True: train_once()
 """)  # fmt: skip
-    free(worker)
+    traced = worker.run_dir / "traced"
+    wait_for(lambda: worker.ask("free") and traced.exists(), "Free that found main in torch")
     assert worker.wait_line("gettrace") == "gettrace True True"
 
 
@@ -291,7 +294,7 @@ def test_a_thread_in_a_sleep_called_from_user_code_counts_as_computing(workers):
     worker = workers.start_mps(START + SLEEPER + "print('parked')\nwhile True: pass")
     worker.wait_line("parked")  # it can be asked before there is a second thread
     answer = worker.ask("free", seconds=0.5)
-    assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_computing")
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_unproven")
     assert answer["reason"]["where"].startswith("Thread-1 (heartbeat), worker0.py:")
     assert answer["reason"]["where"].endswith(" in heartbeat")
     assert answer["freed"] == answer["backends"]["cpu"]["freed"]
@@ -318,7 +321,7 @@ nap()
 """)  # fmt: skip
     worker.wait_line("asleep")
     answer = worker.ask("free", seconds=0.5)
-    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_computing")
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_unproven")
     assert answer["reason"]["where"].startswith("worker0.py:")
     assert answer["reason"]["where"].endswith(" in nap")
     assert answer["backends"]["mps"]["freed"] is None
@@ -334,7 +337,7 @@ time.sleep(600)
 """)  # fmt: skip
     worker.wait_line("ready")
     answer = worker.ask("free", seconds=5)
-    assert answer["reason"]["code"] == "main_computing"
+    assert answer["reason"]["code"] == "main_unproven"
     assert answer["reason"]["where"].endswith(" in <module>")
 
 
@@ -362,4 +365,28 @@ def test_a_call_that_comes_after_the_deadline_does_nothing_before_the_agent_says
     job.run_on_main(None)
     assert (ran, job.finished, job.given_up) == ([], False, False)
     assert job.step() is True
-    assert (ran, job.given_up, job.refused.code) == ([], True, "main_computing")
+    assert (ran, job.given_up, job.refused.code) == ([], True, "main_unproven")
+
+
+@pytest.mark.parametrize("code", ["slow", "forked", "free_threaded", "switch_interval"])
+def test_a_reason_that_lasts_is_told_also_when_main_has_not_come_by_since(code):
+    job = main_thread.MainThreadJob(lambda on_main: None, lambda: None, time.monotonic() - 1)
+    job.refused = idle_check.Computing(code, "as found")
+    job._call_pending_since = time.monotonic() - 60
+    assert job.step()
+    assert (job.given_up, job.refused.code, job.refused.where) == (True, code, "as found")
+
+
+def test_what_makes_a_free_impossible_is_told_before_where_main_is(monkeypatch):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.5)
+    try:
+        job = main_thread.MainThreadJob(lambda on_main: None, lambda: None, time.monotonic() - 1)
+        assert job.step()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (job.refused.code, job.refused.where) == ("switch_interval", "0.5 s")
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    job = main_thread.MainThreadJob(lambda on_main: None, lambda: None, time.monotonic() - 1)
+    assert job.step()
+    assert job.refused.code == "free_threaded"

@@ -92,7 +92,7 @@ def test_a_directory_that_others_can_write_is_refused_and_left_as_it_is(
     (tmp_path / "12.sock").touch()
     tmp_path.chmod(mode)
     for refuses in (places.prepare, places.check):
-        with pytest.raises(PermissionError, match="can be written by other users: choose") as told:
+        with pytest.raises(PermissionError, match="is writable by other users: choose") as told:
             refuses(str(tmp_path))
         assert ("chmod go-w" in str(told.value)) == (mode != 0o1777)
     assert mode_of(tmp_path) == mode

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, free, history, menubar, poll, probe, start, tick, top, training
+from bench import attach, fleet, free, history, menubar, poll, probe, start, tick, top, training
 
 BENCHMARKS = {
     "training": training,
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "history": history,
     "probe": probe,
     "top": top,
+    "fleet": fleet,
 }
 
 

@@ -39,14 +39,14 @@ def test_without_a_file(mpsbar, file):
     assert mpsbar("config", "path").stdout == f"{file}\n"
     assert mpsbar("config", "print").stdout == f"# {file}\n{DEFAULTS}"
     done = mpsbar("config", "validate")
-    assert (done.returncode, done.stdout) == (0, f"{file} does not exist: the defaults are used\n")
+    assert (done.returncode, done.stdout) == (0, f"{file} does not exist; using the defaults\n")
     assert list(file.parent.iterdir()) == []
 
 
 def test_what_is_printed_can_be_used_as_the_file(mpsbar, file):
     file.write_text(mpsbar("config", "print", MPSBAR_BAR="gpu", MPSBAR_ALERT_CAUSES="leak").stdout)
     done = mpsbar("config", "validate")
-    assert (done.returncode, done.stdout) == (0, f"{file}: no mistake found\n")
+    assert (done.returncode, done.stdout) == (0, f"{file}: no errors found\n")
     printed = mpsbar("config", "print", MPSBAR_ALERTS="0").stdout.splitlines()
     assert printed[1:4] == [
         'bar = "gpu"  # file',
@@ -74,7 +74,7 @@ def test_a_broken_file_is_told_and_left_where_it_is(mpsbar, file):
     printed, done = mpsbar("config", "print"), mpsbar("config", "validate")
     assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")
     assert done.returncode == 1
-    assert done.stdout.startswith(f"couldn't use {file} (it is not TOML: ")
+    assert done.stdout.startswith(f"{file} can't be used (it is not TOML: ")
     assert printed.stderr == f"mpsbar: {done.stdout}"
     assert [path.name for path in file.parent.iterdir()] == ["settings.toml"]
 

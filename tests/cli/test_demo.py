@@ -28,7 +28,9 @@ def test_the_demo_on_a_terminal_without_textual_is_text_until_ctrl_c(workers, pr
 def test_the_demo_of_a_recorded_mac(mpsbar):
     done = mpsbar("demo", "--recorded")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("an M1 Max with 64 GB at work. Invented in it: everything else")
+    assert done.stdout.startswith(
+        "An M1 Max with 64 GB under load. Made up for this recording: everything else"
+    )
     assert " Apple M1 Max · 64.0 GB · pressure normal · RECORDED\n" in done.stdout
     assert " └ 2 child processes                    ≤ 610 MB  (not connected)\n" in done.stdout
 

@@ -66,7 +66,7 @@ def test_a_named_python_that_is_well(mpsbar, venv):
     lines = done.stdout.splitlines()
     assert lines[2] == python
     assert "torch 2.14.0 · MPS available" in lines[3]
-    assert lines[-1] == "No problem found."
+    assert lines[-1] == "No problems found."
 
 
 def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
@@ -174,7 +174,7 @@ def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, work
     )  # fmt: skip
     os.close(terminal)
     wait_for(lambda: note.exists() and note.read_text(), "torch")
-    assert b"looking at 1 Python: 0 done" in os.read(controller, 4096)
+    assert b"checking 1 Python: 0 done" in os.read(controller, 4096)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
@@ -213,8 +213,11 @@ def test_the_monitor_itself_imports_no_torch(env, venv):
 @pytest.mark.parametrize(
     ("doubt", "sentence"),
     [
-        (None, "The menu bar icon is where it should be (last looked 20"),
-        ("behind_notch", "The menu bar icon is behind the notch: quit other apps with icons (last"),
+        (None, "The menu bar icon is shown (last checked 20"),
+        (
+            "behind_notch",
+            "The menu bar icon is behind the notch: quit other apps with menu bar icons (last",
+        ),
     ],
 )
 def test_it_tells_what_the_app_saw_of_its_icon(mpsbar, venv, workers, monkeypatch, doubt, sentence):

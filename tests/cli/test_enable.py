@@ -37,16 +37,16 @@ def venv(workers):
 def test_the_whole_round(mpsbar, venv, workers):
     python = str(venv / "bin" / "python")
     assert mpsbar("enable", "--list").stdout == (
-        "No environment is enabled. mpsbar enable --python PATH enables one.\n"
+        "No environment is enabled. To enable one: mpsbar enable --python PATH\n"
     )
     done = mpsbar("enable", "--python", python)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"{venv}: enabled, the agent {__version__} answered. "
-        "Processes that import PyTorch or MLX are seen from their next start.\n"
+        f"{venv}: enabled, agent {__version__} answered. "
+        "Processes that import PyTorch or MLX are shown from their next start.\n"
     )
     again = mpsbar("enable", "--python", python)
-    assert again.stdout == f"{venv}: enabled already (agent {__version__})\n"
+    assert again.stdout == f"{venv}: already enabled (agent {__version__})\n"
     assert mpsbar("enable", "--list").stdout == f"{python}  agent {__version__}\n"
     assert mpsbar("disable", "--python", python).stdout == f"{venv}: disabled\n"
     assert mpsbar("disable", "--python", python).stdout == f"{venv}: was not enabled\n"
@@ -55,7 +55,7 @@ def test_the_whole_round(mpsbar, venv, workers):
 
 def test_the_active_environment_is_the_default(mpsbar, venv):
     done = mpsbar("enable", VIRTUAL_ENV=str(venv))
-    assert done.stdout.startswith(f"{venv}: enabled, the agent")
+    assert done.stdout.startswith(f"{venv}: enabled, agent")
 
 
 def test_an_outdated_copy_is_refreshed_when_it_is_listed(mpsbar, venv):
@@ -76,15 +76,15 @@ def test_one_that_is_gone_is_listed_as_such(mpsbar, venv):
     python = str(venv / "bin" / "python")
     mpsbar("enable", "--python", python)
     venv.rename(venv.with_name("moved"))
-    assert mpsbar("enable", "--list").stdout == f"{python}  unusable: couldn't find {python}\n"
+    assert mpsbar("enable", "--list").stdout == f"{python}  unusable: {python} does not exist\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (["enable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python, or it cannot be run"),
-        (["enable", "--python", "cat"], 1, "did not answer as a Python"),
-        (["disable", "--python", "/nowhere/python"], 1, "mpsbar: there is no /nowhere/python"),
+        (["enable", "--python", "/nowhere/python"], 1, "mpsbar: /nowhere/python does not exist or can't be run"),
+        (["enable", "--python", "cat"], 1, "is not a usable Python"),
+        (["disable", "--python", "/nowhere/python"], 1, "mpsbar: /nowhere/python does not exist"),
         (["enable", "--list", "--jupyter"], 2, "mpsbar enable: argument --jupyter: not allowed with argument --list"),
     ],
 )  # fmt: skip
@@ -171,7 +171,7 @@ def test_disable_all_forgets_what_is_gone(mpsbar, venv):
     shutil.rmtree(venv)
     done = mpsbar("disable", "--all")
     assert done.returncode == 0
-    assert f"{python}: gone, with all that was in it\n" in done.stdout
+    assert f"{python}: no longer exists\n" in done.stdout
     assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
 
 
@@ -183,7 +183,7 @@ def test_in_the_app_the_python_must_be_named(monkeypatch):
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
-    with pytest.raises(EnvironmentProblem, match="name the Python to enable"):
+    with pytest.raises(EnvironmentProblem, match="choose the Python to enable"):
         choose_python(None)
     monkeypatch.setenv("VIRTUAL_ENV", "/v")
     assert choose_python(None) == "/v/bin/python"

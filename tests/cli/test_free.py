@@ -54,7 +54,7 @@ def test_free_all(mpsbar, workers):
     assert {(o["state"], o["freed"]) for o in outcomes} == {("done", 0)}
     for worker in started:
         worker.end()
-    assert mpsbar("free", "--all").stdout == "No PyTorch process is connected\n"
+    assert mpsbar("free", "--all").stdout == "No processes connected\n"
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))

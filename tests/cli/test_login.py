@@ -36,7 +36,7 @@ def told(done):
 
 def test_the_whole_round(mpsbar, home):
     entry = home / ".config/autostart/mpsbar.desktop"
-    on, off = f"mpsbar starts at login ({entry})\n", "mpsbar does not start at login\n"
+    on, off = f"mpsbar opens at login ({entry})\n", "mpsbar does not open at login\n"
     assert told(mpsbar("status")) == (1, off, "")
     assert told(mpsbar("on")) == (0, on, "")
     assert f"Exec={sys.executable} -m mpsbar status --watch 2\n" in entry.read_text()
@@ -51,7 +51,7 @@ def test_a_full_disk_leaves_nothing_behind(mpsbar, home):
     """The kernel's limit on file sizes stands for the disk."""
     done = mpsbar("on", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
     entry = home / ".config/autostart/mpsbar.desktop"
-    words = f"mpsbar does not start at login: {entry} could not be changed (File too large)\n"
+    words = f"mpsbar does not open at login: couldn't change {entry} (File too large)\n"
     assert told(done) == (1, "", words)
     assert list(home.iterdir()) == []
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_is_one_sentence(mpsbar, home):
     entry = home / ".config/autostart/mpsbar.desktop"
     entry.parent.mkdir(parents=True)
     entry.write_text("theirs")
-    words = f"mpsbar cannot change its start at login: {entry} was not written by mpsbar and was left as it is\n"
+    words = f"mpsbar can't change whether it opens at login: {entry} was not created by mpsbar and was left unchanged\n"
     assert told(mpsbar("on")) == (1, "", words)
     assert told(mpsbar("off")) == (1, "", words)
     assert told(mpsbar("status")) == (1, words, "")

@@ -16,7 +16,7 @@ from mpsbar.cli.main import VERBS, build_parser
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["free"], "mpsbar free: name the pids of workers, or --all (see mpsbar free --help)"),
+        (["free"], "mpsbar free: give the PIDs of workers, or --all (see mpsbar free --help)"),
         (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
         (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
         (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
@@ -68,7 +68,8 @@ def test_help_lists_every_verb_and_imports_none(workers):
 
 def test_every_file_of_the_folder_is_a_verb_or_shared():
     files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
-    assert files - set(VERBS) == {"__init__", "main", "arguments", "output", "start"}
+    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts", "status_line"}
+    assert files - set(VERBS) == shared
 
 
 def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):

@@ -63,7 +63,7 @@ def test_on_the_cpu_in_a_pipe(mpsbar, cpu, workers):
     assert lines[1] == "As expected: no surprises."
     assert any(line.split()[:3] == ["float32", "supported", "17"] for line in lines)
     (file,) = kept(workers)
-    assert f"kept in {file}" in done.stdout
+    assert f"saved in {file}" in done.stdout
     assert "\x1b" not in done.stdout
 
 
@@ -90,13 +90,13 @@ def test_a_wrong_number_on_mps_is_said_everywhere(mpsbar, workers):
     done = mpsbar("--python", sys.executable, extra={"SOFTMPS": "1", "SOFTMPS_FAULTS": faults})
     assert done.returncode == 1
     assert done.stdout.splitlines()[1].startswith(
-        "WRONG NUMBERS without an error: addcdiv_ and addcmul_ into"
+        "WRONG RESULTS without an error: addcdiv_ and addcmul_ into"
     )
-    assert "float16 wrong in 3 operations: matmul, backward, autocast" in done.stdout
+    assert "float16 gives wrong results in 3 operations: matmul, backward, autocast" in done.stdout
     workers.start("import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n")
     status = mpsbar(verb="status").stdout
-    assert "dtypes: WRONG NUMBERS without an error" in status
-    assert "Use float32 instead of float16 (failures here: 3)" in status
+    assert "dtypes: WRONG RESULTS without an error" in status
+    assert "Use float32 instead of float16 (failed operations here: 3)" in status
     code = "import mpsbar, torch; print(mpsbar.safe_dtype('mps', 'float16'), mpsbar.safe_dtype('mps', 'bfloat16'))"
     asked = subprocess.run(
         [sys.executable, "-c", code],
@@ -128,7 +128,7 @@ def test_what_changed_since(mpsbar, workers, tmp_path):
         str(tmp_path / "before.json"),
         extra=softmps | {"SOFTMPS_TORCH": "2.2"},
     )
-    assert "no operation and no dtype changed" in same.stdout
+    assert "no operation or dtype changed" in same.stdout
 
 
 # ── bad input: one clear sentence, exit code 1 or 2 ──────────────────────────────────────────────
@@ -148,7 +148,7 @@ def test_no_torch_in_that_python(mpsbar, tmp_path):
         [interpreters.need("3.11"), "-m", "venv", "--without-pip", str(bare)], check=True
     )
     text = refused(mpsbar("--python", str(bare / "bin" / "python")), 1)
-    assert text == f"mpsbar: {bare}/bin/python has no torch; --python PATH names one that has"
+    assert text == f"mpsbar: {bare}/bin/python has no torch; choose another with --python PATH"
 
 
 def test_no_torch_anywhere(env, tmp_path):
@@ -169,8 +169,7 @@ def test_no_torch_anywhere(env, tmp_path):
         env=env | {"PATH": str(bare / "bin"), "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
     )  # fmt: skip
     assert (
-        refused(done, 1)
-        == "mpsbar: no Python with torch was found; --python PATH names one that has it"
+        refused(done, 1) == "mpsbar: no Python with torch was found; choose one with --python PATH"
     )
 
 
@@ -210,7 +209,7 @@ def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):
 
     done = mpsbar(*cpu, preexec_fn=no_files)
     assert done.returncode == 1
-    assert done.stderr == "mpsbar: the result could not be kept: File too large\n"
+    assert done.stderr == "mpsbar: couldn't save the result: File too large\n"
     assert "As expected: no surprises." in done.stdout
     assert kept(workers) == []
 
@@ -220,17 +219,17 @@ def test_a_folder_that_cannot_be_made(mpsbar, cpu, tmp_path):
     done = mpsbar(*cpu, extra={"MPSBAR_DATA_DIR": str(tmp_path / "file")})
     assert (done.returncode, done.stderr) == (
         1,
-        "mpsbar: the result could not be kept: File exists\n",
+        "mpsbar: couldn't save the result: File exists\n",
     )
     assert "As expected" in done.stdout
 
 
 def test_against_what_is_no_result(mpsbar, tmp_path):
     file = tmp_path / "before.json"
-    assert "could not be read: No such file" in refused(mpsbar("--against", str(file)), 1)
+    assert ": No such file" in refused(mpsbar("--against", str(file)), 1)
     whole = json.dumps(build_probe(make_probe()))
     file.write_text(whole[: len(whole) // 2])
-    assert "is cut short or not JSON" in refused(mpsbar("--against", str(file)), 1)
+    assert "is incomplete or not JSON" in refused(mpsbar("--against", str(file)), 1)
     file.write_text(whole.replace('"schema": 1', '"schema": 2'))
     assert "written by another version of mpsbar (schema 2)" in refused(
         mpsbar("--against", str(file)), 1
@@ -246,7 +245,7 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == 130, err
-    assert "Cancelled: 6 of 273 were measured" in out
+    assert "Cancelled: measured 6 of 273" in out
     assert err == ""
     (file,) = kept(workers)
     assert json.loads(file.read_text())["ended"] == "cancelled"
@@ -264,7 +263,7 @@ def run_at(monkeypatch, snapshot, *arguments):
 def test_critical_memory_is_refused_unless_forced(monkeypatch, capsys):
     snapshot = Snapshot(0.0, machine=Machine(pressure="critical"))
     with pytest.raises(
-        UserError, match=r"memory pressure is critical.*; --force probes all the same"
+        UserError, match=r"memory pressure is critical.*; use --force to run it anyway"
     ):
         run_at(monkeypatch, snapshot)
     with pytest.raises(
@@ -279,7 +278,7 @@ def test_a_busy_gpu_is_warned_of(monkeypatch, capsys):
     busy = Process(7, 0.0, "train.py", ("torch",), gpu_percent=43.0)
     with pytest.raises(SystemExit):
         run_at(monkeypatch, Snapshot(0.0, processes=(busy,)))
-    assert capsys.readouterr().err.startswith("mpsbar: train.py uses 43 % of the GPU")
+    assert capsys.readouterr().err.startswith("mpsbar: train.py is using 43% of the GPU")
     with pytest.raises(SystemExit):
         run_at(
             monkeypatch,

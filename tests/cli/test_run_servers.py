@@ -113,8 +113,8 @@ def test_gunicorn_workers_have_their_own_agents(workers, folder, polled):
     wait_for(lambda: not polled(), "end of all rows")
 
 
-def test_gunicorn_preload_workers_attach_when_they_compute(workers, folder, polled):
-    """torch is imported in the master only; its children attach at their first model call."""
+def test_gunicorn_preload_workers_attach_when_they_are_forked(workers, folder, polled):
+    """torch is imported in the master only, where the agent was started."""
     pytest.importorskip("uvicorn_worker")
     command = "gunicorn app:app --preload -w 2 -k uvicorn_worker.UvicornWorker -b 127.0.0.1:{port}"
     server, port = serve(workers, folder, *command.split(), "--log-level", "error")

@@ -70,7 +70,7 @@ def test_a_second_start_nudges_the_first_and_ends(private, capsys):
 
     first = claim()
     assert start.run_menubar(OPTIONS) == 0
-    assert "is running already (process" in capsys.readouterr().out
+    assert "already running (PID" in capsys.readouterr().out
     assert first.nudged()
     first.close()
 
@@ -81,7 +81,7 @@ def test_without_rumps_it_is_one_sentence(private, monkeypatch, workers):
     monkeypatch.setitem(sys.modules, "AppKit", None)
     for name in [name for name in sys.modules if name.startswith("mpsbar.ui.menubar")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(UserError, match="the menu bar needs rumps and PyObjC"):
+    with pytest.raises(UserError, match="the menu bar requires rumps and PyObjC"):
         start.run_menubar(OPTIONS)
 
 
@@ -115,7 +115,7 @@ def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, c
     (kept,) = (private / "config").glob("settings.toml.broken-*")
     assert kept.read_text() == "bar = [\n"
     assert str(kept) in capsys.readouterr().err
-    assert told[0] == "Not all settings can be used"
+    assert told[0] == "Some settings can't be used"
     assert str(kept) in told[1]
 
 
@@ -140,7 +140,7 @@ def test_the_app_records_and_says_once_that_the_history_was_damaged(
 
     mac.run(lambda: start.run_menubar(argparse.Namespace(bar=None, interval=0.5)), person)
     (kept,) = file.parent.glob("history.damaged-*.sqlite")
-    sentence = f"the history was damaged; it was moved to {kept}, and a new one was begun"
+    sentence = f"the history was damaged; it was moved to {kept}, and a new one was started"
     assert told == [sentence]
     assert (private / "log/mpsbar.log").read_text().count(sentence) == 1
 

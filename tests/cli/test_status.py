@@ -22,8 +22,8 @@ def test_status_of_nobody(mpsbar):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "Apple M1 · 8.0 GB · pressure normal · RECORDED\n"
-        "All is well\n"
-        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py\n"
+        "No problems\n"
+        "You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py\n"
     )
     assert mpsbar(MPSBAR_REPLAY=str(EMPTY)).stdout == done.stdout
 
@@ -32,13 +32,13 @@ def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_pa
     shown = mpsbar("status", MPSBAR_REPLAY="m1-8gb").stdout
     assert "RECORDED" in shown.splitlines()[0]
     assert re.search(
-        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d %",
+        r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d%",
         shown,
         re.MULTILINE,
     )
     bad = mpsbar("status", MPSBAR_REPLAY="nope")
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "mpsbar: there's no recording named nope; choose from m1-8gb, m1max-64gb\n"
+    assert bad.stderr == "mpsbar: there is no recording nope; choose one of m1-8gb, m1max-64gb\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
@@ -68,7 +68,7 @@ def test_watching_on_a_terminal_redraws_in_place_and_in_colour(workers):
     )
     assert shown.count("\x1b[H\x1b[2J") >= 3
     assert "\x1b[1m    PID  NAME" in shown
-    assert "\x1b[32mAll is well" in shown
+    assert "\x1b[32mNo problems" in shown
 
 
 @pytest.mark.parametrize("extra", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

@@ -35,7 +35,7 @@ def on_a_terminal(code, env):
 def test_without_a_terminal_it_is_one_look(workers):
     done = mpsbar("top", env=workers.env(MPSBAR_REPLAY="m1-8gb"))
     assert done.returncode == 0
-    assert done.stderr == "mpsbar: top needs a terminal, which this is not. One look instead:\n"
+    assert done.stderr == "mpsbar: top needs a terminal. Showing status instead:\n"
     assert "finetune.py" in done.stdout
 
 
@@ -48,8 +48,8 @@ def test_without_textual_it_names_the_one_command_and_is_one_look(workers, priva
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="xterm"))
     assert status == 0
     first = shown.splitlines()[0]
-    assert first.startswith("mpsbar: live in the terminal needs textual: ")
-    assert first.endswith(" -m pip install 'mpsbar[terminal]'. One look instead:")
+    assert first.startswith("mpsbar: the live view needs textual: ")
+    assert first.endswith(" -m pip install 'mpsbar[terminal]'. Showing status instead:")
     assert "finetune.py" in shown
 
 

@@ -68,8 +68,8 @@ print(*explain_counters(), sep="; ")
     row = "7 train.py mps 1.0 GB 1.0 GB ? ? 77.0 MB ?"
     assert output.splitlines() == [
         f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
-        "held: all the driver gave the process; allocated: in live tensors; "
-        "cached: kept for reuse, what Free returns at most; peak: the most that was allocated; "
+        "held: everything the driver gave the process; allocated: in live tensors; "
+        "cached: kept for reuse, the most that Free can return; peak: the most that was ever allocated; "
         "graphs: in compiled graphs",
     ]  # fmt: skip
 

@@ -416,7 +416,7 @@ def test_a_leak_under_scatter_is_found(scatter):
     [
         # From the first third's median to the last one's are 400 of 600 seconds.
         (0.66, GB, True), (0.62, GB, False),  # 256 MB
-        (1.05, 4000 * MB, True), (0.95, 4000 * MB, False),  # 10 % of what it was
+        (1.05, 4000 * MB, True), (0.95, 4000 * MB, False),  # 10% of what it was
     ],
 )  # fmt: skip
 def test_a_leak_is_at_least_256_mb_and_a_tenth(mb_per_second, base, found):
@@ -526,7 +526,7 @@ def test_a_value_that_hovers_rings_once(low, high, code):
 def test_a_cache_and_a_swap_that_hover_ring_once():
     cache = [
         Snapshot(n * 2.0, (make_worker(7, allocated=0, driver=(19, 21)[n % 2]),),
-                 machine(memory_total=100, memory_available=(9, 11)[n // 2 % 2]))
+                 machine(memory_total=100, memory_available=(9, 11)[n // 2% 2]))
         for n in range(100)
     ]  # fmt: skip
     assert flips(watch(cache), "cache", 7) <= 2  # it comes, and memory is short once

@@ -1,8 +1,12 @@
 """Names for people, from command lines as they really are."""
 
 import pytest
+from worker_kit import ATTACH
 
+from mpsbar.core.machine import Process
 from mpsbar.core.naming import kind_of, name_process
+from mpsbar.system.linux import LinuxComputer
+from mpsbar.workers.parse import parse_hello
 
 KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
 
@@ -29,6 +33,10 @@ KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
         (("python", "/lib/ipykernel_launcher.py", "-f", "k.json"), "notebook kernel"),
         (("python", "-c", "print()"), "python -c"),
         (("python", "-"), "python from a pipe"),
+        (("python", "-m", "pytest", "-x"), "pytest"),
+        (("python", "/v/bin/pytest", "-x"), "pytest"),
+        (("python", "-m", "joblib.externals.loky.backend.popen_loky_posix", "--process-name", "LokyProcess-1"), "child process"),
+        (("python", "-m", "torch._inductor.compile_worker", "--pickler=x"), "torch.compile worker"),
         (("python",), "Python prompt"),
         (("python", "-i"), "Python prompt"),
         (("python", "-m"), "-m ?"),
@@ -61,6 +69,14 @@ PYTHON = "/usr/bin/python3.11"
     [
         (("python", "train.py"), PYTHON, "train.py"),
         (("gunicorn: worker [serve]",), PYTHON, "gunicorn: worker [serve]"),  # setproctitle
+        (("ray::A.work",), PYTHON, "ray::A.work"),
+        (("ray::train/step",), PYTHON, "ray::train/step"),
+        # py2app starts the app's own Python.
+        (
+            ("/Applications/Paint.app/Contents/MacOS/Paint",),
+            "/Applications/Paint.app/Contents/MacOS/python",
+            "Paint",
+        ),
         (("./Paint", "--fast"), "/Applications/Paint.app/Contents/MacOS/Paint", "Paint"),
         ((), "/Applications/Paint.app/Contents/MacOS/Paint", "Paint"),
         (("/usr/local/bin/my-python-tool",), "/usr/local/bin/my-python-tool", "my-python-tool"),
@@ -99,3 +115,58 @@ def test_a_launcher_inside_a_rank_keeps_its_name():
 )  # fmt: skip
 def test_kinds(name, kind):
     assert kind_of(name) == kind
+
+
+RAY = (
+    "/usr/bin/python3.11",
+    "/v/ray/_private/workers/default_worker.py",
+    "--node-ip-address=127.0.0.1",
+)
+
+
+@pytest.mark.parametrize(
+    ("seen_outside", "executable", "argv", "notebook", "name"),
+    [
+        (("ray::A.work",), PYTHON, RAY, None, "ray::A.work"),
+        (("./Paint",), "/opt/Paint", ("./Paint",), None, "Paint"),
+        (KERNEL, PYTHON, KERNEL, "train.ipynb", "notebook kernel: train.ipynb"),
+        (("python", "train.py", "3"), PYTHON, ("python", "train.py", "3"), None, "train.py"),
+        ((), None, ("python", "train.py"), None, "train.py"),  # could not be read from outside
+        ((), None, ("./Paint",), None, "Paint"),
+    ],
+)
+def test_a_connected_row_is_named_as_well_as_an_unconnected_one(
+    seen_outside, executable, argv, notebook, name
+):
+    hello = {
+        "argv": list(argv),
+        "notebook": notebook,
+        "executable": executable or f"/opt/{argv[0]}",
+    }
+    outside = name_process(seen_outside, executable=executable)
+    process = Process(1, 1.0, outside, ("torch",), command=seen_outside)
+    assert parse_hello(1, hello).join(process).name == name
+
+
+def test_the_title_of_a_real_process_is_its_name_when_it_is_connected(workers):
+    """As setproctitle does it: over the memory of the arguments."""
+    worker = workers.start(
+        ATTACH
+        + """
+import ctypes, os, sys
+title = b"ray::A.work"
+with open("/proc/self/stat") as file: fields = file.read().rpartition(")")[2].split()
+start, end = int(fields[45]), int(fields[46])
+ctypes.memmove(start, title + bytes(end - start - len(title)), end - start)
+print("titled", flush=True)
+import time
+time.sleep(600)
+"""
+    )
+    worker.wait_line("titled")
+    details = LinuxComputer().read_details(worker.pid)
+    outside = name_process(details.command, None, details.variables, details.executable)
+    process = Process(worker.pid, 1.0, outside, ("torch",), command=details.command)
+    found = parse_hello(worker.pid, worker.ask("hello"))
+    assert found.name.endswith(".py")
+    assert found.join(process).name == outside == "ray::A.work"

@@ -52,8 +52,8 @@ def test_all_settings():
         ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, cache'),
         ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, cache"),
         ({"intervall": 3}, "intervall is not a setting; did you mean interval?"),
-        ({"zoo": {}}, "zoo is not a setting; there are bar, interval, alerts, alert_causes, cool_down"),
-        ({"": 1}, '"" is not a setting; there are bar, interval, alerts, alert_causes, cool_down'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, dot, icon'),
     ],
 )  # fmt: skip

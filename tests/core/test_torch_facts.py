@@ -68,7 +68,7 @@ def test_valid_watermarks_are_noted_with_the_time_they_are_read():
     (reason,) = judge_settings({HIGH: "0.8", LOW: "0.7"}, "2.13.0")
     assert sentence(reason) == (
         "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.8 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.7: read when MPS is"
-        " used first, os.environ after that is too late"
+        " first used; setting os.environ after that is too late"
     )
 
 

@@ -160,7 +160,7 @@ def test_in_the_app_macos_notifies_and_shows_banners_while_active():
             "text",
         )
         assert mac.state.shown == [("Warning", 16 | 8)]  # banner and list
-        notifier.notify("Better again", "text", "leak-7")
+        notifier.notify("Resolved: Memory Pressure", "text", "leak-7")
         assert [made.identifier() for made in mac.state.delivered] == ["leak-7", "leak-7"]
         mac.wait(0)
     assert log == []

@@ -42,9 +42,9 @@ def test_versions_memory_processes_dtypes_and_nothing_private():
     for word in ("hunter2", "secret", HOME, "\x1b"):
         assert word not in text
     assert "app (4800): PYTORCH_KERNEL_CACHE_PATH=~/k" in text
-    assert "old_run.py (4100) ended 3 min ago, peak 11.2 GB, exit code not known" in text
+    assert "old_run.py (4100) ended 3 min ago, peak 11.2 GB, exit code unknown" in text
     assert "  float64        unsupported: as expected: TypeError" in text
-    assert text.endswith("mpsbar doctor --python PATH looks at a Python you name.\n")
+    assert text.endswith("To check a specific Python: mpsbar doctor --python PATH\n")
 
 
 def test_without_an_inspection_of_the_pythons():

@@ -12,7 +12,7 @@ from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.doctor.rules import STAGES, Checkup, Device, build_checkup
-from mpsbar.doctor.text import sentence, stages, words
+from mpsbar.doctor.text import sentence, sentences, stages
 
 PACKAGE = Path(mpsbar.__file__).parent
 MAC = Machine(
@@ -43,19 +43,19 @@ CHECKUP = build_checkup(
 
 SHOWN = """\
 Apple M2 Pro · Mac14,12 · 16.0 GB · macOS 14.7
-could not be read: gpu: IOKit said no�[31m
+couldn't read gpu: IOKit said no�[31m
 
 ~/v/bin/python
   Python 3.12.4 · arm64 · torch 2.13.0 · MPS available
   PYTORCH_ENABLE_MPS_FALLBACK=1
   warning   torch 2.13.0 on Apple M2 Pro: matmul over more than 32768 elements can be silently wrong (pytorch issue 193487); fixed in 2.14
-  note      cuda, then mps, then cpu gives mps; a small computation there works
-  note      PYTORCH_ENABLE_MPS_FALLBACK is on: what MPS lacks runs on the CPU, slower, and only the first is told. It is read when torch is imported: os.environ after that is too late
+  note      mps is the first available of cuda, mps and cpu; a small computation on it works
+  note      PYTORCH_ENABLE_MPS_FALLBACK is on: operations that MPS lacks run on the CPU, which is slower, and only the first one prints a warning. It is read when torch is imported; setting os.environ after that is too late
 
 ~/new/bin/python
   Python 3.12.4 · arm64 · torch 2.15.0 · MPS built, not available
-  warning   no MPS: torch 2.15.0 needs macOS 15, this is 14.7
-  note      cuda, then mps, then cpu gives cpu; a small computation there works
+  warning   no MPS: torch 2.15.0 requires macOS 15; this is 14.7
+  note      cpu is the first available of cuda, mps and cpu; a small computation on it works
 
 ~/x/bin/python
   Python 3.10.1 · torch 2.1.0
@@ -65,10 +65,10 @@ could not be read: gpu: IOKit said no�[31m
   warning   there is no Python at this path
 
 train.py (4711)
-  warning   PYTORCH_MPS_PREFER_METAL=0 turns it on: it counts that it is set at all
+  warning   PYTORCH_MPS_PREFER_METAL=0 turns it on: any value does
 
 /usr/bin/python3: Python 3.9.6, no torch
-2 more Pythons were not looked at; --python PATH looks at one
+2 more Pythons were not checked; use --python PATH to check one
 
 5 problems found."""
 
@@ -90,7 +90,7 @@ def test_the_whole_json():
         "code": "mps_macos_too_old",
         "level": "warning",
         "values": {"torch": "2.15.0", "needed": "15", "have": "14.7"},
-        "text": "no MPS: torch 2.15.0 needs macOS 15, this is 14.7",
+        "text": "no MPS: torch 2.15.0 requires macOS 15; this is 14.7",
     }
     assert (crashed["ended"], crashed["stage"], crashed["works"]) == ("crashed", "import", None)
     assert (gone["ended"], without["ended"]) == ("no_python", "no_torch")
@@ -106,16 +106,16 @@ def test_what_does_not_work_is_not_called_working():
 
 def test_a_report_of_a_machine_that_is_hardly_known():
     assert render_doctor(Checkup(Machine())) == (
-        "nothing is known of this machine\n\n"
-        "No torch was found. mpsbar doctor --python PATH looks at a Python you name."
+        "no information about this computer\n\n"
+        "No torch was found. To check a specific Python: mpsbar doctor --python PATH"
     )
     fine = build_checkup(Snapshot(0.0), (Device("/p", "ok", chosen="cpu", computed=8.0),))
-    assert render_doctor(fine).endswith("\n\nNo problem found.")
+    assert render_doctor(fine).endswith("\n\nNo problems found.")
     blind = Snapshot(0.0, problems=(Problem("gpu", "broken"),))
     fine = build_checkup(blind, (Device("/p", "ok", chosen="cpu", computed=8.0),))
-    assert render_doctor(fine).endswith("\n\nNo other problem found.")
-    assert render_progress(1, 3) == "looking at 3 Pythons: 1 done"
-    assert render_progress(0, 1) == "looking at 1 Python: 0 done"
+    assert render_doctor(fine).endswith("\n\nNo other problems found.")
+    assert render_progress(1, 3) == "checking 3 Pythons: 1 done"
+    assert render_progress(0, 1) == "checking 1 Python: 0 done"
 
 
 def test_a_home_at_the_root_is_not_everywhere():
@@ -145,7 +145,7 @@ COMPUTED = {
 
 def test_there_is_a_sentence_for_every_code_and_none_too_many():
     made = literals("doctor/rules.py", "Reason") | literals("core/torch_facts.py", "Reason")
-    assert made | COMPUTED == set(words())
+    assert made | COMPUTED == set(sentences())
     assert set(stages()) == set(STAGES)
 
 
@@ -174,7 +174,7 @@ GUIDE = [
 @pytest.mark.parametrize(("claim", "place", "codes"), GUIDE, ids=[row[0] for row in GUIDE])
 def test_every_line_of_the_guides_has_its_place(claim, place, codes):
     have = {
-        "device": set(words()),
+        "device": set(sentences()),
         "advice": literals("core/advice.py", "Advice"),
         "function": set(mpsbar.__all__),
         "later: probe": set(),

@@ -51,17 +51,17 @@ def test_the_words():
         SelfCheck("no_dock", "look"),
     ]
     assert render_self_test("0.1.0", checks, "/Users/ada").splitlines() == [
-        "mpsbar 0.1.0 looks at itself",
+        "mpsbar 0.1.0 self-test",
         "",
         "  pass  an agent starts and answers: agent 0.1.0",
-        "  FAIL  the settings: ValueError: bar is 3, in ~/x\ufffd[31m",
-        "  -     the icon, as the app last saw it: not checked, the menu bar app has not run yet, or there is no screen",
-        "  -     the signature: not checked, this is not mpsbar.app",
+        "  FAIL  settings file: ValueError: bar is 3, in ~/x\ufffd[31m",
+        "  -     the icon, when the app last checked it: not checked: the menu bar app has not run yet, or there is no screen",
+        "  -     the code signature: not checked: this is not mpsbar.app",
         "",
-        "Look at these yourself, on a Mac (packaging/MAC_CHECKLIST.md):",
-        "  look  there is no mpsbar in the Dock",
+        "To check yourself, on a Mac (packaging/MAC_CHECKLIST.md):",
+        "  todo  mpsbar is not in the Dock",
         "",
-        "1 passed, 1 failed, 2 not checked, 1 to look at",
+        "1 passed, 1 failed, 2 not checked, 1 to check yourself",
     ]
 
 

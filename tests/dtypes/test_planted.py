@@ -5,7 +5,7 @@ from probe_kit import needs_mps, run_child, run_many
 
 from mpsbar.dtypes import checks
 from mpsbar.dtypes.checks import BUGS
-from mpsbar.dtypes.text import known_for, title_of
+from mpsbar.dtypes.text import check_title, say_known_bug
 
 pytestmark = needs_mps
 
@@ -22,9 +22,9 @@ FALLS_BACK = (
 SILENT = {
     "long_matmul": ("wrong mm float32 long", "the largest error is"),
     "addcdiv": ("unchanged addcdiv float32 noncontiguous", "the largest error is"),
-    "adam": ("unchanged addcdiv float32 noncontiguous", "the parameter did not move"),
-    "rprop": ("unchanged addcmul float32 noncontiguous", "the parameter did not move"),
-    "random": ("unchanged uniform_ float32 noncontiguous", "uniform_ left numbers"),
+    "adam": ("unchanged addcdiv float32 noncontiguous", "the parameter did not change"),
+    "rprop": ("unchanged addcmul float32 noncontiguous", "the parameter did not change"),
+    "random": ("unchanged uniform_ float32 noncontiguous", "uniform_ left elements"),
     "linear_weight": ("wrong mm float32", "the largest error is"),
     "linear_bias": ("wrong addmm float32", "the largest error is"),
     "matmul_out": ("wrong mm float32 noncontiguous", "the largest error is"),
@@ -32,15 +32,15 @@ SILENT = {
     "sum_uint8": ("wrong sum uint8", "the sum is 17, not 16"),
     "cumsum": ("wrong cumsum bool", "128 ones of bool add up to 129"),
     "argmax": ("wrong argmax float32", "argmax over two columns gives"),
-    "unique": ("wrong _unique2 int64", "does not lead back"),
+    "unique": ("wrong _unique2 int64", "does not restore"),
     "mask_assignment": ("unchanged _index_put_impl_ float32", "the largest error is"),
     "layer_norm_grads": ("wrong native_layer_norm_backward float32", "the largest error is"),
     "conv_batch": ("wrong convolution_backward float32 long", "gradients over 65537 inputs are"),
-    "conv_channels": ("wrong convolution float32 long", "2 of 131074 numbers"),
-    "attention_dropout": ("unchanged scaled_dot_product_attention float32", "dropout_p=0.9 changes nothing"),
+    "conv_channels": ("wrong convolution float32 long", "2 of 131074 values"),
+    "attention_dropout": ("unchanged scaled_dot_product_attention float32", "dropout_p=0.9 has no effect"),
     "draws": ("zero bernoulli_ float32", "bernoulli(0.5) drew 0 ones of 256"),
     "bitwise": ("unchanged bitwise_and int64 noncontiguous", "the largest error is"),
-    "fused_adam": ("wrong _fused_adam_ float32", "it steps although an infinity was found"),
+    "fused_adam": ("wrong _fused_adam_ float32", "the step was taken although an infinity was found"),
 }  # fmt: skip
 OTHERS = {  # second ways to be wrong of the same checks
     "random": [
@@ -52,7 +52,9 @@ OTHERS = {  # second ways to be wrong of the same checks
         ("wrong cumsum int64", "of int64 add up to 129"),
         ("wrong cumsum int8", "of int8 add up"),
     ],
-    "draws": [("wrong multinomial float32", "multinomial drew 2 of 256 that have no weight")],
+    "draws": [
+        ("wrong multinomial float32", "multinomial drew 2 of 256 samples that have no weight")
+    ],
 }
 
 
@@ -87,8 +89,8 @@ def test_what_real_mps_refuses_is_refused_by_default(clean):
 def test_each_check_has_its_fault_its_issue_and_its_words():
     assert set(SILENT) == set(checks.CHECKS) == set(BUGS)
     for check in checks.CHECKS:
-        assert title_of(check) != check
-        assert known_for(check).startswith("pytorch #")
+        assert check_title(check) != check
+        assert say_known_bug(check).startswith("pytorch #")
 
 
 def test_each_check_fires_on_its_planted_fault():

@@ -1,8 +1,10 @@
 """Whether now is a good moment: a busy GPU is asked about, critical memory refused."""
 
+import re
+
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.dtypes.preconditions import find_objections, judge_moment
+from mpsbar.dtypes.preconditions import find_objections, judge_preconditions
 
 
 def look(pressure="normal", *shares):
@@ -10,12 +12,14 @@ def look(pressure="normal", *shares):
         Process(pid, 0.0, f"p{pid}", ("torch",), gpu_percent=share)
         for pid, share in enumerate(shares, 1)
     )
-    return judge_moment(Snapshot(0.0, machine=Machine(pressure=pressure), processes=processes))
+    return judge_preconditions(
+        Snapshot(0.0, machine=Machine(pressure=pressure), processes=processes)
+    )
 
 
 def test_nothing_speaks_against_it():
     assert look("normal", 5.0, None, 0.0) == look("warning") == look(None) == ()
-    assert judge_moment(Snapshot(0.0, processes=None)) == ()
+    assert judge_preconditions(Snapshot(0.0, processes=None)) == ()
 
 
 def test_a_busy_gpu_is_to_be_asked_about():
@@ -37,8 +41,8 @@ def test_critical_memory_is_to_be_refused():
 def test_in_words_the_worst_first_and_only_critical_memory_is_refused():
     busy = Process(1, 0.0, "train.py", ("torch",), gpu_percent=43.0)
     both = find_objections(Snapshot(0.0, machine=Machine(pressure="critical"), processes=(busy,)))
-    assert [(objection.text.split(":")[0], objection.is_refusal) for objection in both] == [
+    assert [(re.split("[,:]", objection.text)[0], objection.is_refusal) for objection in both] == [
         ("memory pressure is critical", True),
-        ("train.py uses 43 % of the GPU", False),
+        ("train.py is using 43% of the GPU", False),
     ]
     assert find_objections(Snapshot(0.0, processes=None)) == ()

@@ -8,7 +8,7 @@ from probe_samples import make_probe
 
 from mpsbar.core.dtype_results import Check, Progress, parse_record
 from mpsbar.core.findings import Reason
-from mpsbar.dtypes.preconditions import say_moment
+from mpsbar.dtypes.preconditions import say_objection
 from mpsbar.dtypes.summary import (
     build_dtypes,
     build_probe,
@@ -18,7 +18,7 @@ from mpsbar.dtypes.summary import (
     say_progress,
 )
 from mpsbar.dtypes.table import TableStyle, render_probe
-from mpsbar.dtypes.text import known_for, say_end
+from mpsbar.dtypes.text import say_end, say_known_bug
 from mpsbar.dtypes.verdicts import find_changes
 
 FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
@@ -28,7 +28,7 @@ BAD = make_probe(
         "sort/bfloat16": ("crashed", "SIGABRT"), "cumsum/int64": ("fallback", FELL_BACK),
         "matmul/int8": ("unsupported", 'RuntimeError: "addmm" not implemented'),
     },
-    wrong={"adam": Check("adam", "wrong", "the parameter did not move")},
+    wrong={"adam": Check("adam", "wrong", "the parameter did not change")},
 )  # fmt: skip
 TERMINAL = TableStyle(with_signs=True, width=100)
 
@@ -51,19 +51,22 @@ def test_the_headline_tells_only_surprises():
     assert say_headline(None) == "not probed yet"
     assert say_headline(make_probe(cells=(), ended="no_torch")) == "not probed yet"
     assert say_headline(make_probe()) == "as expected"
-    assert say_headline(make_probe(ended="cancelled")) == "as expected, as far as it was probed"
+    assert (
+        say_headline(make_probe(ended="cancelled"))
+        == "as expected so far; the probe did not finish"
+    )
     two = {"matmul/float16": ("inaccurate", None), "sum/float16": ("inaccurate", None)}
-    assert say_headline(make_probe(changed=two)) == "float16 wrong in 2 operations"
+    assert say_headline(make_probe(changed=two)) == "float16 gives wrong results in 2 operations"
     assert say_headline(BAD) == (
-        "WRONG NUMBERS without an error: an Adam step on a transposed parameter, and 2 more"
+        "WRONG RESULTS without an error: an Adam step on a transposed parameter, and 2 more"
     )
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("inaccurate", "float16 wrong in 1 operation"), ("crashed", "float16 crashes in 1 operation"),
-        ("hung", "float16 hangs in 1 operation"), ("unsupported", "float16 unsupported in 1 operation"),
+        ("inaccurate", "float16 gives wrong results in 1 operation"), ("crashed", "float16 crashes in 1 operation"),
+        ("hung", "float16 hangs in 1 operation"), ("unsupported", "float16 is unsupported in 1 operation"),
         ("fallback", "float16 falls back to the CPU in 1 operation"),
     ],
 )  # fmt: skip
@@ -75,10 +78,10 @@ def test_a_silent_bug_is_the_loudest_line():
     """Before everything else, in the loudest colour, with its issue and where it is known."""
     lines = render_probe(BAD, TableStyle(with_signs=True, is_coloured=True)).splitlines()
     assert lines[1] == (
-        "\x1b[31;1m✗ WRONG NUMBERS without an error: an Adam step on a transposed parameter: the parameter did not "
-        "move (pytorch #118115, known for torch up to 2.3 on macOS before 15)\x1b[0m"
+        "\x1b[31;1m✗ WRONG RESULTS without an error: an Adam step on a transposed parameter: the parameter did not "
+        "change (pytorch #118115, affects torch up to 2.3 on macOS before 15)\x1b[0m"
     )
-    assert lines[2].startswith("\x1b[31;1m✗ float16 wrong")
+    assert lines[2].startswith("\x1b[31;1m✗ float16 gives wrong results")
 
 
 def test_colour_is_never_alone():
@@ -111,19 +114,19 @@ def test_cut_short():
     page = render_probe(
         make_probe(ended="cancelled", changed={"*/int8": ("unknown", None)}), TERMINAL
     )
-    assert "Cancelled: 264 of 273 were measured" in page
+    assert "Cancelled: measured 264 of 273" in page
     assert "? not measured" in page
     page = render_probe(
         make_probe(ended="stopped", wrong={"unique": Check("unique", "refused", "x")}), TERMINAL
     )
     assert "Stopped early" in page
-    assert "none of 21 known silent bugs is here; 1 refused by torch" in page
+    assert "none of 21 known silent bugs found; 1 rejected by torch" in page
 
 
 def test_rows_for_a_menu():
     rows = {row.dtype: row for row in build_rows(BAD)}
     assert rows["float16"].text == "float16        limited, 2.0×"
-    assert rows["float16"].why == "wrong numbers in matmul, linear"
+    assert rows["float16"].why == "wrong results in matmul, linear"
     assert rows["bfloat16"].text == "bfloat16       limited, 1.0×, guides say unsupported"
     assert rows["float64"].text == "float64        unsupported"
     assert rows["float64"].why.startswith("as expected: TypeError: Cannot convert")
@@ -132,25 +135,27 @@ def test_rows_for_a_menu():
 
 
 def test_progress():
-    assert say_progress(Progress(42, 100)) == "Probing… 42 %"
+    assert say_progress(Progress(42, 100)) == "Probing… 42%"
     assert say_progress(Progress(0, None)) == "Probing… (importing torch)"
-    assert draw_progress(Progress(50, 100), 10) == "█████░░░░░ Probing… 50 %"
+    assert draw_progress(Progress(50, 100), 10) == "█████░░░░░ Probing… 50%"
 
 
 def test_the_moment():
     busy = Reason("probe_gpu_busy", "warning", {"percent": 43.4}, 7)
-    assert say_moment(busy, "train.py") == (
-        "train.py uses 43 % of the GPU: it and the probe would slow each other down"
+    assert say_objection(busy, "train.py") == (
+        "train.py is using 43% of the GPU: it and the probe would slow each other down"
     )
-    assert "memory pressure is critical" in say_moment(Reason("probe_pressure", "critical"), None)
+    assert "memory pressure is critical" in say_objection(
+        Reason("probe_pressure", "critical"), None
+    )
 
 
 def test_json_is_the_whole_and_can_be_compared_with_later():
     record = json.loads(json.dumps(build_probe(BAD, find_changes(make_probe(), BAD))))
     assert parse_record(record) == BAD
-    assert record["headline"].startswith("WRONG NUMBERS")
+    assert record["headline"].startswith("WRONG RESULTS")
     assert record["verdicts"]["float16"] == {
-        "verdict": "limited", "why": "wrong numbers in matmul, linear", "expected": "supported", "guides": "limited",
+        "verdict": "limited", "why": "wrong results in matmul, linear", "expected": "supported", "guides": "limited",
         "torch_says": True, "speed": 2.0,
     }  # fmt: skip
     adam = next(check for check in record["checks"] if check["name"] == "adam")
@@ -168,7 +173,7 @@ def test_json_is_the_whole_and_can_be_compared_with_later():
     assert build_probe(BAD)["changes"] is None
     speeds = {(cell["operation"], cell["dtype"]): cell["speed"] for cell in record["cells"]}
     assert speeds["add", "float16"] == 2
-    assert speeds["matmul", "float16"] is None  # wrong numbers are not timed
+    assert speeds["matmul", "float16"] is None  # wrong results are not timed
 
 
 def test_status_has_the_summary():
@@ -176,7 +181,7 @@ def test_status_has_the_summary():
     assert health.surprise == say_headline(BAD)
     assert health.failed == {"float16": 2, "bfloat16": 1}
     summary = json.loads(json.dumps(health.summary))
-    assert summary["surprises"][1]["text"] == "float16 wrong in 2 operations"
+    assert summary["surprises"][1]["text"] == "float16 gives wrong results in 2 operations"
     assert summary["safe"]["float16"] is False
     assert "cells" not in summary
     assert (build_dtypes(None).summary, build_dtypes(make_probe()).surprise) == (None, "")
@@ -185,26 +190,26 @@ def test_status_has_the_summary():
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ("long_matmul", "pytorch #193487, #177116, #195163, known for torch 2.7 to 2.13 on M1/M2"),
-        ("rprop", "pytorch #118117, known for torch 2.2"), ("conv_batch", "pytorch #96225, known for every torch until now"),
-        ("repeated_sum", "pytorch #178497, known for torch since 2.11"), ("no_such", ""),
+        ("long_matmul", "pytorch #193487, #177116, #195163, affects torch 2.7 to 2.13 on M1/M2"),
+        ("rprop", "pytorch #118117, affects torch 2.2"), ("conv_batch", "pytorch #96225, affects all torch releases so far"),
+        ("repeated_sum", "pytorch #178497, affects torch since 2.11"), ("no_such", ""),
     ],
 )  # fmt: skip
 def test_where_a_bug_is_known(check, words):
-    assert known_for(check) == words
+    assert say_known_bug(check) == words
 
 
 @pytest.mark.parametrize(
     ("ended", "words"),
     [
-        ("no_python", "there is no Python at /venv/bin/python"), ("not_python", "/venv/bin/python does not run as a Python: why"),
-        ("unsafe", "/venv/bin/python is not run: why"),
-        ("no_torch", "/venv/bin/python has no torch; --python PATH names one that has"),
-        ("broken_torch", "torch cannot be imported in /venv/bin/python: why"),
+        ("no_python", "there is no Python at /venv/bin/python"), ("not_python", "/venv/bin/python can't be run as Python: why"),
+        ("unsafe", "/venv/bin/python was not run: why"),
+        ("no_torch", "/venv/bin/python has no torch; choose another with --python PATH"),
+        ("broken_torch", "torch can't be imported in /venv/bin/python: why"),
         ("no_device", "torch 2.13.0 in /venv/bin/python has no usable mps: why"),
         ("crashed", "/venv/bin/python crashed before the first operation: why"),
-        ("exited", "/venv/bin/python ended before the first operation: why"),
-        ("hung", "/venv/bin/python did not get as far as the first operation in time"),
+        ("exited", "/venv/bin/python exited before the first operation: why"),
+        ("hung", "/venv/bin/python did not reach the first operation in time"),
         ("stopped", "nothing could be measured in /venv/bin/python"),
     ],
 )  # fmt: skip

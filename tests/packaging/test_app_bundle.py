@@ -65,7 +65,7 @@ def check_plist(contents):
         "LSMinimumSystemVersion": "13.0",
         "LSUIElement": True,
         "NSAppSleepDisabled": True,
-        "NSHumanReadableCopyright": "MIT licence",
+        "NSHumanReadableCopyright": "MIT License",
     }
     assert {key: info.get(key) for key in wanted} == wanted
     assert info["NSAppleEventsUsageDescription"].endswith("notifications.")

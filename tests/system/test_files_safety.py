@@ -101,8 +101,8 @@ def test_a_data_folder_that_somebody_else_can_change_is_not_read(folders, caplog
     change(folders / "data")
     assert read_all() == dict.fromkeys(read_all(), False) | {"settings": True}
     said = [record.getMessage() for record in caplog.records]
-    why = "can be written by everybody; chmod go-w" if change is open_up else "belongs to another"
-    assert all(words.startswith("mpsbar does not use /") and why in words for words in said), said
+    why = "is writable by everyone; chmod go-w" if change is open_up else "belongs to another"
+    assert all(words.startswith("mpsbar will not use /") and why in words for words in said), said
     named = {paths.enabled_file(), paths.icon_file(), paths.history_file()}
     assert {name for name in named if any(f"{name}:" in words for words in said)} == named
     read_all()
@@ -124,7 +124,7 @@ def test_the_settings_of_another_user_are_a_complaint(folders, change):
     change(folders / "config")
     (words,) = read_settings().complaints
     assert f"couldn't read {paths.settings_file()} ({folders / 'config'} " in words
-    assert words.endswith(", so the defaults are used")
+    assert words.endswith("; using the defaults")
     with pytest.raises(UserError, match=r"couldn't change .*settings\.toml: /"):
         write_setting("bar", "dot")
 
@@ -250,7 +250,7 @@ def test_a_command_says_it_in_one_line(folders, tmp_path):
     )  # fmt: skip
     assert done.stdout.startswith("No environment is enabled.")
     assert done.stderr == (
-        f"mpsbar does not use {file}: {file} belongs to another user ({EVE}); "
+        f"mpsbar will not use {file}: {file} belongs to another user ({EVE}); "
         f"run mpsbar as {EVE}, or with sudo -H\n"
     )
     assert not mark.exists()

@@ -45,7 +45,7 @@ def test_a_relative_path_begins_where_we_are(place, monkeypatch):
     monkeypatch.chdir(place)
     assert why_unsafe("file") is None
     place.chmod(0o777)
-    assert why_unsafe("file") == f"{place} can be written by everybody"
+    assert why_unsafe("file") == f"{place} is writable by everyone"
 
 
 @needs_root
@@ -67,14 +67,14 @@ def test_the_owner_is_named(place):
 def test_a_folder_that_everybody_can_write(place, mode):
     place.chmod(mode)
     danger = find_danger(str(place / "file"))
-    assert danger.reason == f"{place} can be written by everybody"
+    assert danger.reason == f"{place} is writable by everyone"
     assert danger.remedy == f"chmod go-w {place}"
     assert find_danger(str(place / "not there")).path == str(place)
 
 
 def test_a_file_that_everybody_can_write(place):
     (place / "file").chmod(0o666)
-    assert why_unsafe(str(place / "file")) == f"{place / 'file'} can be written by everybody"
+    assert why_unsafe(str(place / "file")) == f"{place / 'file'} is writable by everyone"
     assert why_unsafe(str(place)) is None
 
 
@@ -82,15 +82,15 @@ def test_a_file_that_everybody_can_write(place):
 def test_a_file_that_a_group_can_write(place):
     os.chown(place / "file", 0, EVE)
     (place / "file").chmod(0o664)
-    assert why_unsafe(str(place / "file")) == f"{place / 'file'} can be written by the group {EVE}"
+    assert why_unsafe(str(place / "file")) == f"{place / 'file'} is writable by the group {EVE}"
 
 
 def test_a_sticky_folder_is_good_enough_on_the_way_only(place):
     place.chmod(0o1777)
     assert why_unsafe(str(place / "file")) is None
     for path in (place, place / "not there"):  # anybody could make that
-        assert why_unsafe(str(path)) == f"{place} can be written by everybody"
-    with pytest.raises(NotTrusted, match="by everybody; use a folder of your own"):
+        assert why_unsafe(str(path)) == f"{place} is writable by everyone"
+    with pytest.raises(NotTrusted, match="by everyone; choose a folder of your own"):
         require_safe(place)  # and no chmod: /tmp is to stay as it is
 
 
@@ -110,10 +110,10 @@ def test_both_sides_of_a_link_are_judged(tmp_path, place):
     assert why_unsafe(path) is None
     for folder in (far, place):
         folder.chmod(0o777)
-        assert why_unsafe(path) == f"{folder} can be written by everybody"
+        assert why_unsafe(path) == f"{folder} is writable by everyone"
         folder.chmod(0o755)
     (place / "file").chmod(0o666)
-    assert why_unsafe(path) == f"{place / 'file'} can be written by everybody"
+    assert why_unsafe(path) == f"{place / 'file'} is writable by everyone"
 
 
 def test_every_hop_of_a_chain_is_judged(tmp_path, place):
@@ -126,7 +126,7 @@ def test_every_hop_of_a_chain_is_judged(tmp_path, place):
     assert why_unsafe(path) is None
     for hop in hops:
         hop.chmod(0o777)
-        assert why_unsafe(path) == f"{hop} can be written by everybody"
+        assert why_unsafe(path) == f"{hop} is writable by everyone"
         hop.chmod(0o755)
 
 
@@ -145,7 +145,7 @@ def test_a_way_up_again_leaves_the_folder_judged(tmp_path, place):
     (tmp_path / "aside").mkdir()
     (tmp_path / "aside").chmod(0o777)
     path = str(tmp_path / "aside" / ".." / "folder" / "file")
-    assert why_unsafe(path) == f"{tmp_path / 'aside'} can be written by everybody"
+    assert why_unsafe(path) == f"{tmp_path / 'aside'} is writable by everyone"
 
 
 def test_links_in_a_circle_are_an_error(tmp_path):
@@ -212,7 +212,7 @@ def test_what_lies_above_the_home_folder_is_not_judged(tmp_path, place, monkeypa
         why_unsafe(str(place / ".." / "home" / "file")) is None
     )  # on the way to home all the same
     home.chmod(0o777)
-    assert why_unsafe(str(home / "file")) == f"{home} can be written by everybody"
+    assert why_unsafe(str(home / "file")) == f"{home} is writable by everyone"
 
 
 @needs_root
@@ -223,7 +223,7 @@ def test_nothing_beside_the_home_folder_is_excused(tmp_path, monkeypatch):
     aside.chmod(0o777)
     as_user(monkeypatch, ME, home)
     os.chown(home, ME, ME)
-    assert why_unsafe(f"{aside}/../home") == f"{aside} can be written by everybody"
+    assert why_unsafe(f"{aside}/../home") == f"{aside} is writable by everyone"
 
 
 def with_groups(monkeypatch, group, users=()):
@@ -256,7 +256,7 @@ def test_a_group_with_nobody_else_in_it_is_nobody_else(place, monkeypatch, group
     as_user(monkeypatch, ME)
     with_groups(monkeypatch, group, users)
     monkeypatch.setattr(ownership.sys, "platform", "linux")
-    found = None if is_safe else f"{place} can be written by the group {group.gr_name}"
+    found = None if is_safe else f"{place} is writable by the group {group.gr_name}"
     assert why_unsafe(str(place)) == found
 
 
@@ -272,15 +272,31 @@ def test_an_empty_group_of_the_system_is_nobody(place, monkeypatch, number, is_s
 
 
 @needs_root
-@pytest.mark.parametrize(("number", "is_safe"), [(80, True), (0, True), (20, False), (ME, False)])
+@pytest.mark.parametrize(("number", "is_safe"), [(80, True), (0, True), (12, False), (ME, False)])
 def test_on_a_mac_admin_and_wheel_are_root(place, monkeypatch, number, is_safe):
-    """/opt/homebrew is the user's, and can be written by admin (80); 20 is staff: everybody."""
+    """/opt/homebrew is the user's, and can be written by admin (80); 12 is everyone."""
     os.chown(place, ME, number)
     place.chmod(0o775)
     as_user(monkeypatch, ME)
     with_groups(monkeypatch, GROUP, [MINE])
     monkeypatch.setattr(ownership.sys, "platform", "darwin")
     assert (why_unsafe(str(place)) is None) == is_safe
+
+
+@needs_root
+@pytest.mark.parametrize("other", [None, 502, 54323])
+def test_on_a_mac_staff_is_everybody_who_has_an_account(place, monkeypatch, other):
+    """conda's files can be written by it, and most Macs have one account."""
+    os.chown(place, ME, 20)
+    place.chmod(0o775)
+    as_user(monkeypatch, ME)
+    mine = SimpleNamespace(pw_uid=ME, pw_gid=20, pw_name="me")
+    others = [] if other is None else [SimpleNamespace(pw_uid=other, pw_gid=20, pw_name="eve")]
+    staff = SimpleNamespace(gr_gid=20, gr_name="staff", gr_mem=["root"])
+    with_groups(monkeypatch, staff, [mine, *others])
+    monkeypatch.setattr(ownership.sys, "platform", "darwin")
+    found = f"{place} is writable by the group staff" if others else None
+    assert why_unsafe(str(place)) == found
 
 
 @needs_root
@@ -292,7 +308,7 @@ def test_an_acl_that_names_another_user_is_refused(place, monkeypatch):
         subprocess.run(["setfacl", "-m", f"u:{EVE}:rwx", place], check=True)
     else:
         monkeypatch.setattr(os, "getxattr", lambda *_: b"an ACL")
-    assert why_unsafe(str(place)) == f"{place} can be written by the group root"
+    assert why_unsafe(str(place)) == f"{place} is writable by the group root"
 
 
 def test_a_file_system_without_acls_has_none(place, monkeypatch):
@@ -346,6 +362,6 @@ def test_what_is_required_to_be_safe_says_what_to_do(place):
     place.chmod(0o777)
     with pytest.raises(NotTrusted) as refusal:
         require_safe(place / "file")
-    words = f"{place} can be written by everybody; chmod go-w {place}"
+    words = f"{place} is writable by everyone; chmod go-w {place}"
     assert (str(refusal.value), refusal.value.strerror) == (words, words)
     assert isinstance(refusal.value, PermissionError)

@@ -75,7 +75,7 @@ def test_what_is_no_recording_is_said_so(tmp_path, content, words):
 
 def test_a_recording_that_is_not_there_names_those_that_are():
     with pytest.raises(
-        UserError, match="no recording named nowhere; choose from m1-8gb, m1max-64gb"
+        UserError, match="there is no recording nowhere; choose one of m1-8gb, m1max-64gb"
     ):
         replay.read_recording("nowhere")
 

@@ -216,7 +216,7 @@ def test_killed_at_any_moment_the_file_is_one_or_the_other(written):
         child.communicate()
         loaded = read_settings()
         assert loaded.settings.bar == "gpu"
-        assert not any("couldn't use" in words for words in loaded.complaints)
+        assert not any("can't be used" in words for words in loaded.complaints)
         assert loaded.settings.interval in (1, 2, 5)
 
 
@@ -243,13 +243,13 @@ def test_a_broken_file_is_kept_aside_by_who_may_write(file, kind):
     make(file)
     looked = read_settings()
     assert looked.settings == Settings()
-    assert looked.complaints[0].startswith(f"couldn't use {file} ({why}")
+    assert looked.complaints[0].startswith(f"{file} can't be used ({why}")
     assert os.path.lexists(file)
-    with pytest.raises(UserError, match=r"is broken .* and was left as it is"):
+    with pytest.raises(UserError, match=r"is damaged .* and was left unchanged"):
         write_setting("bar", "dot")
     repaired = read_settings(repair=True)
     moved = file.with_name(f"settings.toml.broken-{DAY}")
-    assert repaired.complaints[0].endswith(f", so the defaults are used; it is now {moved}")
+    assert repaired.complaints[0].endswith(f"; using the defaults; it was renamed to {moved}")
     assert (os.path.lexists(file), moved.exists()) == (False, True)
     write_setting("bar", "dot")
     assert read_settings().complaints == ()
@@ -286,6 +286,6 @@ def test_the_environment_counts_when_the_file_is_broken(file, monkeypatch):
 def test_a_key_that_stands_there_as_a_table_is_left_to_the_person(file):
     file.parent.mkdir()
     file.write_text("[bar]\nx = 1\n")
-    with pytest.raises(UserError, match=r"couldn't change bar in .*: edit it by hand"):
+    with pytest.raises(UserError, match=r"couldn't change bar in .*; change it by hand"):
         write_setting("bar", "dot")
     assert file.read_text() == "[bar]\nx = 1\n"

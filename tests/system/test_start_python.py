@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -80,9 +81,7 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
     python, mark = trap
     python.parent.chmod(0o777)
     folder = python.parent
-    assert f"{folder} can be written by everybody, who could run anything as you" in refuse(
-        str(python)
-    )
+    assert f"{folder} is writable by everyone, who could run code as you" in refuse(str(python))
     assert f"chmod go-w {folder}, or start your script with mpsbar run" in refuse(str(python))
     assert not mark.exists()
 
@@ -92,8 +91,8 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
 def test_one_of_another_user_is_not_run_as_root(trap, refuse):
     python, mark = trap
     os.chown(python, EVE, EVE)
-    words = f"{python} belongs to another user ({EVE}), who could run anything as you"
-    assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} for it")
+    words = f"{python} belongs to another user ({EVE}), who could run code as you"
+    assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} instead")
     assert not mark.exists()
 
 
@@ -150,8 +149,8 @@ def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
     python, mark = trap
     os.chown(python.parent, EVE, EVE)
     done = mpsbar(verb, "--python", str(python))
-    words = f"{python.parent} belongs to another user ({EVE}), who could run anything as you; "
-    assert f"{words}run mpsbar as {EVE} for it" in done.stdout + done.stderr
+    words = f"{python.parent} belongs to another user ({EVE}), who could run code as you; "
+    assert f"{words}run mpsbar as {EVE} instead" in done.stdout + done.stderr
     assert "not run: " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert (done.returncode, mark.exists()) == (1, False)
@@ -165,7 +164,9 @@ def test_what_enabled_json_names_is_not_run(mpsbar, trap, workers):
     data.mkdir()
     (data / "enabled.json").write_text(json.dumps({"schema": 1, "pythons": [str(python)]}))
     listed = mpsbar("enable", "--list")
-    assert listed.stdout.startswith(f"{python}  unusable: {python} is not run: {python} belongs to")
+    assert listed.stdout.startswith(
+        f"{python}  unusable: {python} was not run: {python} belongs to"
+    )
     assert f"{python} belongs to another user ({EVE})" in mpsbar("disable", "--all").stderr
     assert not mark.exists()
 
@@ -206,6 +207,79 @@ def test_files_that_every_start_runs_are_judged(made, name):
         file.unlink()
 
 
+@pytest.fixture
+def packages(made):
+    """Its site-packages, empty again afterwards."""
+    folder = next(made.glob("lib/python*/site-packages"))
+    yield folder
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def run_module(venv, name):
+    """What a module of the venv prints, started as mpsbar starts it; None if it was refused."""
+    try:
+        process = start_python(str(venv / "bin/python"), ["-c", f"import {name}"], os.environ)
+    except NotTrusted:
+        return None
+    with process:
+        return process.communicate(timeout=PATIENCE)[0].decode().strip()
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["eves", "eves.py", "sitecustomize.py"])
+def test_a_package_of_another_user_in_site_packages_is_not_run_as_root(made, packages, name):
+    path = packages / name
+    code = path if name.endswith(".py") else path / "__init__.py"
+    code.parent.mkdir(exist_ok=True)
+    code.write_text("print('it ran')")
+    assert run_module(made, path.stem) == "it ran"
+    os.chown(path, EVE, EVE)
+    assert judge(made) == str(path)
+    assert run_module(made, path.stem) is None
+
+
+@needs_root
+def test_a_pth_of_roots_that_names_the_folder_of_another_user_is_not_followed(
+    made, packages, tmp_path
+):
+    tmp_path.chmod(0o755)
+    eves = tmp_path / "eves folder"
+    eves.mkdir()
+    (eves / "eves.py").write_text("print('it ran')")
+    (packages / "x.pth").write_text(f"# import\nimport sys\n\n{eves}\n")
+    assert run_module(made, "eves") == "it ran"
+    for path in (eves / "eves.py", eves):
+        os.chown(path, EVE, EVE)
+        assert judge(made) == str(path)
+        assert run_module(made, "eves") is None
+        os.chown(path, 0, 0)
+    assert judge(made) is None
+    (packages / "x.pth").write_text(os.path.relpath(eves, packages))
+    eves.chmod(0o777)
+    assert judge(made) == str(eves)
+
+
+@needs_root
+def test_a_folder_that_a_pth_names_may_be_missing_but_not_be_made_by_others(
+    made, packages, tmp_path
+):
+    tmp_path.chmod(0o755)
+    (packages / "x.pth").write_text(f"{tmp_path}/none")
+    assert judge(made) is None
+    tmp_path.chmod(0o1777)
+    assert judge(made) == str(tmp_path)
+
+
+def test_files_that_nothing_imports_do_not_count(made, packages):
+    """conda's packages bring some that everybody can write (conda#8200)."""
+    (packages / "pip-10.0.1-py3.7.egg-info").mkdir()
+    for name in ("README.txt", "pip-10.0.1-py3.7.egg-info/PKG-INFO"):
+        (packages / name).touch()
+        (packages / name).chmod(0o666)
+    assert judge(made) is None
+
+
 def test_site_packages_that_lie_elsewhere_are_judged(tmp_path, trap):
     python, _ = trap
     library = python.parent.parent / "lib/python3.11"
@@ -227,7 +301,13 @@ def test_the_python_that_a_venv_was_made_with_is_judged(tmp_path, trap):
     settings = python.parent.parent / "pyvenv.cfg"
     settings.write_text(f"include-system-site-packages = false\nHome = {base}/bin \nversion = 3\n")
     assert judge(python.parent.parent) is None
-    for part in ("lib/python3.11", "bin", ""):
+    (base / "lib/python3.11/lib-dynload").mkdir()
+    for name in ("os.py", "lib-dynload/_json.so", "../python311.zip"):
+        (base / "lib/python3.11" / name).touch()
+    for part in (
+        "lib/python3.11/lib-dynload/_json.so", "lib/python3.11/os.py", "lib/python311.zip",
+        "lib/python3.11", "bin", "",
+    ):  # fmt: skip
         (base / part).chmod(0o777)
         assert judge(python.parent.parent) == str(base / part)
         (base / part).chmod(0o755)
@@ -285,8 +365,19 @@ def test_packages_in_the_home_folder_of_another_user_are_left_out(tmp_path):
     tmp_path.chmod(0o777)
     assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "1"
     assert run(["-c", code], environ | {"PYTHONUSERBASE": str(tmp_path)}) == "1"
-    (tmp_path / "circle").symlink_to("circle")
     tmp_path.chmod(0o755)
+    for place in (
+        ".local/lib/python3.11/site-packages",
+        "Library/Python/3.11/lib/python/site-packages",
+    ):
+        module = tmp_path / place / "x.py"
+        module.parent.mkdir(parents=True)
+        module.touch()
+        module.chmod(0o666)
+        assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "1"
+        module.unlink()
+    assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "0"
+    (tmp_path / "circle").symlink_to("circle")
     assert run(["-c", code], environ | {"HOME": str(tmp_path / "circle")}) == "1"
 
 
@@ -307,6 +398,7 @@ STARTS = {
     "system/macos/gpu.py": "/usr/sbin/ioreg",
     "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
+    "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
 }

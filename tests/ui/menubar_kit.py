@@ -8,7 +8,7 @@ from ui.fake_monitor import FakeMonitor
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Loaded, Settings
 
-HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43 % · 9.8 of 27.0 GB)"]
+HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43% · 9.8 of 27.0 GB)"]
 TAIL = [
     "─",
     "(dtypes: not probed yet)",

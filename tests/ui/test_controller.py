@@ -48,10 +48,10 @@ WAYS = {
     "stop": (("train.py", "Stop…"), ("home", "s")),
     "connect": (("serve.py", "Connect This Environment…"), ("end", "c")),
     "probe": (("Run dtype Probe",), ("p",)),
-    "cancel": (("Probing… 1 %",), ("p",)),
+    "cancel": (("Probing… 1%",), ("p",)),
     "report": (("Open Report",), ("r",)),
     "copy": (("train.py", "Copy PID"), ("home", "y")),
-    "watch": (("train.py", "Notify When It Ends"), ("home", "n")),
+    "watch": (("train.py", "Notify When Finished"), ("home", "n")),
 }
 
 
@@ -70,7 +70,7 @@ class InMenuBar:
     async def look_at_tensors(self):
         with self.user.open("train.py"):
             pass
-        with self.user.open("train.py", "Biggest Tensors"):
+        with self.user.open("train.py", "Largest Tensors"):
             pass
 
     async def end(self, number, outcome):
@@ -178,7 +178,9 @@ def test_free(play):
         await p.end(0, Freed(4711, "4711", "done", freed=3 * GB, seconds=0.04))
         await p.do("free")
         await p.end(1, Freed(4711, "4711", "gone"))
-        assert p.said() == ["train.py: freed 3.0 GB in 40 ms", "train.py: it has ended"]
+        freed, ended = p.said()
+        assert freed.lower() == "train.py: freed 3.0 gb in 40 ms"
+        assert ended.lower() == "train.py: the process has ended"
 
     play(SEEN, story)
 
@@ -195,7 +197,7 @@ def test_free_all_sums_up_once_all_have_answered(play):
         await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
         (text,) = sums(p)
         assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
-        busy = "notebook kernel: busy: another thread is computing; not freed, try again"
+        busy = "notebook kernel: busy: another thread is computing; nothing was freed, try again"
         assert sum(busy in text for text in p.said()) == 1
 
     play(SEEN, story)
@@ -210,8 +212,8 @@ def test_stop_asks_first(play):
         await p.end(0, Stopped(4711, "train.py", "another"))
         first, second, told = p.said()
         assert first == second
-        assert first.startswith("Stop train.py (process 4711)?: It is asked to stop as by Ctrl-C")
-        assert told == "train.py: its pid is another process now: nothing was sent"
+        assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
+        assert told.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)
 
@@ -225,7 +227,7 @@ def test_connect_asks_first_and_shows_how_it_ended(play):
         await p.end(0, Connected("/v/bin/python", "enabled"))
         assert p.said()[0].startswith("Connect this environment?: /v/bin/python")
         assert p.said()[-1].startswith("Connected: /v/bin/python")
-        assert "Its agent answered." in p.said()[-1]
+        assert "The agent answered." in p.said()[-1]
 
     play(SEEN, story)
 
@@ -248,11 +250,11 @@ def test_a_probe_asks_before_it_disturbs_a_run_in_the_words_of_the_command(
     async def story(p):
         await p.do("probe", "Cancel")
         assert asked(p) == []
-        await p.do("probe", "Probe")
+        await p.do("probe", "Run Probe")
         assert asked(p) == [ProbeDtypes()]
-        assert p.said() == [f"Probe now?: {sentence}."] * 2
+        assert p.said() == [f"Run the dtype probe now?: {sentence}."] * 2
         await p.end(0, make_probe())
-        assert p.said()[2:] == ["dtype probe: as expected"]
+        assert [text.lower() for text in p.said()[2:]] == ["dtype probe: as expected"]
 
     play(BUSY_GPU, story)
 
@@ -264,7 +266,7 @@ def test_a_probe_is_refused_when_memory_is_about_to_run_out(play, monkeypatch, c
         await p.do("probe", "OK")
         assert asked(p) == []
         (text,) = p.said()
-        assert text.lower().startswith(f"not now: {sentence}. try again later")
+        assert text.lower().startswith(f"can't run the probe now: {sentence}. try again later")
 
     play(NO_MEMORY, story)
 
@@ -294,7 +296,7 @@ def test_the_report_is_made_once_and_opened(play, is_opened):
         await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
         (file,) = opened
         assert "train.py" in file.read_text(encoding="utf-8")
-        unopened = f"report: {file} (no browser could be opened here)"
+        unopened = f"Report: {file} (couldn't open a browser)"
         await p.wait_for(lambda: (unopened in p.said()) is not is_opened)
 
     play(SEEN, story)

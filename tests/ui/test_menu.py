@@ -124,7 +124,7 @@ def test_a_program_without_a_python_cannot_be_connected():
     found = rows(build_menu(make_snapshot(processes=[paint]), APP))
     assert "connect-4721" not in found
     assert found["worker-4721"].tooltip == (
-        "add `import mpsbar; mpsbar.attach()` to its code, if that is Python"
+        "add `import mpsbar; mpsbar.attach()` to its code, if it is Python"
     )
 
 
@@ -150,20 +150,20 @@ def test_how_a_free_ended_stands_in_its_row():
     freed = {4711: Freed(4711, "train.py", "busy", reason="thread_computing", where="a.py:3 in f")}
     row = rows(build_menu(make_snapshot(worker(), freed=freed), APP))["worker-4711"]
     assert row.cells[3].endswith(
-        "busy: another thread is computing (a.py:3 in f); not freed, try again"
+        "busy: another thread is computing (a.py:3 in f); nothing was freed, try again"
     )
 
 
 @pytest.mark.parametrize(
     ("found", "pending", "lines"),
     [
-        (None, False, ["not counted yet"]),
-        (None, True, ["counting…"]),
+        (None, False, ["Not counted yet"]),
+        (None, True, ["Counting…"]),
         (Tensors(1, "busy", reason="main_computing", where="t.py:9 in step"), False,
          ["busy: the main thread is computing (t.py:9 in step)"]),
-        (Tensors(1, "gone"), False, ["it has ended"]),
+        (Tensors(1, "gone"), False, ["the process has ended"]),
         (Tensors(1, "failed", error="no way"), False, ["failed: no way"]),
-        (Tensors(1, "done"), False, ["no live tensors"]),
+        (Tensors(1, "done"), False, ["No live tensors"]),
         (
             Tensors(
                 1, "done",
@@ -175,8 +175,8 @@ def test_how_a_free_ended_stands_in_its_row():
              "8.0 GB  8 × float32 8×8  mps", "7.0 GB  7 × float32 7×7  mps",
              "6.0 GB  6 × float32 6×6  mps", "5.0 GB  5 × float32 5×5  mps",
              "4.0 GB  4 × float32 4×4  mps", "3.0 GB  3 × float32 3×3  mps",
-             "4.0 GB  others", "512 MB  not visible from Python",
-             "There are more: the count was cut short"],
+             "4.0 GB  other tensors", "512 MB  not visible from Python",
+             "There are more: counting was cut short"],
         ),
     ],
 )  # fmt: skip
@@ -196,7 +196,7 @@ def test_more_workers_than_fit():
     many = [worker(100 + n, f"w{n}.py") for n in range(MOST + 5)]
     section = build_menu(make_snapshot(*many), APP).sections[1]
     assert len(section) == MOST
-    assert (section[-1].key, section[-1].text) == ("more", "and 6 more…")
+    assert (section[-1].key, section[-1].text) == ("more", "6 More…")
     assert section[-1].actions == (OpenReport(),)
     assert build_menu(make_snapshot(*many)).sections[1][-1].actions == ()  # nobody to click
     exactly = build_menu(make_snapshot(*many[:MOST]), APP).sections[1]
@@ -210,14 +210,14 @@ def gone(pid, name="old_run.py", ended=820.0, **fields):
 @pytest.mark.parametrize(
     ("one", "note"),
     [
-        (gone(1), "ended 3 min ago, peak 11.2 GB, exit code not known"),
+        (gone(1), "ended 3 min ago, peak 11.2 GB, exit code unknown"),
         (gone(1, how="stopped"), "ended 3 min ago, peak 11.2 GB, stopped by mpsbar"),
         (gone(1, how="pressure", ended=999.0),
-         "ended just now, peak 11.2 GB, exit code not known, memory pressure was critical"),
+         "ended just now, peak 11.2 GB, exit code unknown, memory pressure was critical"),
         (gone(1, was_seen=False, ended=1000.0 - 8 * 3600),
-         "last seen 8 h ago, ended while nobody looked, peak 11.2 GB, exit code not known"),
-        (replace(gone(1), peak=None), "ended 3 min ago, exit code not known"),
-        (gone(1, ended=2000.0), "ended just now, peak 11.2 GB, exit code not known"),
+         "last seen 8 h ago, ended while mpsbar was not running, peak 11.2 GB, exit code unknown"),
+        (replace(gone(1), peak=None), "ended 3 min ago, exit code unknown"),
+        (gone(1, ended=2000.0), "ended just now, peak 11.2 GB, exit code unknown"),
     ],
 )  # fmt: skip
 def test_who_has_gone_has_a_row_with_how_and_when(one, note):
@@ -240,7 +240,7 @@ def test_the_gone_are_few_and_never_push_out_who_is_there():
 
 def test_a_report_being_made_is_told():
     found = rows(build_menu(make_snapshot(), replace(APP, is_reporting=True)))
-    assert (found["report"].text, found["report"].actions) == ("Making the Report…", ())
+    assert (found["report"].text, found["report"].actions) == ("Creating Report…", ())
     assert rows(build_menu(make_snapshot(), APP))["report"].actions == (OpenReport(),)
 
 
@@ -263,7 +263,7 @@ def test_settings_show_what_is_chosen():
         "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak",
     }  # fmt: skip
     assert found["alerts-leak"].actions == ()
-    assert found["login"].text == "Start at Login (needs your approval…)"
+    assert found["login"].text == "Open at Login (Needs Approval…)"
     assert found["watch-4711"].actions == (WatchEnd(4711, 100.0, "train.py", on=False),)
     assert "login" not in rows(build_menu(make_snapshot(), replace(APP, login=None)))
 
@@ -289,8 +289,8 @@ def test_what_ended_says_so_and_cannot_be_clicked():
     [
         ("memory", "ok", "\u20076.0 GB", "ok"),
         ("memory", "warning", "\u20076.0 GB !", "warning"),
-        ("gpu", "ok", "\u200743 %", "ok"),
-        ("gpu", "critical", "\u200743 % ‼", "critical"),
+        ("gpu", "ok", "\u200743%", "ok"),
+        ("gpu", "critical", "\u200743% ‼", "critical"),
         ("dot", "ok", "●", "ok"),
         ("dot", "warning", "▲", "warning"),
         ("dot", "critical", "■", "critical"),
@@ -316,11 +316,11 @@ def test_nobody_connected_is_the_icon_alone_and_unknown_is_no_well():
     assert build_bar(Snapshot(0.0)).text == ""
     blind = Snapshot(0.0, health=Health("ok", (Reason("not_judged", "ok"),)))
     assert (build_bar(blind, "dot").text, build_bar(blind, "dot").shape) == ("○", "unknown")
-    assert build_bar(blind, "gpu").text == "\u2007\u2007\u2007\u2007?"
-    assert build_menu(blind).rows[0].text == "Whether all is well is not known"
+    assert build_bar(blind, "gpu").text == "\u2007\u2007\u2007?"
+    assert build_menu(blind).rows[0].text == "Status unknown"
 
 
 def test_what_voiceover_says_of_the_bar():
     assert build_bar(make_snapshot(worker())).label == (
-        "mpsbar, 1 worker connected, 6.0 GB held, GPU 43 %, All is well"
+        "mpsbar, 1 process connected, 6.0 GB held, GPU 43%, No problems"
     )

@@ -64,7 +64,7 @@ def test_what_is_not_ours_is_never_touched(folder):
     path.write_text("import mine\n")
     with pytest.raises(jupyter.NotOurs) as problem:
         jupyter.enable()
-    assert str(problem.value) == f"{path} was not written by mpsbar, so it was left as it is"
+    assert str(problem.value) == f"{path} was not written by mpsbar and was left unchanged"
     assert jupyter.disable() is None
     assert path.read_text() == "import mine\n"
     path.unlink()

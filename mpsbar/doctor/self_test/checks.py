@@ -11,6 +11,7 @@ from mpsbar.doctor.self_test import mac_checks
 from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
+from mpsbar.ui.text.wording import duration, size
 from mpsbar.workers.poll import WorkerPoll
 
 RESOURCES = ("icon.png", "icon@2x.png", "icon-warning.png", "icon-critical.png", "mpsbar.icns")
@@ -62,7 +63,7 @@ def _check_folders() -> str:
     for folder in {file.parent for file in files}:
         there = next(place for place in (folder, *folder.parents) if place.exists())
         if not os.access(there, os.W_OK):
-            raise PermissionError(f"{there} cannot be written to")
+            raise PermissionError(f"couldn't write to {there}")
     return str(paths.data_folder())
 
 
@@ -88,7 +89,7 @@ def _check_agent() -> str:
             time.sleep(0.1)
     finally:
         workers.close()
-    raise TimeoutError(f"no answer within {_ANSWER_SECONDS:.0f} s")
+    raise TimeoutError(f"no answer within {duration(_ANSWER_SECONDS)}")
 
 
 def _check_machine() -> str:
@@ -119,4 +120,4 @@ def _check_process() -> str:
         raise ValueError(f"command {details.command}, footprint {footprint.now}")
     if loaded := computer.read_libraries(pid):
         raise ValueError(f"the monitor itself has loaded {', '.join(loaded)}")
-    return f"{footprint.now >> 20} MB"
+    return size(footprint.now)

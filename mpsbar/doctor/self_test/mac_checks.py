@@ -34,7 +34,7 @@ def _check_screen() -> str | None:
     if not has_gui_session():
         return None
     if why := draws_no_icon():
-        raise RuntimeError(f"macOS draws no icon for this Python ({why})")
+        raise RuntimeError(f"macOS shows no icon for this Python ({why})")
     return "a screen, and no reason against an icon"
 
 
@@ -58,7 +58,7 @@ def _check_login() -> str:
 def _check_bundle() -> str:
     bundle = read_bundle()
     if bundle is None:
-        raise RuntimeError("this is no app")
+        raise RuntimeError("this is not the app")
     wanted = {"CFBundleShortVersionString": __version__, "LSUIElement": True}
     wrong = [key for key, value in wanted.items() if bundle.info.get(key) != value]
     if wrong:
@@ -79,7 +79,7 @@ def _check_sealed() -> str:
 def _check_signature() -> str:
     bundle = read_bundle()
     if bundle is None:
-        raise RuntimeError("this is no app")
+        raise RuntimeError("this is not the app")
     if problem := app_bundle.verify_signature(bundle.path):
         raise RuntimeError(problem)
     return "codesign --verify --deep --strict"

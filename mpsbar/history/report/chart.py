@@ -195,7 +195,7 @@ def _legend(chart: Chart, lines: list[Line], budget: int | None) -> Markup:
     if budget is not None:
         items.append(_item("budget", _("budget {size}").format(size=wording.size(budget))))
     elif chart.budget:
-        words = _("budget {size}, far above").format(size=wording.size(chart.budget))
+        words = _("budget {size}, above this chart").format(size=wording.size(chart.budget))
         items.append(tag("li", words))
     kinds = {mark.kind for mark in chart.marks}
     items += [
@@ -265,9 +265,11 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
         )
         for at in picked
     ]
-    caption = tag("caption", _("Some of the values: {title}").format(title=chart.title))
+    caption = tag("caption", _("Selected values: {title}").format(title=chart.title))
     table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
-    return tag("details", tag("summary", _("As a table"), _hidden(chart.title)), _scroll(table))
+    return tag(
+        "details", tag("summary", _("Show as a table"), _hidden(chart.title)), _scroll(table)
+    )
 
 
 def _hidden(words: str) -> Markup:

@@ -4,7 +4,7 @@ from datetime import datetime, tzinfo
 
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.summary import say_headline, say_speed
-from mpsbar.dtypes.text import known_for, say_why, standings, states, title_of
+from mpsbar.dtypes.text import check_title, say_known_bug, say_why, standings, states
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.ui.text.wording import _, shorten_home
@@ -23,7 +23,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
         tag("p", say_headline(probe), class_="headline"),
         tag("p", _subject(probe, home, zone), class_="note"),
         _heat_map(probe),
-        tag("p", _("Point at a cell, or go to it by Tab, to see its reason."), class_="told"),
+        tag("p", _("Point to a cell, or move to it with Tab, to see the reason."), class_="reason"),
         _legend(probe),
         _verdicts(probe),
         _checks(probe),
@@ -110,10 +110,10 @@ def _checks(probe: Probe) -> Markup | None:
     if not checks:
         return None
     rows = [
-        (title_of(check.name), states().get(check.state, check.state), known_for(check.name),
+        (check_title(check.name), states().get(check.state, check.state), say_known_bug(check.name),
          check.text or "")
         for check in checks
     ]  # fmt: skip
     title = _("Known silent bugs")
-    heads = (_("What"), _("Here"), _("Known"), _("Reason"))
+    heads = (_("What"), _("Here"), _("Known issue"), _("Reason"))
     return join([tag("h3", title), build_table(title, heads, rows)])

@@ -41,7 +41,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         _section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
         _section("runs", _("All runs"), build_runs(periods, zone)),
         _section("dtypes", _("dtypes"), build_dtypes(report.probe, report.home, zone)),
-        _section("advice", _("What to do next"), _advice(report)),
+        _section("advice", _("Next steps"), _advice(report)),
         _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
     shown = [section for section in sections if section is not None]
@@ -49,7 +49,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         "body",
         _head(report, zone, [(key, title) for key, title, _part in shown]),
         tag("main", *(part for _key, _title, part in shown)),
-        tag("footer", tag("p", _("Made by mpsbar {version}").format(version=report.version))),
+        tag("footer", tag("p", _("Created by mpsbar {version}").format(version=report.version))),
         tag("script", Markup(script)),
     )
     title = _("mpsbar report")
@@ -120,7 +120,7 @@ def _advice(report: Report) -> Markup | None:
 def _diagnostics(report: Report) -> Markup | None:
     if not report.diagnostics:
         return None
-    hint = _("Ready to be pasted into a bug report: neither arguments nor private paths are in it.")
+    hint = _("Ready to paste into a bug report: it contains no arguments and no private paths.")
     return tag(
         "div",
         tag("p", hint),
@@ -157,7 +157,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
     heads = [titles.get(column.key, _(column.title)) for column in columns]
     rows = []
     for process in processes[:_MOST_ROWS]:
-        note = wording.shorten_home(wording.way_to_connect(process), home)
+        note = wording.shorten_home(wording.how_to_connect_process(process), home)
         cells = [note if c.key == "NOTE" else c.cell(process) for c in columns]
         rows.append(cells)
     return build_table(_("Processes that are not connected"), heads, rows)

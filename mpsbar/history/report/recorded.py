@@ -10,7 +10,7 @@ from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.alerts import say_alert
+from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.wording import _
 
 _MOST_CHARTS = 20
@@ -25,8 +25,8 @@ def build_past(periods: Sequence[Period], zone: tzinfo | None) -> Markup:
         return tag(
             "p",
             _(
-                "Nothing was recorded yet. The menu bar app records while it runs, and so does"
-                " mpsbar status --watch."
+                "Nothing has been recorded yet. The menu bar app, mpsbar top and mpsbar status "
+                "--watch record while they run."
             ),
         )
     if len(recorded) == 1:
@@ -42,7 +42,7 @@ def build_runs(periods: Sequence[Period], zone: tzinfo | None) -> Markup | None:
         return None
     heads = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
-        _("Last held"), _("Peak footprint"), _("End"),
+        _("Last held"), _("Peak footprint"), _("Terminate"),
     )  # fmt: skip
     runs = sorted(periods[-1].runs, key=lambda run: -run.last)
     return build_table(_("All runs"), heads, [_build_row(run, zone) for run in runs])
@@ -58,11 +58,11 @@ def _choice(number: int, period: Period) -> Markup:
 def _say_length(period: Period) -> str:
     seconds = period.until - period.since
     if seconds < 4000:
-        return _("the last hour")
+        return _("Last hour")
     hours = round(seconds / 3600)
     if hours < 48:
-        return _("the last {n} hours").format(n=hours)
-    return _("the last {n} days").format(n=round(seconds / 86400))
+        return _("Last {n} hours").format(n=hours)
+    return _("Last {n} days").format(n=round(seconds / 86400))
 
 
 def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
@@ -72,14 +72,14 @@ def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
         charts.append(_run_chart(period, run, f"chart-{number}-{at}"))
     drawn = [draw_chart(chart, zone) for chart in charts if chart.series.times]
     parts: list[Markup] = [
-        tag("h3", _("Memory, {length}").format(length=_say_length(period))),
+        tag("h3", _say_length(period)),
         tag("div", *drawn, class_="charts"),
     ]
     if len(runs) > _MOST_CHARTS:
         parts.append(
             tag(
                 "p",
-                _("The {n} largest are drawn; the table of all runs has the others.").format(
+                _("Only the {n} largest are shown here; All runs lists the others.").format(
                     n=_MOST_CHARTS
                 ),
             )
@@ -126,12 +126,12 @@ def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
 
 def _list_events(period: Period, zone: tzinfo | None) -> Markup:
     is_long = period.until - period.since > _DAY
-    heads = (_("When"), _("What"))
+    heads = (_("Time"), _("Event"))
     rows = [
         (say_time(event.time, zone, is_long), _say_event(event))
         for event in period.events[:_MOST_EVENTS]
     ]
-    title = _("What happened")
+    title = _("Events")
     return join([tag("h3", title), build_table(title, heads, rows)])
 
 
@@ -145,11 +145,11 @@ def _say_event(event: RecordedEvent) -> str:
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
-    return ": ".join(say_alert(alert))
+    return say_alert_in_a_line(alert)
 
 
 def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
-    end = _("running") if run.ended is None else _say_end(run)
+    end = _("Running") if run.ended is None else _say_end(run)
     return (
         run.name, run.pid, run.device or "–", say_time(run.first, zone, True),
         say_time(run.last, zone, True), wording.size(run.peak), wording.size(run.known.get("held")),
@@ -158,5 +158,6 @@ def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
 
 
 def _say_end(run: Run) -> str:
-    words = wording.way(run.how)
-    return words if run.how == "unseen" else _("ended, {way}").format(way=words)
+    if run.how == "unseen":
+        return _("Ended while mpsbar was not running")
+    return _("Ended: {how}").format(how=wording.how_it_ended(run.how))

@@ -14,9 +14,15 @@ from mpsbar.desktop.programs import ACTIVITY_MONITOR, INSTRUMENTS, open_applicat
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menubar.front_end import ask, choose_folder
 from mpsbar.ui.menubar.run_loop import call_when_free
-from mpsbar.ui.text import command_line_tool
-from mpsbar.ui.text.dialogs import about, ask_profiling, no_application
-from mpsbar.ui.text.profiling import SNIPPET
+from mpsbar.ui.text.dialogs import (
+    SNIPPET,
+    about,
+    ask_link_folder,
+    ask_profiling,
+    describe_folder_panel,
+    no_application,
+    tell_link,
+)
 
 _log = logging.getLogger("mpsbar")
 
@@ -35,10 +41,10 @@ def install_command(controller: Controller) -> None:
     """Link the app's own command into a folder of the person's choice."""
     tool, home = command_line_link.find_tool(), str(Path.home())
     folders = command_line_link.suggest_folders(home)
-    button = ask(command_line_tool.ask_folder(folders, home))
+    button = ask(ask_link_folder(folders, home))
     folder = folders[button] if button < len(folders) else None
     if button == len(folders):
-        folder = choose_folder(home, *command_line_tool.choose_folder())
+        folder = choose_folder(home, *describe_folder_panel())
     if tool is None or folder is None:
         return
 
@@ -52,9 +58,7 @@ def install_command(controller: Controller) -> None:
 
 def _show_link(controller: Controller, link: command_line_link.Link) -> None:
     _log.info("command line tool: %s %s", link.state, link.path)
-    dialog = command_line_tool.tell_link(
-        link.state, link.path, link.on_path, link.by_hand, link.detail
-    )
+    dialog = tell_link(link.state, link.path, link.on_path, link.by_hand, link.detail)
     if ask(dialog) == 0 and len(dialog.buttons) > 1:
         controller.front_end.copy(link.by_hand)
 

@@ -42,7 +42,7 @@ class MenuBarFrontEnd:
         _log.info("%s: %s", notice.title, notice.text)
         is_in_open_menu = self.is_menu_open and notice.kind != "news"
         if not is_in_open_menu:
-            self._notifier.notify(notice.title, notice.text, key)
+            self._notifier.notify(notice.title, notice.sentence, key)
 
     def show(self, text: Dialog) -> None:
         call_when_free(ask, text)
@@ -52,7 +52,7 @@ class MenuBarFrontEnd:
 
     def copy(self, text: str) -> None:
         if not clipboard.copy(text, "darwin"):
-            raise UserError("the clipboard did not take it")
+            raise UserError("couldn't copy to the clipboard")
 
     def open(self, file: Path) -> bool:
         return open_file(file, "darwin")

@@ -114,6 +114,6 @@ def _together(snapshot: Snapshot, room: int) -> Line:
     if snapshot.held is not None:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))
     if snapshot.cached is not None:
-        words.append(_("up to {size} to free").format(size=wording.size(snapshot.cached)))
+        words.append(_("{size} cached").format(size=wording.size(snapshot.cached)))
     whole = ", ".join(words)
     return line_of(whole if cells.width(whole) + 2 <= room else "".join(words[:1]), "dim")

@@ -34,25 +34,25 @@ class KeyBinding:
 def list_keys() -> tuple[KeyBinding, ...]:
     """All keys, in the order of the last line; those that move the choice are in app.py."""
     return (
-        KeyBinding("f", _("free the cache of the chosen process"), _("Free"), child="free"),
+        KeyBinding("f", _("free the selected process's cache"), _("Free"), child="free"),
         KeyBinding("F", _("free all caches"), _("Free all"), row="free-all"),
         KeyBinding("p", _("run the dtype probe"), _("Probe"), row="probe"),
-        KeyBinding("t", _("its biggest tensors"), _("Tensors"), child="tensors"),
+        KeyBinding("t", _("show its largest tensors"), _("Tensors"), child="tensors"),
         KeyBinding("s", _("stop it (asks first)"), _("Stop"), child="stop"),
         KeyBinding("c", _("connect its environment (asks first)"), _("Connect"), child="connect"),
-        KeyBinding("n", _("ring when it ends"), child="watch"),
+        KeyBinding("n", _("ring the bell when it ends"), child="watch"),
         KeyBinding("y", _("copy its PID"), child="copy"),
         KeyBinding("r", _("open the report"), _("Report"), row="report"),
         KeyBinding(
-            "/", _("show only what contains a text; Esc shows all again"), _("Filter"),
+            "/", _("show only rows that contain some text; Esc shows all"), _("Filter"),
             command="filter",
         ),
         KeyBinding(
-            "o", _("sort by the next column; or click on a column"), _("Sort"), command="sort"
+            "o", _("sort by the next column; or click a column heading"), _("Sort"), command="sort"
         ),
-        KeyBinding("O", _("turn the order round"), command="reverse"),
+        KeyBinding("O", _("reverse the order"), command="reverse"),
         KeyBinding(
-            "⏎", _("all that can be done with it; so does a click on it"), _("More"),
+            "⏎", _("show all actions for it; or click its row"), _("More"),
             command="show_menu",
         ),
         KeyBinding("?", _("this help"), _("Help"), command="show_help"),
@@ -138,11 +138,11 @@ def _measure(keys: list[Key]) -> int:
 
 
 def help_title() -> str:
-    return _("mpsbar in a terminal")
+    return _("mpsbar top")
 
 
 def help_lines() -> list[str]:
-    moves = ("↑ ↓", _("choose; also j, k, PgUp, PgDn, Home, End, the mouse"))
+    moves = ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"))
     keys = [*((key.char, key.help) for key in list_keys()), moves]
-    words = ["", *explain_counters(), _("?: not known")]
+    words = ["", *explain_counters(), _("?: unknown")]
     return [f"{cells.fit(char, 4)} {text}" for char, text in keys] + words

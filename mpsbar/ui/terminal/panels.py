@@ -44,7 +44,7 @@ def render_log(notes: Sequence[tuple[str, str, Style]], width: int, height: int)
     lines: list[Line] = [rule(_("log"), width)]
     newest = notes[-(height - 1) :] if height > 1 else []
     if not newest:
-        lines.append(line_of(_("what is freed and what changes is told here"), "dim"))
+        lines.append(line_of(_("Frees, alerts and other events appear here"), "dim"))
     for time, text, style in newest:
         lines.append((StyledSpan(f"{time} ", "dim"), StyledSpan(text, style)))
     return lines
@@ -58,7 +58,7 @@ def rule(title: str, width: int) -> Line:
 def _legend(track: ProcessSeries | None) -> list[str]:
     if track is None or not track.held:
         return [_("charged by the system")] if track is not None else []
-    return [_("⣿ allocated"), _("⢕ held beyond that")]
+    return [_("⣿ allocated"), _("⢕ held, not allocated")]
 
 
 def choose_span(track: ProcessSeries | None, now: float) -> float:
@@ -72,7 +72,7 @@ def render_plot(track: ProcessSeries | None, now: float, width: int, height: int
     """Draws allocated memory dense and the rest of what is held sparse; else the footprint."""
     plot_width = width - _AXIS - 1
     if track is None or height < 2 or plot_width < 4:
-        return [line_of(_("nothing known yet"), "dim")] if height > 0 else []
+        return [line_of(_("no data yet"), "dim")] if height > 0 else []
     span = choose_span(track, now)
     upper, lower = (track.held, track.allocated) if track.held else (track.footprint, ())
     columns = plot_width * 2
@@ -82,7 +82,7 @@ def render_plot(track: ProcessSeries | None, now: float, width: int, height: int
     solids = _sample(recent(lower, now, span), now, span, columns)
     highest = max((value for value in tops if value is not None), default=None)
     if highest is None:
-        return [line_of(_("nothing known yet"), "dim")]
+        return [line_of(_("no data yet"), "dim")]
     ceiling = round_up(highest)
     heights = [(_dots(top, ceiling, height * 4), _dots(solid, ceiling, height * 4))
                for top, solid in zip(tops, solids, strict=True)]  # fmt: skip

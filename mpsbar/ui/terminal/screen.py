@@ -112,7 +112,7 @@ def _table(content: ScreenContent, width: int, height: int) -> Frame:
 
 def _nothing(content: ScreenContent) -> Line:
     if content.total:
-        words = _("Nothing contains “{text}” (Esc shows all)").format(text=content.view.filter)
+        words = _("No rows contain “{text}” (Esc shows all)").format(text=content.view.filter)
         return line_of(words, "dim")
     return ()
 
@@ -142,7 +142,7 @@ def _log(content: ScreenContent) -> list[tuple[str, str, Style]]:
 def _last_line(content: ScreenContent, width: int) -> Frame:
     view = content.view
     if view.is_typing:
-        hint = line_of(_("Enter keeps it, Esc shows all"), "dim")
+        hint = line_of(_("Enter to keep, Esc to show all"), "dim")
         typed = (
             StyledSpan("/", "key"),
             StyledSpan(cells.cut(view.filter[-60:], width - 2)),

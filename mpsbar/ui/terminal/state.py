@@ -18,7 +18,7 @@ from mpsbar.ui.terminal.overlays import Box
 from mpsbar.ui.terminal.screen import Note, ScreenContent, ScreenView, table_rows
 from mpsbar.ui.terminal.table_rows import Entry, arrange, build_entries
 from mpsbar.ui.text import outcomes
-from mpsbar.ui.text.alerts import say_alert, say_ended
+from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
@@ -174,7 +174,7 @@ class TerminalState:
             self.bells += 1  # the end itself is noted already
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
-            self.note(": ".join(say_alert(what)), styles.get(what.level, ""))
+            self.note(say_alert_in_a_line(what), styles.get(what.level, ""))
 
 
 def complain(state: TerminalState, complaints: Sequence[str]) -> None:

@@ -1,1 +1,1 @@
-"""The words: sentences, sizes and tables made from core's values. Pure."""
+"""Words for people: sentences, sizes and tables made from the values of core. Pure."""

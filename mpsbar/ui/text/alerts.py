@@ -1,4 +1,4 @@
-"""What a notification says: an Alert as a title and a sentence. Pure."""
+"""An alert in words: title and text of a notification, or one line. Pure."""
 
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Value
@@ -13,75 +13,86 @@ _NAME_WIDTH = 40
 
 
 def say_alert(alert: Alert) -> tuple[str, str]:
-    """The title says what kind of news it is, the text the whole of it."""
+    """The title and the text of a notification."""
     if alert.kind == "ended":
         values = {} if alert.reason is None else alert.reason.values
         return say_ended(alert.name, alert.pid, values.get("held"), values.get("peak"))
-    title, text = _concern(alert)
-    return shorten(title, _TITLE_WIDTH), shorten(text, _TEXT_WIDTH)
-
-
-def _concern(alert: Alert) -> tuple[str, str]:
     if alert.reason is None:
         return _("mpsbar"), printable(alert.code)
+    title = _severity(alert).format(text=_topic(alert.code))
+    return shorten(title, _TITLE_WIDTH), shorten(_text(alert), _TEXT_WIDTH)
+
+
+def say_alert_in_a_line(alert: Alert) -> str:
+    """For a log or a table: Warning: train.py grew by 1.4 GB …"""
+    if alert.kind == "ended" or alert.reason is None:
+        return ": ".join(say_alert(alert))
+    return shorten(_severity(alert).format(text=_text(alert)), _TEXT_WIDTH)
+
+
+def _severity(alert: Alert) -> str:
     if alert.kind == "recovered":
-        return _("Better again"), _recovered(alert)
-    text = say_reason(alert.reason, alert.name)
-    title = _("Critical: {topic}") if alert.level == "critical" else _("Warning: {topic}")
-    return title.format(topic=_topic(alert.code)), text
+        return _("Resolved: {text}")
+    return _("Critical: {text}") if alert.level == "critical" else _("Warning: {text}")
+
+
+def _text(alert: Alert) -> str:
+    if alert.kind == "recovered" or alert.reason is None:
+        return _recovered(alert)
+    return say_reason(alert.reason, alert.name)
 
 
 def say_cause(code: str) -> str:
-    """What one may be alerted to, in the settings."""
+    """A cause of alerts, as a menu item of the settings."""
     return {
         "pressure": _("Memory Pressure"),
         "memory": _("GPU Memory Filling Up"),
         "swap": _("Swap Growing"),
-        "leak": _("Perhaps a Leak"),
+        "leak": _("Possible Memory Leak"),
         "cache": _("Large Caches"),
     }.get(code, code)
 
 
 def _topic(code: str) -> str:
-    """For the title, which is often all that is read."""
+    """What an alert is about, for the title of its notification."""
     return {
-        "pressure": _("memory pressure"),
-        "memory_filling": _("memory is filling up"),
-        "gpu_filling": _("GPU memory is filling up"),
-        "gpu_memory": _("GPU memory"),
-        "process_memory": _("GPU memory"),
-        "swap_growing": _("swapping"),
-        "leak": _("perhaps a leak"),
-        "cache": _("a large cache"),
-    }.get(code, printable(code))
+        "memory_filling": _("Memory Filling Up"),
+        "gpu_filling": _("GPU Memory Filling Up"),
+        "gpu_memory": _("GPU Memory Low"),
+        "process_memory": _("High GPU Memory Use"),
+        "swap_growing": _("Swap Growing"),
+        "cache": _("Large Cache"),
+    }.get(code) or printable(say_cause(code))
 
 
 def _recovered(alert: Alert) -> str:
     name = _name(alert.name, alert.pid)
-    words = {
+    sentence = {
         "pressure": _("Memory pressure is back to normal"),
         "memory_filling": _("Memory is no longer filling up"),
-        "gpu_filling": _("The GPU's memory is no longer filling up"),
-        "gpu_memory": _("The GPU's memory has room again"),
-        "process_memory": _("{name} no longer fills the GPU's memory"),
-        "swap_growing": _("Swap no longer grows"),
-        "leak": _("{name} no longer grows beside its tensors"),
-        "cache": _("{name} keeps less than before, or there is room for it"),
-    }.get(alert.code, _("It is over"))
-    return words.format(name=name)
+        "gpu_filling": _("GPU memory is no longer filling up"),
+        "gpu_memory": _("There is room in GPU memory again"),
+        "process_memory": _("{name} is using less GPU memory"),
+        "swap_growing": _("Swap is no longer growing"),
+        "leak": _("{name} is no longer growing faster than its tensors"),
+        "cache": _("The cache of {name} is smaller, or there is room for it"),
+    }.get(alert.code, _("The problem is gone"))
+    return sentence.format(name=name)
 
 
 def say_ended(
     name: str | None, pid: int | None, held: Value = None, peak: Value = None
 ) -> tuple[str, str]:
-    words = []
+    details = []
     if isinstance(held, int):
-        words.append(_("it held {size} when last seen").format(size=size(held)))
+        details.append(_("it last held {size}").format(size=size(held)))
     if isinstance(peak, int):
-        words.append(_("memory peak {size}").format(size=size(peak)))
+        details.append(_("peak {size}").format(size=size(peak)))
     text = _("Process {pid} is no longer running").format(pid=pid)
     title = _("{name} ended").format(name=_name(name, pid))
-    text = "; ".join([text, ", ".join(words)] if words else [text])
+    if not name:
+        title = _("Process {pid} ended").format(pid=pid)
+    text = "; ".join([text, ", ".join(details)] if details else [text])
     return shorten(title, _TITLE_WIDTH), shorten(text, _TEXT_WIDTH)
 
 

@@ -1,4 +1,4 @@
-"""Text in the cells of a terminal: how wide it is there, cut and padded to fit, coloured. Pure."""
+"""Text in terminal cells: its width, cut and padded to fit, coloured. Pure."""
 
 import re
 from collections.abc import Callable
@@ -6,22 +6,22 @@ from functools import lru_cache
 
 from mpsbar.core.naming import printable
 
-# One cell each: Latin letters, dashes and dots, arrows, lines and bars. Whatever else there is, the
-# tables of wcwidth tell; their import takes 20 ms, and most screens do without.
+# These take one cell each: Latin letters, dashes and dots, arrows, lines and bars. For all others
+# wcwidth is asked; its import takes 20 ms, and most screens need none of it.
 _NARROW = re.compile(
     r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2264\u2500-\u259f]*"
 )
-# From one look to the next most of a screen stays as it is.
-_remembered = lru_cache(2048)
+# Most of a screen stays the same from one refresh to the next.
+_cached = lru_cache(2048)
 # Colour is never the only sign of anything.
 _COLOURS = {"ok": "32", "warning": "33", "critical": "31;1", "head": "1", "dim": "2"}
 
 Paint = Callable[[str, str], str]
 
 
-@_remembered
+@_cached
 def width(text: str) -> int:
-    """Cells of one line: a Chinese character takes two, an accent of its own none."""
+    """The cells one line takes: two for a Chinese character, none for a combining accent."""
     if _NARROW.fullmatch(text):
         return len(text)
     from wcwidth import wcswidth, wcwidth
@@ -32,7 +32,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """What fits, from the left; an ellipsis tells that there was more."""
+    """The part that fits, from the left, with an ellipsis if it was cut."""
     text = printable(text, most=1000)
     if width(text) <= most:
         return text
@@ -45,16 +45,16 @@ def cut(text: str, most: int) -> str:
     return text[:end] + "…"
 
 
-@_remembered
+@_cached
 def fit(text: str, cells: int, to_right: bool = False) -> str:
-    """Exactly so many cells."""
+    """Cut or pad the text to exactly this many cells."""
     text = cut(text, cells)
     space = " " * (cells - width(text))
     return space + text if to_right else text + space
 
 
 def wrap(text: str, cells: int) -> list[str]:
-    """Lines that fit, broken between words where there are any; what is empty is one line."""
+    """Lines that fit, broken between words; an empty text is one empty line."""
     lines: list[str] = []
     for part in text.split("\n"):
         lines.append("")
@@ -70,7 +70,7 @@ def wrap(text: str, cells: int) -> list[str]:
 
 
 def in_colour(text: str, style: str) -> str:
-    """The 16 colours every terminal has; the user's own theme decides how they look."""
+    """Colour the text with one of the 16 standard colours, which follow the terminal's theme."""
     return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m" if style in _COLOURS and text.strip() else text
 
 

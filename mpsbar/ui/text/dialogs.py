@@ -1,4 +1,4 @@
-"""What the controller asks and announces: titles, texts and buttons. Pure."""
+"""What the app asks and announces: titles, texts and buttons. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -8,25 +8,50 @@ from mpsbar.core.actions import Connect, Connected, Freed, Stop, Stopped, Tensor
 from mpsbar.core.naming import printable
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.wording import _, shorten_home
 
 _NAME_WIDTH = 60
 _MOST_LINES = 3
 _PATH_WIDTH = 200
+# For How to Profile…
+SNIPPET = """\
+# Where does the time go? Put a few of your own training steps in train_steps().
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+
+def train_steps():
+    ...
+
+
+train_steps()  # warm up: the first steps compile and allocate
+
+# 1. The operations that are called, how often, and what they allocate.
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True, record_shapes=True) as p:
+    train_steps()
+    if torch.backends.mps.is_available():
+        torch.mps.synchronize()  # otherwise only queueing is timed
+print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=20))
+
+# 2. What the GPU does: record this with Instruments (Logging template, os_signpost instrument).
+if torch.backends.mps.is_available():
+    with torch.mps.profiler.profile(mode="interval", wait_until_completed=False):
+        train_steps()
+"""
 
 
 class Dialog(NamedTuple):
     title: str
     text: str
-    buttons: tuple[str, ...]  # the first does it, the last does not
+    buttons: tuple[str, ...]  # the first confirms, the last cancels
 
 
 class Notice(NamedTuple):
     """Something to announce: a notification, or a line of the terminal's log.
 
-    "news" is shown wherever the person looks; an "outcome" also stands in its row, so an open menu
-    shows it anyway; a "summary" sums up outcomes that the log has shown one by one; a "detail" is
-    for the log alone.
+    "news" is always shown; an "outcome" is also in its process's row, so an open menu shows it
+    anyway; a "summary" sums up outcomes that the log has shown one by one; a "detail" is for the
+    log only.
     """
 
     title: str
@@ -34,40 +59,49 @@ class Notice(NamedTuple):
     kind: Literal["news", "outcome", "summary", "detail"] = "news"
     level: Literal["", "ok", "warning"] = ""
 
+    @property
+    def sentence(self) -> str:
+        """The text of a notification. In a log an outcome follows a name and a colon."""
+        first = self.text.partition(" ")[0].rstrip(":;,")
+        is_name = not first.isalpha()  # float16
+        if self.kind != "outcome" or is_name:
+            return self.text
+        return self.text[:1].upper() + self.text[1:]
+
 
 def ask_stop(action: Stop) -> Dialog:
-    title = _("Stop {name} (process {pid})?").format(name=_name(action.name), pid=action.pid)
+    title = _("Stop {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
     text = _(
-        "It is asked to stop as by Ctrl-C (SIGINT), and can save its work first. "
-        "Some programs do not listen: click Stop… again then."
+        "mpsbar sends it an interrupt (SIGINT), as Ctrl-C does, so that it can save its work "
+        "first. If it keeps running, choose Stop… again."
     )
     if action.firmly:
-        title = _("End {name} (process {pid})?").format(name=_name(action.name), pid=action.pid)
+        title = _("Terminate {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
         text = _(
-            "It was asked to stop and still runs. Now it is told to end (SIGTERM): most programs "
-            "end at once and do not save their work."
+            "It was asked to stop and is still running. mpsbar now sends it a request to "
+            "terminate (SIGTERM): most programs end at once, without saving their work."
         )
-    return Dialog(title, text, (_("End") if action.firmly else _("Stop"), _("Cancel")))
+    return Dialog(title, text, (_("Terminate") if action.firmly else _("Stop"), _("Cancel")))
 
 
 def ask_connect(action: Connect) -> Dialog:
     text = _(
-        "{python}\n\nmpsbar copies a small agent into this environment (pip lists mpsbar-agent). "
-        "Its {frameworks} processes then show what they hold, from their next start on. "
-        "`mpsbar disable --python …` takes it out again."
+        "{python}\n\nmpsbar copies a small agent into this environment (pip lists it as "
+        "mpsbar-agent). From their next start, its {frameworks} processes show how much memory "
+        "they hold. To remove the agent: mpsbar disable --python …"
     ).format(frameworks=join_labels(_("and")), python=printable(action.python, _PATH_WIDTH))
     return Dialog(_("Connect this environment?"), text, (_("Connect"), _("Cancel")))
 
 
 def tell_connected(outcome: Connected) -> Dialog:
     failed = outcome.state in ("refused", "no_answer")
-    title = _("It could not be connected") if failed else _("Connected")
+    title = _("Couldn't connect") if failed else _("Connected")
     path = printable(outcome.python, _PATH_WIDTH)
     return Dialog(title, f"{path}\n\n{outcome_text.connected(outcome)}", (_("OK"),))
 
 
 def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
-    is_gone = outcome.state == "gone"
+    is_gone = outcome.state in ("gone", "ended")
     text = outcome_text.freed_briefly(outcome) if is_gone else outcome_text.freed(outcome)
     return Notice(
         _name(outcome.name),
@@ -84,7 +118,7 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
         size=size, n=len(done), all=len(outcomes)
     )
     others = [outcome for outcome in outcomes if outcome.state != "done"]
-    lines = [f"{_name(one.name)}: {outcome_text.freed(one)}" for one in others[:_MOST_LINES]]
+    lines = [f"{_name(other.name)}: {outcome_text.freed(other)}" for other in others[:_MOST_LINES]]
     return Notice(title, "\n".join(lines), "summary")
 
 
@@ -100,46 +134,47 @@ def tell_tensors_refused(name: str, outcome: Tensors) -> Notice:
 
 
 def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
-    """What failed, why, and where more is to be found."""
+    """What failed, why, and where the details are."""
     why = printable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-    text = _("{why}. More is in {log}").format(why=why, log=log_file)
+    text = _("{why}. For details, see {log}").format(why=why, log=log_file)
     return Notice(_("{what} failed").format(what=what), text)
 
 
 def about(version: str) -> Dialog:
     text = _(
         "Version {version}\n\nWho holds my GPU memory, can I get it back, and am I about to run "
-        "out? For {frameworks} on Apple Silicon.\n\nMIT licence. In a terminal: mpsbar --help"
+        "out? For {frameworks} on Apple silicon.\n\nMIT License. In a terminal: mpsbar --help"
     ).format(frameworks=join_labels(_("and")), version=version)
     return Dialog("mpsbar", text, (_("OK"),))
 
 
 def ask_profiling() -> Dialog:
     text = _(
-        "Where does the time go? Copy the snippet and put your own step into it: torch.profiler "
-        "lists the operations, torch.mps.profiler marks them for Instruments (template Logging, "
-        "instrument os_signpost). Activity Monitor shows the GPU under Window > GPU History."
+        "To find out where the time goes, copy the snippet and put your own training step in it: "
+        "torch.profiler lists the operations, and torch.mps.profiler marks them for Instruments "
+        "(Logging template, os_signpost instrument). Activity Monitor shows GPU usage under "
+        "Window > GPU History."
     )
     buttons = (_("Copy Snippet"), _("Open Instruments"), _("Open Activity Monitor"), _("Cancel"))
     return Dialog(_("How to profile"), text, buttons)
 
 
 def no_application(name: str) -> Dialog:
-    text = _("{name} was not found on this Mac.").format(name=name)
+    text = _("{name} isn't installed on this Mac.").format(name=name)
     if name == "Instruments":
-        text += _(" It comes with Xcode, from the App Store.")
-    return Dialog(_("{name} could not be opened").format(name=name), text, (_("OK"),))
+        text += _(" It is part of Xcode, which is in the App Store.")
+    return Dialog(_("Couldn't open {name}").format(name=name), text, (_("OK"),))
 
 
 def ask_probe(why_not: str) -> Dialog:
-    # It begins with the name of a process, which is as it is.
-    return Dialog(_("Probe now?"), f"{why_not}.", (_("Probe"), _("Cancel")))
+    # It begins with the name of a process, which is not capitalised.
+    return Dialog(_("Run the dtype probe now?"), f"{why_not}.", (_("Run Probe"), _("Cancel")))
 
 
 def refuse_probe(why_not: str) -> Dialog:
     text = why_not[:1].upper() + why_not[1:]
-    text += _(". Try again later; in a terminal, mpsbar probe --force does it all the same.")
-    return Dialog(_("Not now"), text, (_("OK"),))
+    text += _(". Try again later, or run mpsbar probe --force in a terminal.")
+    return Dialog(_("Can't run the probe now"), text, (_("OK"),))
 
 
 def tell_probed(text: str, is_cancelled: bool) -> Notice:
@@ -148,34 +183,100 @@ def tell_probed(text: str, is_cancelled: bool) -> Notice:
 
 def tell_running() -> Notice:
     text = _(
-        "Look for its hexagon in the menu bar. If it is not there: System Settings > Menu Bar, "
-        "and mpsbar doctor tells more."
+        "Look for its hexagon icon in the menu bar. If you don't see it, check System Settings > "
+        "Menu Bar or run mpsbar doctor."
     )
-    return Notice(_("mpsbar is running already"), text)
+    return Notice(_("mpsbar is already running"), text)
 
 
 def tell_complaints(complaints: Sequence[str]) -> Notice:
-    """Of the settings, as they stand."""
-    return Notice(_("Not all settings can be used"), "\n".join(complaints[:_MOST_LINES]))
+    """Settings that were ignored, and why."""
+    return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MOST_LINES]))
 
 
 def tell_making_report() -> Notice:
-    text = _("torch is looked at in each Python, some seconds …")
-    return Notice(_("making the report"), text, "detail")
+    text = _("checking torch in each Python; this takes a few seconds")
+    return Notice(_("Creating the report"), text, "detail")
 
 
 def tell_report(file: str, is_open: bool) -> Notice:
     if is_open:
-        return Notice(_("report"), file, "detail")
-    return Notice(_("report"), _("{file} (no browser could be opened here)").format(file=file))
+        return Notice(_("Report"), file, "detail")
+    return Notice(_("Report"), _("{file} (couldn't open a browser)").format(file=file))
 
 
 def tell_copied(text: str) -> Notice:
-    return Notice(_("copied"), text, "detail")
+    return Notice(_("Copied"), text, "detail")
 
 
 def tell_copied_diagnostics() -> Notice:
     return Notice(_("Diagnostics copied"), _("Paste them into your bug report."))
+
+
+# --- the command line tool of the app
+
+
+def ask_link_folder(folders: Sequence[str], home: str) -> Dialog:
+    """One button for each folder, one for another folder, and Cancel."""
+    text = _(
+        "You can also use mpsbar in a terminal: mpsbar status, mpsbar free, mpsbar run … This "
+        "creates a link in the folder you choose and changes nothing else; to undo it, delete the "
+        "link. System folders may require an administrator."
+    )
+    shown = [printable(shorten_home(folder, home), _PATH_WIDTH) for folder in folders]
+    buttons = (*shown, _("Other Folder…"), _("Cancel"))
+    return Dialog(_("Where should the mpsbar command be installed?"), text, buttons)
+
+
+def describe_folder_panel() -> tuple[str, str]:
+    """The message and the button of the panel that chooses a folder."""
+    return _("Choose a folder for the mpsbar command, preferably one in your shell's PATH"), _(
+        "Choose"
+    )
+
+
+def tell_link(state: str, path: str, on_path: bool, by_hand: str, detail: str) -> Dialog:
+    """How linking the command ended; "Copy Command" comes first where a command is needed."""
+    where = printable(path, _PATH_WIDTH)
+    command = printable(by_hand, 3 * _PATH_WIDTH)
+    ok, copy = (_("OK"),), (_("Copy Command"), _("OK"))
+    if state in ("made", "renewed", "was_there"):
+        return Dialog(_link_title(state), _after_link(where, on_path), ok)
+    if state == "not_allowed":
+        text = _("An administrator can create the link in a terminal:\n\n{command}").format(
+            command=command
+        )
+        return Dialog(_("You don't have permission to write to that folder"), text, copy)
+    if state == "foreign":
+        text = _(
+            "{where} already exists and wasn't created by this app, so it was left unchanged. If "
+            "mpsbar was installed with Homebrew, uv or pipx, that command works too. Otherwise, "
+            "choose another folder."
+        ).format(where=where)
+        return Dialog(_("Another mpsbar is already there"), text, ok)
+    if state == "no_place":
+        text = _(
+            "Move mpsbar.app to the Applications folder and open it there, so that the link "
+            "keeps working."
+        )
+        return Dialog(_("Move mpsbar to Applications first"), text, ok)
+    text = _("{where}: {detail}").format(where=where, detail=printable(detail, _PATH_WIDTH))
+    return Dialog(_("Couldn't create the link"), text, ok)
+
+
+def _link_title(state: str) -> str:
+    already = _("The mpsbar command is already installed")
+    return already if state == "was_there" else _("The mpsbar command is installed")
+
+
+def _after_link(where: str, on_path: bool) -> str:
+    if on_path:
+        return _("{where}\n\nTry it in a new terminal: mpsbar status").format(where=where)
+    folder = where.rpartition("/")[0]
+    return _(
+        "{where}\n\nIf a new terminal can't find mpsbar, that folder is not in its PATH. For zsh, "
+        'add this line to ~/.zshrc:\n\nexport PATH="{folder}:$PATH"'
+    ).format(where=where, folder=folder)
 
 
 def _name(name: str) -> str:

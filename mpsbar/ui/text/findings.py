@@ -1,4 +1,4 @@
-"""The sentences for the reasons of a verdict and for the steps to take next. Pure."""
+"""The sentences for the health of this computer and for the advice. Pure."""
 
 import shlex
 from collections.abc import Mapping
@@ -17,31 +17,31 @@ _NAME_WIDTH = 40
 def say_health(health: Health, names: Mapping[int, str]) -> str:
     """One sentence, whatever the level; `names` by pid."""
     if not health.reasons:
-        return _("All is well")
+        return _("No problems")
     worst = health.reasons[0]
     words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
     if health.level == "ok":
         is_well = worst.code not in ("unknown", "not_judged")
-        return _("All is well; {reason}").format(reason=words) if is_well else words
+        return _("No problems; {reason}").format(reason=words) if is_well else words
     more = sum(reason.level != "ok" for reason in health.reasons) - 1
     return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
 
 
 def say_reason(reason: Reason, name: str | None = None) -> str:
     words = _words(reason.values, reason.pid, name)
-    template = _reasons(reason.level).get(reason.code, _("{code} (no words for it yet)"))
+    template = _reasons(reason.level).get(reason.code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(reason.code)))
 
 
 def say_advice(advice: Advice, name: str | None = None) -> str:
-    """A step, and what to type where something is to be typed."""
+    """One step, with the command to type if there is one."""
     words = _words(advice.values, advice.pid, name)
     why = advice.values.get("why")
     code = f"{advice.code}.{why}" if why else advice.code
     if advice.code == "connect":
         words["how"] = _how(advice.values)
         code = "connect" if advice.values.get("number") == 1 else "connect.many"
-    template = _advice().get(code, _("{code} (no words for it yet)"))
+    template = _advice().get(code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(code)))
 
 
@@ -56,63 +56,68 @@ def _reasons(level: str) -> dict[str, str]:
         "pressure": _("Memory pressure is critical")
         if level == "critical"
         else _("Memory pressure is high"),
-        "memory_filling": _("At this rate memory is full in {seconds} ({available} left)"),
+        "memory_filling": _("At this rate, memory will be full in {seconds} ({available} left)"),
         "gpu_filling": _(
-            "At this rate the GPU's memory is full in {seconds} ({used} of {budget} in use)"
+            "At this rate, GPU memory will be full in {seconds} ({used} of {budget} in use)"
         ),
-        "process_memory": _("{name} uses {used} of the {budget} the GPU has for all"),
-        "gpu_memory": _("{used} of the GPU's {budget} are in use"),
-        "leak": _("{name} grew by {growth} in {seconds} and its tensors did not: perhaps a leak"),
+        "process_memory": _("{name} is using {used} of the GPU's {budget}"),
+        "gpu_memory": _("GPU memory is running low: {used} of {budget} in use"),
+        "leak": _(
+            "{name} grew by {growth} in {seconds} but its tensors did not: possible memory leak"
+        ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
-        "cache": _("{name} keeps up to {cached} that could be freed"),
-        "unknown": _("Nothing could be read of this computer's memory"),
-        "not_judged": _("Whether all is well is not known"),
+        "cache": _("{name} could free its cache of {cached}"),
+        "unknown": _("Couldn't read this computer's memory"),
+        "not_judged": _("Status unknown"),
     }
 
 
 def _advice() -> dict[str, str]:
     return {
-        "free_cache": _("Free the cache of {name}, up to {cached}: mpsbar free {pid}"),
-        "free_all": _("Free {number} caches, up to {cached} together: mpsbar free --all"),
+        "free_cache": _("Free {cached} cached by {name}: mpsbar free {pid}"),
+        "free_all": _("Free {number} caches, {cached} in total: mpsbar free --all"),
         "smaller_batch": _(
-            "Use a smaller batch in {name}: halve it until it fits (4 to 32 is usual)"
+            "Use a smaller batch size in {name}: halve it until it fits (4 to 32 is typical)"
         ),
         "shorter_input": _(
-            "Give {name} less at once: audio in pieces of 10 to 20 s, smaller images, shorter texts"
+            "Give {name} smaller inputs: audio in chunks of 10 to 20 s, smaller images,"
+            " shorter texts"
         ),
         "float32": _(
-            "Use float32 instead of {dtypes} (failures here: {operations}): model.to(torch.float32)"
+            "Use float32 instead of {dtypes} (failed operations here: {operations}):"
+            " model.to(torch.float32)"
         ),
         "newer_torch": _(
-            "{name} runs torch {version}; from 2.13 on more can be seen and freed:"
-            " {python} -m pip install --upgrade {package}"
+            "{name} uses torch {version}; with 2.13 or later, mpsbar can see and free more: "
+            "{python} -m pip install --upgrade {package}"
         ),
         "fallback_on": _(
-            "{name} runs on the CPU what MPS lacks, slowly and warning only once; to find what,"
+            "{name} runs operations that MPS lacks on the CPU, which is slow; to find them,"
             " start it without PYTORCH_ENABLE_MPS_FALLBACK"
         ),
         "core_ml_or_mlx": _(
-            "{name} serves on MPS; for inference alone MLX (pip install mlx) or Core ML"
-            " (pip install coremltools) may do better"
+            "{name} serves on MPS; for inference alone, MLX (pip install mlx) or Core ML (pip "
+            "install coremltools) may be faster"
         ),
         "connect": _("Connect {name} to see and free its cache: {how}"),
-        "connect.many": _("Connect {name}, one of {number} that are not: {how}"),
-        "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory, process {pid}"),
+        "connect.many": _("Connect {name}, one of {number} processes not connected: {how}"),
+        "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory tab, PID {pid}"),
         "activity_monitor.speed": _("Watch the GPU in Activity Monitor: Window > GPU History"),
         "instruments.leak": _(
-            "See what {name} allocates in Instruments: template Allocations, process {pid}"
+            "See what {name} allocates in Instruments: Allocations template, PID {pid}"
         ),
         "instruments.speed": _(
             "See what the GPU does for {name}: xcrun xctrace record"
             " --template 'Metal System Trace' --time-limit 10s --attach {pid}"
         ),
         "torch_profiler.leak": _(
-            "Find what allocates in {name}: with torch.profiler.profile(profile_memory=True) as p,"
-            " then print(p.key_averages().table())"
+            "Find out what allocates memory in {name}: with "
+            "torch.profiler.profile(profile_memory=True) as p, then "
+            "print(p.key_averages().table())"
         ),
         "torch_profiler.speed": _(
-            "Find the slow operations of {name}: with torch.profiler.profile() as p,"
-            " then print(p.key_averages().table())"
+            "Find the slow operations in {name}: with torch.profiler.profile() as p, then "
+            "print(p.key_averages().table())"
         ),
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How what was asked ended, in words. Pure."""
+"""How actions ended, in words. Pure."""
 
 from mpsbar.core.actions import Connected, Freed, Stopped, Tensors
 from mpsbar.ui.text import wording
@@ -8,13 +8,17 @@ from mpsbar.ui.text.wording import _
 def reason(outcome: Freed | Tensors) -> str:
     words = {
         "thread_computing": _("another thread is computing"),
+        "thread_unproven": _("another thread couldn't be shown to be waiting"),
         "main_computing": _("the main thread is computing"),
-        "main_waiting": _("the main thread is waiting and could not be reached"),
+        "main_unproven": _("the main thread couldn't be shown to be waiting"),
+        "main_waiting": _("the main thread is waiting and couldn't be reached"),
         "switch_interval": _("its thread switch interval is unusually long"),
         "slow": _("the machine was too busy"),
-        "deep_recursion": _("its calls are nested too deeply"),
-        "interrupted": _("it was interrupted meanwhile"),
-    }.get(outcome.reason or "", _("no moment was found at which it is safe"))
+        "free_threaded": _("it runs without the GIL"),
+        "forked": _("the process was forked meanwhile"),
+        "deep_recursion": _("its call stack is too deep"),
+        "interrupted": _("it was interrupted"),
+    }.get(outcome.reason or "", _("no safe moment was found"))
     return f"{words} ({outcome.where})" if outcome.where else words
 
 
@@ -23,20 +27,21 @@ def freed(outcome: Freed) -> str:
     if outcome.state == "done":
         return _freed_done(outcome)
     return {
-        "busy": _("busy: {reason}; not freed, try again").format(reason=reason(outcome)),
-        "gone": _("no connected worker with this pid (mpsbar status lists them)"),
-        "silent": _("no answer within {time}; it may still free later").format(
+        "busy": _busy(outcome),
+        "gone": _("no connected process has this PID (run mpsbar status to list them)"),
+        "ended": _("the process ended meanwhile"),
+        "silent": _("no answer within {time}; the cache may still be freed later").format(
             time=wording.duration(outcome.seconds)
         ),
-        "refused": _("could not connect: {error}").format(error=outcome.error),
+        "refused": _("couldn't connect: {error}").format(error=outcome.error),
         "failed": _("failed: {error}").format(error=outcome.error or wording.UNKNOWN),
     }[outcome.state]
 
 
 def freed_briefly(outcome: Freed) -> str:
-    """For a row that shows what is still cached anyway."""
-    if outcome.state == "gone":
-        return _("it has ended")
+    """For a row, which shows anyway what is still cached."""
+    if outcome.state in ("gone", "ended"):
+        return _("the process has ended")
     if outcome.state != "done":
         return freed(outcome)
     return _("freed {size} in {time}").format(
@@ -45,23 +50,25 @@ def freed_briefly(outcome: Freed) -> str:
 
 
 def stopped(outcome: Stopped) -> str:
-    """What became of asking a process to end."""
+    """How stopping a process ended."""
     return {
-        "asked": _("told to end (SIGTERM)") if outcome.firmly else _("asked to stop (SIGINT)"),
-        "gone": _("has ended already"),
-        "another": _("its pid is another process now: nothing was sent"),
-        "not_allowed": _("you may not stop it"),
-        "failed": _("could not be stopped: {error}").format(error=outcome.error or wording.UNKNOWN),
+        "asked": _("asked to terminate (SIGTERM)")
+        if outcome.firmly
+        else _("asked to stop (SIGINT)"),
+        "gone": _("has already ended"),
+        "another": _("its PID now belongs to another process; nothing was sent"),
+        "not_allowed": _("you don't have permission to stop it"),
+        "failed": _("couldn't be stopped: {error}").format(error=outcome.error or wording.UNKNOWN),
     }[outcome.state]
 
 
 def connected(outcome: Connected) -> str:
     """One sentence on how connecting an environment ended."""
-    later = _("It takes effect when the process is started again.")
+    later = _("Restart the process for this to take effect.")
     return {
-        "enabled": _("Its agent answered. {later}").format(later=later),
-        "enabled_before": _("It was connected already. {later}").format(later=later),
-        "no_answer": _("The files are in place, but its agent did not answer a first call."),
+        "enabled": _("The agent answered. {later}").format(later=later),
+        "enabled_before": _("It was already connected. {later}").format(later=later),
+        "no_answer": _("The files are in place, but the agent didn't answer a test call."),
         "refused": outcome.error or wording.UNKNOWN,
     }[outcome.state]
 
@@ -69,9 +76,19 @@ def connected(outcome: Connected) -> str:
 def tensors_refused(outcome: Tensors) -> str:
     return {
         "busy": _("busy: {reason}").format(reason=reason(outcome)),
-        "gone": _("it has ended"),
+        "gone": _("the process has ended"),
+        "ended": _("the process has ended"),
         "silent": _("no answer"),
     }.get(outcome.state, _("failed: {error}").format(error=outcome.error or wording.UNKNOWN))
+
+
+def _busy(outcome: Freed) -> str:
+    """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
+    words = _("busy: {reason}").format(reason=reason(outcome))
+    if outcome.freed:
+        done = _("freed {size}, the rest was not tried").format(size=wording.size(outcome.freed))
+        return f"{words}; {done}"
+    return words + _("; nothing was freed, try again")
 
 
 def _freed_done(outcome: Freed) -> str:
@@ -82,15 +99,15 @@ def _freed_done(outcome: Freed) -> str:
         )
     if outcome.not_known:
         names = ", ".join(outcome.not_known)
-        words += _("; whether it uses {names} is not known, so nothing of that").format(names=names)
+        words += _("; {names} skipped: can't tell whether the process uses it").format(names=names)
     if outcome.pinned:
-        words += _("; {size} still pinned by live tensors").format(
+        words += _("; {size} can't be returned yet: live tensors share those blocks").format(
             size=wording.size(outcome.pinned)
         )
     if outcome.collected is False and outcome.gui_toolkit:
-        words += _("; without gc.collect(), which can crash a program that uses {toolkit}").format(
+        words += _("; gc.collect() skipped: it can crash a program that uses {toolkit}").format(
             toolkit=outcome.gui_toolkit
         )
     elif outcome.collected is False:
-        words += _("; without gc.collect(), its main thread could not be reached")
+        words += _("; gc.collect() skipped: the main thread couldn't be reached")
     return words

@@ -10,16 +10,16 @@ from mpsbar.ui.text.cells import Paint, in_colour, plain, width
 from mpsbar.ui.text.wording import _
 
 _NAME_WIDTH = 40
-# Of what could be advised, what people read under a table.
+# More advice than this is not read under a table.
 _MOST_ADVICE = 2
-# In one line; the table has them all.
+# PIDs named in one line; the table has them all.
 _MOST_PIDS = 5
 
 
 def render_status(
     snapshot: Snapshot, is_coloured: bool = False, dtypes: DtypeHealth = NOT_PROBED
 ) -> str:
-    """Of the dtypes only what surprises is told."""
+    """Of the dtypes only surprises are shown."""
     paint = in_colour if is_coloured else plain
     parts = [_render_head(snapshot, dtypes, paint)]
     if snapshot.families:
@@ -34,7 +34,7 @@ def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     lines.append(paint(findings.say_health(health, snapshot.names), health.level))
     lines.append(wording.found(snapshot))
     if dtypes.surprise:
-        lines.append(paint(_("dtypes: {told}").format(told=dtypes.surprise), "warning"))
+        lines.append(paint(_("dtypes: {headline}").format(headline=dtypes.surprise), "warning"))
     if snapshot.problems:
         lines.append(paint(wording.problems(len(snapshot.problems)), "dim"))
     return "\n".join(line for line in lines if line)
@@ -67,23 +67,24 @@ def _family_rows(family: Family) -> list[dict[str, str]]:
     return rows
 
 
-def _cells(one: Worker | Process, indent: str) -> dict[str, str]:
-    cells = {column.key: column.cell(one) for column in COLUMNS}
-    cells["NAME"] = indent + wording.shorten(one.name, _NAME_WIDTH)
-    if isinstance(one, Process):
+def _cells(process: Worker | Process, indent: str) -> dict[str, str]:
+    cells = {column.key: column.cell(process) for column in COLUMNS}
+    cells["NAME"] = indent + wording.shorten(process.name, _NAME_WIDTH)
+    if isinstance(process, Process):
         cells["DEVICE"] = wording.UNKNOWN  # what it has loaded is in the note
     return cells
 
 
 def _connect_lines(snapshot: Snapshot) -> list[str]:
-    """How to connect each unconnected head, the same text once for all it helps."""
-    ways: dict[str, list[str]] = {}
+    """How to connect each unconnected process; processes with the same answer share a line."""
+    pids_by_text: dict[str, list[str]] = {}
     for family in snapshot.families:
         if isinstance(family.head, Process):
-            ways.setdefault(wording.way_to_connect(family.head), []).append(str(family.head.pid))
+            how = wording.how_to_connect_process(family.head)
+            pids_by_text.setdefault(how, []).append(str(family.head.pid))
     return [
-        _("To see what {pids} holds: {way}").format(pids=_listed(pids), way=way)
-        for way, pids in ways.items()
+        _("To see the memory of {pids}: {how}").format(pids=_listed(pids), how=how)
+        for how, pids in pids_by_text.items()
     ]
 
 
@@ -94,10 +95,10 @@ def _listed(pids: list[str]) -> str:
 
 
 def _advice_lines(snapshot: Snapshot, dtypes: DtypeHealth) -> list[str]:
-    every = advise(snapshot, snapshot.health, dtypes.failed)
-    told = [advice for advice in every if advice.code != "connect"]
+    advised = advise(snapshot, snapshot.health, dtypes.failed)
+    shown = [advice for advice in advised if advice.code != "connect"]
     names = snapshot.names
     return [
         f"→ {findings.say_advice(advice, names.get(advice.pid or 0))}"
-        for advice in told[:_MOST_ADVICE]
+        for advice in shown[:_MOST_ADVICE]
     ]

@@ -1,4 +1,4 @@
-"""Every word a person reads, made here from data and passed through one `_()`. Pure."""
+"""Sizes, times, percentages and the words that several views share, and the one `_()`. Pure."""
 
 import gettext
 import re
@@ -15,11 +15,11 @@ _ = gettext.translation("mpsbar", fallback=True).gettext
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
-    """The text for one interpreter and kind of process; nothing reaches a running one."""
+    """What to type to connect a process; it takes effect when the process is restarted."""
     python = shlex.quote(python)
     enable = f"mpsbar enable --python {python}"
     return {
-        "script": f"{enable}, then start it again (or once: mpsbar run {python} …)",
+        "script": f"{enable}, then restart it (or for one run: mpsbar run {python} …)",
         "notebook": f"{enable} && mpsbar enable --jupyter, then restart the kernel",
         "server": f"{enable}, then restart the server",
     }[kind]
@@ -43,6 +43,7 @@ def size(count: int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
+    """40 ms, 3.2 s, 45 s, 5 min, 3 h."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
@@ -57,33 +58,36 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """3 min ago; a clock that was set back makes it just now."""
+    """3 min ago; "just now" also when the clock was set back."""
     seconds = max(0.0, now - then)
     if seconds < 10:
         return _("just now")
     return _("{time} ago").format(time=duration(seconds))
 
 
-def ended(one: EndedProcess, now: float) -> str:
-    """ended 3 min ago, peak 11.2 GB, exit code not known."""
-    words = _("ended {ago}") if one.was_seen else _("last seen {ago}, ended while nobody looked")
-    parts = [words.format(ago=ago(one.ended, now))]
-    if one.peak is not None:
-        parts.append(_("peak {size}").format(size=size(one.peak)))
-    return ", ".join([*parts, way(one.how)])
+def ended(process: EndedProcess, now: float) -> str:
+    """ended 3 min ago, peak 11.2 GB, exit code unknown."""
+    words = (
+        _("ended {ago}")
+        if process.was_seen
+        else _("last seen {ago}, ended while mpsbar was not running")
+    )
+    parts = [words.format(ago=ago(process.ended, now))]
+    if process.peak is not None:
+        parts.append(_("peak {size}").format(size=size(process.peak)))
+    return ", ".join([*parts, how_it_ended(process.how)])
 
 
-def way(how: str | None) -> str:
-    """How it ended, as far as it can be known from outside."""
+def how_it_ended(how: str | None) -> str:
+    """How a process ended, as far as that can be told from outside."""
     return {
         "stopped": _("stopped by mpsbar"),
-        "pressure": _("exit code not known, memory pressure was critical"),
-        "unseen": _("ended while nobody looked"),
-    }.get(how or "", _("exit code not known"))
+        "pressure": _("exit code unknown, memory pressure was critical"),
+    }.get(how or "", _("exit code unknown"))
 
 
 def shorten(name: str, width: int) -> str:
-    """A long name, cut in the middle: both its beginning and its end tell it apart."""
+    """Cut a long name in the middle: both its beginning and its end help to recognise it."""
     if len(name) <= width:
         return name
     left = width // 2
@@ -106,7 +110,7 @@ def cached(worker: Worker) -> str:
 
 
 def device(worker: Worker) -> str:
-    """What the worker computes on, as far as it is known."""
+    """The devices that the worker uses, as far as they are known."""
     names = [backend.name for backend in worker.in_use]
     if len(names) > 1 and "cpu" in names:
         names.remove("cpu")  # every torch has it; worth a word only when it is all there is
@@ -121,26 +125,28 @@ def state(worker: Worker) -> str:
     if worker.state == "gone":
         return _("ended")
     if not worker.backends:
-        return _("no {frameworks} loaded yet").format(frameworks=join_labels(_("or")))
+        return _("{frameworks} not loaded yet").format(frameworks=join_labels(_("or")))
     if any(backend.state == "not known" for backend in worker.backends) and not worker.held:
-        return _("GPU memory not known")
+        return _("GPU memory unknown")
     return ""
 
 
-def course(values: Sequence[int]) -> str:
-    """The last looks as a row of little bars: percent, 0 to 100."""
+def sparkline(values: Sequence[int]) -> str:
+    """Percentages from 0 to 100 as a row of little bars, the newest last."""
     if len(values) < 2:
         return ""
     return "".join(_BARS[min(max(value, 0), 99) * len(_BARS) // 100] for value in values)
 
 
-def seconds(count: float) -> str:
-    """Of an interval: 2 s, 0.5 s."""
-    return f"{count:g} s"
+def interval(seconds: float) -> str:
+    """For a menu: Every Second, Every 2 Seconds."""
+    if seconds == 1:
+        return _("Every Second")
+    return _("Every {n} Seconds").format(n=f"{seconds:g}")
 
 
 def percent(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.0f} %"
+    return UNKNOWN if value is None else f"{value:.0f}%"
 
 
 def _pressure(level: str | None) -> str:
@@ -148,34 +154,34 @@ def _pressure(level: str | None) -> str:
     return _("pressure {level}").format(level=levels.get(level or "", UNKNOWN))
 
 
-def machine(told: Machine) -> str:
+def machine(this: Machine) -> str:
     """One line: Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
-    words = [machine_briefly(told)]
-    if told.memory_available is not None:
-        words.append(_("{size} available").format(size=size(told.memory_available)))
-    if told.swap_used:
-        words.append(_("{size} swapped").format(size=size(told.swap_used)))
+    words = [machine_briefly(this)]
+    if this.memory_available is not None:
+        words.append(_("{size} available").format(size=size(this.memory_available)))
+    if this.swap_used:
+        words.append(_("{size} swap used").format(size=size(this.swap_used)))
     return " · ".join(words)
 
 
-def machine_briefly(told: Machine) -> str:
+def machine_briefly(this: Machine) -> str:
     """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
-    words = [told.chip or told.model or told.os or _("this computer"), size(told.memory_total)]
-    words.append(_pressure(told.pressure))
-    if told.recording is not None:
+    words = [this.chip or this.model or this.os or _("this computer"), size(this.memory_total)]
+    words.append(_pressure(this.pressure))
+    if this.recording is not None:
         words.append(_("RECORDED"))
     return " · ".join(words)
 
 
-def gpu(told: Gpu) -> str:
+def gpu(this: Gpu) -> str:
     """One line, or none where nothing can be read of a GPU."""
-    if told.utilization is None and told.memory_in_use is None:
+    if this.utilization is None and this.memory_in_use is None:
         return ""
-    words = [_("GPU {percent}").format(percent=percent(told.utilization))]
-    if told.memory_budget is None:
-        words.append(_("{size} in use").format(size=size(told.memory_in_use)))
+    words = [_("GPU {percent}").format(percent=percent(this.utilization))]
+    if this.memory_budget is None:
+        words.append(_("{size} in use").format(size=size(this.memory_in_use)))
     else:
-        words.append(part(told.memory_in_use, told.memory_budget))
+        words.append(part(this.memory_in_use, this.memory_budget))
     return " · ".join(words)
 
 
@@ -188,40 +194,40 @@ def part(used: int | None, whole: int | None) -> str:
 
 
 def found(snapshot: Snapshot) -> str:
-    """Whether there is anything to see, where the rows do not tell."""
+    """Why there are no connected workers to show; empty if there are any."""
     if snapshot.processes is None:
-        return _("Processes could not be looked for (mpsbar doctor tells why)")
+        return _("Couldn't list processes (run mpsbar doctor to see why)")
     if any(problem.reader == "workers" for problem in snapshot.problems):
-        return _("Connected processes could not be asked (mpsbar doctor tells why)")
+        return _("Couldn't reach connected processes (run mpsbar doctor to see why)")
     if snapshot.workers:
         return ""
-    number = len(snapshot.processes)
-    if not number:
+    count = len(snapshot.processes)
+    if not count:
         return _(
-            "No {frameworks} process of yours is running. To see one: mpsbar run python train.py"
+            "You have no {frameworks} processes running. To start one: mpsbar run python train.py"
         ).format(frameworks=join_labels(_("or")))
-    has = {name for process in snapshot.processes for name in process.frameworks}
-    kind = _(" or ").join(one.label for one in FRAMEWORKS if one.name in has)
-    if number == 1:
+    loaded = {name for process in snapshot.processes for name in process.frameworks}
+    kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
+    if count == 1:
         return _("1 {kind} process, not connected").format(kind=kind)
-    return _("{n} {kind} processes, not connected").format(n=number, kind=kind)
+    return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
 
 
-def children(number: int) -> str:
-    return _("{n} child processes").format(n=number)
+def children(count: int) -> str:
+    return _("{n} child processes").format(n=count)
 
 
 def charged_together(processes: tuple[Process, ...]) -> str:
-    """At most: forked children share pages with their parent, which are counted in each."""
+    """An upper bound: pages that forked children share with their parent count in each of them."""
     sizes = [process.footprint for process in processes]
     known = [number for number in sizes if number is not None]
     return f"≤ {size(sum(known))}" if len(known) == len(sizes) else UNKNOWN
 
 
-def way_to_connect(process: Process) -> str:
+def how_to_connect_process(process: Process) -> str:
     """What to do to see more of an unconnected process."""
     if process.python is None:
-        return _("add `import mpsbar; mpsbar.attach()` to its code, if that is Python")
+        return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
     return how_to_connect(process.python, kind_of(process.name))
 
 
@@ -229,13 +235,13 @@ def not_connected(process: Process) -> str:
     return _("not connected ({frameworks})").format(frameworks="+".join(process.frameworks))
 
 
-def problems(number: int) -> str:
-    if number == 1:
-        return _("1 thing could not be read: mpsbar doctor tells why")
-    return _("{n} things could not be read: mpsbar doctor tells why").format(n=number)
+def problems(count: int) -> str:
+    if count == 1:
+        return _("1 value couldn't be read: run mpsbar doctor to see why")
+    return _("{n} values couldn't be read: run mpsbar doctor to see why").format(n=count)
 
 
-def workers_connected(number: int) -> str:
-    if not number:
-        return _("No PyTorch process is connected")
-    return _("1 worker connected") if number == 1 else _("{n} workers connected").format(n=number)
+def workers_connected(count: int) -> str:
+    if not count:
+        return _("No processes connected")
+    return _("1 process connected") if count == 1 else _("{n} processes connected").format(n=count)

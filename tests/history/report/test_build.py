@@ -47,7 +47,7 @@ def test_a_week_of_twenty_workers_is_small(private, monkeypatch):
     text = build.make_report(make_snapshot(), make_checkup())
     assert len(text.encode()) < 2_000_000
     assert text.count('<figure class="chart"') == 2 * 21
-    assert "the last 7 days" in read_text(text)
+    assert "Last 7 days" in read_text(text)
 
 
 def test_it_is_written_for_this_user_alone(private):
@@ -130,8 +130,8 @@ def test_the_keyboard_shows_them_too(seen):
 
 def test_a_cell_of_the_heat_map_tells_its_reason_on_focus(seen):
     seen.run("document.querySelector('button.inaccurate').focus(); 0")
-    shown = seen.run("document.querySelector('.told').textContent")
-    assert shown == "float16, matmul: wrong numbers: off by 0.3 <b>"
+    shown = seen.run("document.querySelector('.reason').textContent")
+    assert shown == "float16, matmul: wrong results: off by 0.3 <b>"
 
 
 def test_the_span_is_chosen_by_a_radio_button(seen):

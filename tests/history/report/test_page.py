@@ -58,7 +58,10 @@ def test_no_private_path_and_no_argument():
 
 def test_without_history_it_says_who_records():
     text = read_text(make_page(make_report(periods=(), probe=None)))
-    assert "Nothing was recorded yet. The menu bar app records while it runs" in text
+    assert (
+        "Nothing has been recorded yet. The menu bar app, mpsbar top and mpsbar status --watch record"
+        in text
+    )
     assert "dtypes" not in text.split("Diagnostics")[0]
 
 
@@ -70,7 +73,7 @@ def test_one_span_needs_no_choice():
 def test_an_empty_computer_has_a_page_too():
     seen = replace(make_snapshot(), workers=(), processes=(), ended=())
     text = read_text(make_page(replace(make_report(periods=(), probe=None), snapshot=seen)))
-    assert "No PyTorch or MLX process of yours is running" in text
+    assert "You have no PyTorch or MLX processes running" in text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ def test_start_with_no_worker(mac):
         assert mac.bar() == ""
         assert user.lines() == [
             *HEAD,
-            "(No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py)",
+            "(You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py)",
             *TAIL,
         ]
         button = mac.item().button()
@@ -19,7 +19,7 @@ def test_start_with_no_worker(mac):
         sizes = [picture.pixelsWide() for picture in button.image().representations()]
         assert sizes == [18, 36, 54]
         assert button.accessibilityLabel() == (
-            "mpsbar, No PyTorch process is connected, GPU 43 %, All is well"
+            "mpsbar, No processes connected, GPU 43%, No problems"
         )
 
     play(mac, make_snapshot(), person)
@@ -116,7 +116,7 @@ def test_a_second_start_brings_a_notice(mac):
         assert claim() is None
         assert nudge()
         mac.wait(6)
-        assert user.notices.told[0][0] == "mpsbar is running already"
+        assert user.notices.told[0][0] == "mpsbar is already running"
         mac.wait(20)
         assert len(user.notices.told) == 1
 

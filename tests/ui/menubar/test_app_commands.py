@@ -13,7 +13,7 @@ def test_open_report(mac, private):
     def person(user):
         user.click("Open Report")
         assert user.monitor.asked[0][0] == CheckUp()
-        assert "(Making the Report…)" in user.lines()
+        assert "(Creating Report…)" in user.lines()
         user.end(0, Checkup(MAC))
         file = private / "data" / "report.html"
         mac.wait_for(lambda: mac.state.opened)
@@ -44,7 +44,7 @@ def test_more_workers_than_rows_are_in_the_report(mac):
     many = [make_training(100 + n, f"w{n}.py") for n in range(30)]
 
     def person(user):
-        user.click("and 11 more…")
+        user.click("11 More…")
         user.end(0, Checkup(MAC))
         mac.wait_for(lambda: mac.state.opened)
 
@@ -67,8 +67,8 @@ def test_how_to_profile(mac):
         mac.answer("OK")
         user.click("How to Profile…")
         assert mac.state.alerts[-1] == (
-            "Instruments could not be opened: Instruments was not found on this Mac."
-            " It comes with Xcode, from the App Store."
+            "Couldn't open Instruments: Instruments isn't installed on this Mac."
+            " It is part of Xcode, which is in the App Store."
         )
 
     play(mac, make_snapshot(), person)

@@ -43,10 +43,10 @@ def test_run_progress_and_end(mac):
         assert dtype_lines(user)[1] == "(Probing…)"
         with user.open() as menu:
             user.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(42, 100)))
-            assert "Probing… 42 %  (Cancel)" in menu.lines()
+            assert "Probing… 42%  (Cancel)" in menu.lines()
         user.end(0, good)
         user.show(make_snapshot(make_training(), dtypes=good))
-        assert user.notices.told == [("dtype probe", "as expected", "probe")]
+        assert user.notices.told == [("dtype probe", "As expected", "probe")]
         assert dtype_lines(user) == ["dtypes: as expected  ▸", "Run dtype Probe"]
         table = user.lines("dtypes: ")
         assert table[0] == "(torch 2.13.0 · mps · /venv/bin/python)"
@@ -60,7 +60,7 @@ def test_a_silent_bug_is_the_headline(mac):
     bad = make_probe(wrong={"argmax": Check("argmax", "wrong", "7 is not 8")})
 
     def person(user):
-        assert dtype_lines(user)[0].startswith("dtypes: WRONG NUMBERS without an error: ")
+        assert dtype_lines(user)[0].startswith("dtypes: WRONG RESULTS without an error: ")
 
     play(mac, make_snapshot(make_training(), dtypes=bad), person)
 
@@ -69,7 +69,7 @@ def test_cancel(mac):
     def person(user):
         user.click("Run dtype Probe")
         user.show(make_snapshot(make_training(), pending=PENDING, probing=Progress(1, 100)))
-        user.click("Probing… 1 %")
+        user.click("Probing… 1%")
         assert user.monitor.log[-1] == "cancel_probe"
         user.end(0, make_probe(ended="cancelled"))
         assert user.notices.told == []
@@ -85,11 +85,11 @@ def test_it_asks_before_it_disturbs_a_run(mac):
         mac.answer("Cancel")
         user.click("Run dtype Probe")
         assert user.monitor.asked == []
-        mac.answer("Probe")
+        mac.answer("Run Probe")
         user.click("Run dtype Probe")
         assert [action for action, _ in user.monitor.asked] == [ProbeDtypes()]
         assert mac.state.alerts[0] == (
-            "Probe now?: train.py uses 41 % of the GPU: it and the probe would slow each other down."
+            "Run the dtype probe now?: train.py is using 41% of the GPU: it and the probe would slow each other down."
         )
 
     seen = make_snapshot(make_training(process=process))
@@ -106,7 +106,9 @@ def test_it_refuses_when_memory_is_about_to_run_out(mac):
         mac.answer("OK")
         user.click("Run dtype Probe")
         assert user.monitor.asked == []
-        assert mac.state.alerts[0].startswith("Not now: Memory pressure is critical")
+        assert mac.state.alerts[0].startswith(
+            "Can't run the probe now: Memory pressure is critical"
+        )
 
     play(mac, make_snapshot(make_training()), person)
 

@@ -10,13 +10,13 @@ from mpsbar.system.settings_file import read_settings
 
 def test_settings_are_changed_and_kept_over_a_restart(mac, private):
     def person(user):
-        user.click("Settings", "Menu Bar Shows", "GPU %")
+        user.click("Settings", "Menu Bar Shows", "GPU Usage")
         mac.wait(0)
-        assert mac.bar() == " \u200743 %"
-        user.click("Settings", "Refresh", "Every 5 s")
+        assert mac.bar() == " \u200743%"
+        user.click("Settings", "Update Frequency", "Every 5 Seconds")
         assert user.monitor.interval == 5.0
-        user.click("Settings", "Alerts", "Perhaps a Leak")
-        assert "✓ GPU %" in user.lines("Settings", "Menu Bar Shows")
+        user.click("Settings", "Alerts", "Possible Memory Leak")
+        assert "✓ GPU Usage" in user.lines("Settings", "Menu Bar Shows")
 
     play(mac, make_snapshot(make_training()), person)
     kept = read_settings().settings
@@ -28,7 +28,7 @@ def test_a_setting_that_cannot_be_kept_is_told_and_still_used(mac, private):
     (private / "config/settings.toml").mkdir()
 
     def person(user):
-        user.click("Settings", "Menu Bar Shows", "Only a Dot")
+        user.click("Settings", "Menu Bar Shows", "Dot Only")
         mac.wait_for(lambda: user.notices.told)
         (title, text, _), *_ = user.notices.told
         assert title == "Saving the settings failed"
@@ -50,20 +50,20 @@ def test_alert_cool_down_and_recovery(mac):
     def person(user):
         first = tell(user, 2, sick)
         assert len(first) == 1
-        assert "pressure" in first[0]
+        assert "Pressure" in first[0]
         assert tell(user, 4, sick) == first  # once
         for at in range(6, 36, 2):
             told = tell(user, at, well)
         assert told == first  # not over at once
         for at in range(36, 50, 2):
             told = tell(user, at, well)
-        assert told == [*first, "Better again"]
+        assert told == [*first, "Resolved: Memory Pressure"]
         for at in range(50, 110, 2):
             told = tell(user, at, sick)
-        assert told == [*first, "Better again"]  # still cooling down
+        assert told == [*first, "Resolved: Memory Pressure"]  # still cooling down
         for at in range(110, 700, 30):
             told = tell(user, at, sick)
-        assert told == [*first, "Better again", *first]
+        assert told == [*first, "Resolved: Memory Pressure", *first]
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -72,7 +72,7 @@ def test_alerts_can_be_switched_off(mac):
     sick = Health("warning", (Reason("pressure", "warning"),))
 
     def person(user):
-        user.click("Settings", "Alerts", "Notify Me")
+        user.click("Settings", "Alerts", "Show Notifications")
         user.show(make_snapshot(make_training(), health=sick))
         assert user.notices.told == []
 
@@ -92,14 +92,14 @@ def test_start_at_login_is_read_each_time_the_menu_opens(mac, monkeypatch):
                 menu.enter("Settings")
                 return menu.lines()[-1]
 
-        mac.wait_for(lambda: settings() == "Start at Login")
-        user.click("Settings", "Start at Login")
-        mac.wait_for(lambda: settings() == "✓ Start at Login")
+        mac.wait_for(lambda: settings() == "Open at Login")
+        user.click("Settings", "Open at Login")
+        mac.wait_for(lambda: settings() == "✓ Open at Login")
         assert mac.state.login_status == 1
         mac.state.login_status = 0  # by the person, in System Settings
-        mac.wait_for(lambda: settings() == "Start at Login")
+        mac.wait_for(lambda: settings() == "Open at Login")
         mac.state.login_after_register = 2
-        user.click("Settings", "Start at Login")
+        user.click("Settings", "Open at Login")
         mac.wait_for(lambda: mac.state.opened == ["System Settings: Login Items"])
         assert user.notices.told == []
 
@@ -114,12 +114,12 @@ def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
     monkeypatch.setattr(login, "turn_on", lambda: image)
 
     def person(user):
-        mac.wait_for(lambda: user.lines("Settings")[-1] == "Start at Login")
-        user.click("Settings", "Start at Login")
+        mac.wait_for(lambda: user.lines("Settings")[-1] == "Open at Login")
+        user.click("Settings", "Open at Login")
         mac.wait_for(lambda: user.notices.told)
         assert user.notices.told[0][1] == (
-            "mpsbar cannot change its start at login: it runs from its disk image;"
-            " move it to Applications first"
+            "mpsbar can't change whether it opens at login: it is running from its disk image;"
+            " move it to the Applications folder first"
         )
 
     play(mac, make_snapshot(), person)
@@ -130,7 +130,7 @@ def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac)
     loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
 
     def person(user):
-        assert user.notices.told == [("Not all settings can be used", complaint, "settings")]
+        assert user.notices.told == [("Some settings can't be used", complaint, "settings")]
         assert user.monitor.alerts.cool_down == 1.0
 
     play(mac, make_snapshot(), person, loaded=loaded)

@@ -16,9 +16,9 @@ def test_the_dot_and_the_icon_have_the_shape_of_the_health(mac):
         assert mac.bar() == " \u20076.0 GB ‼"
         assert mac.item().button().image() is not healthy
         assert user.lines()[0] == "(Memory pressure is critical)"
-        user.click("Settings", "Menu Bar Shows", "Only a Dot")
+        user.click("Settings", "Menu Bar Shows", "Dot Only")
         assert (mac.bar(), mac.item().button().image()) == ("■", None)
-        user.click("Settings", "Menu Bar Shows", "Only the Icon")
+        user.click("Settings", "Menu Bar Shows", "Icon Only")
         assert mac.bar() == " ‼"
 
     play(mac, make_snapshot(make_training()), person)
@@ -42,7 +42,7 @@ def test_the_app_looks_whether_its_icon_is_drawn(mac, has_room, doubt):
 def test_tooltips_and_the_place_in_the_bar(mac):
     def person(user):
         assert mac.item().autosaveName() == "mpsbar"
-        assert mac.item().button().toolTip() == "All is well"
+        assert mac.item().button().toolTip() == "No problems"
         with user.open("train.py") as menu:
             assert menu.find("Free Cache").toolTip().startswith("Pauses the process briefly")
 
@@ -69,7 +69,7 @@ def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
             row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
         assert row[NSFontAttributeName].fontName().endswith("digits")
         assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
-        user.click("Settings", "Menu Bar Shows", "Only a Dot")
+        user.click("Settings", "Menu Bar Shows", "Dot Only")
         dot = attributes(button.attributedTitle())
         assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
 

@@ -45,11 +45,11 @@ def test_a_bare_python_has_no_such_row(mac, tool):
 def test_into_the_persons_own_folder(mac, tool, private):
     def person(user):
         asked, told = click(user, mac, ("~/.local/bin", None), ("OK", None))
-        assert asked.startswith("Where shall the command mpsbar be?: ")
-        assert told.startswith("The command mpsbar is ready: ")
+        assert asked.startswith("Where should the mpsbar command be installed?: ")
+        assert told.startswith("The mpsbar command is installed: ")
         assert 'export PATH="' in told
         assert click(user, mac, ("~/.local/bin", None), ("OK", None))[1].startswith(
-            "The command mpsbar is there already: "
+            "The mpsbar command is already installed: "
         )
 
     play(mac, person)
@@ -60,15 +60,15 @@ def test_into_another_folder(mac, tool, private):
     folder = private / "my tools"
 
     def person(user):
-        dialogs = click(user, mac, ("Another Folder…", None), ("Choose", str(folder)), ("OK", None))
-        assert dialogs[2].startswith("The command mpsbar is ready: ")
+        dialogs = click(user, mac, ("Other Folder…", None), ("Choose", str(folder)), ("OK", None))
+        assert dialogs[2].startswith("The mpsbar command is installed: ")
 
     play(mac, person)
     assert os.readlink(folder / "mpsbar") == str(tool)
 
 
 @pytest.mark.parametrize(
-    "answers", [[("Cancel", None)], [("Another Folder…", None), ("Cancel", None)]]
+    "answers", [[("Cancel", None)], [("Other Folder…", None), ("Cancel", None)]]
 )
 def test_cancelled_nothing_is_made(mac, tool, private, answers):
     play(mac, lambda user: click(user, mac, *answers))
@@ -82,7 +82,7 @@ def test_a_foreign_file_stays_and_that_is_said(mac, tool, private):
 
     def person(user):
         told = click(user, mac, ("~/.local/bin", None), ("OK", None))[1]
-        assert told.startswith("There is another mpsbar: ")
+        assert told.startswith("Another mpsbar is already there: ")
 
     play(mac, person)
     assert other.read_text() == "mine"

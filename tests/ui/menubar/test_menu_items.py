@@ -17,7 +17,7 @@ def test_three_workers_of_which_one_is_busy(mac):
         assert mac.bar() == " \u20079.0 GB"
         assert user.lines() == [
             *HEAD,
-            "Free All Caches (up to 3.2 GB)",
+            "Free All Caches (3.2 GB)",
             "─",
             "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
             "notebook kernel\tmps\t1.0 GB\tbusy 3.2 s, cached 256 MB  ▸",
@@ -26,7 +26,7 @@ def test_three_workers_of_which_one_is_busy(mac):
             *TAIL,
         ]
         assert user.lines("train.py") == [
-            "Free Cache", "Biggest Tensors  ▸", "Notify When It Ends", "Copy PID", "Stop…",
+            "Free Cache", "Largest Tensors  ▸", "Notify When Finished", "Copy PID", "Stop…",
         ]  # fmt: skip
         assert user.lines("serve.py 4720") == ["Connect This Environment…", "Copy PID", "Stop…"]
 
@@ -69,7 +69,7 @@ def test_a_worker_dies_while_its_submenu_is_open_and_another_comes(mac):
         with user.open("train.py") as menu:
             user.show(make_snapshot(make_training(4712, "b.py"), make_training(4713, "new.py")))
             assert menu.lines() == [
-                "(Free Cache)", "Biggest Tensors  ▸", "(Notify When It Ends)", "(Copy PID)",
+                "(Free Cache)", "Largest Tensors  ▸", "(Notify When Finished)", "(Copy PID)",
                 "(Stop…)",
             ]  # fmt: skip
             menu.leave()
@@ -88,7 +88,7 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
             user.show(make_snapshot())
             assert menu.lines()[2:5] == ["()", "─", "train.py\t\t\tended  ▸"]
         with user.open() as menu:
-            assert menu.lines()[2].startswith("(No PyTorch or MLX process")
+            assert menu.lines()[2].startswith("(You have no PyTorch or MLX processes")
             user.show(make_snapshot(make_training()))
             assert menu.lines()[2] == "()"  # it would not be true any more
 
@@ -132,13 +132,13 @@ def test_a_row_can_be_clicked_in_the_place_of_one_with_a_submenu(mac):
     from AppKit import NSPasteboard, NSPasteboardTypeString
 
     def person(user):
-        assert user.lines("train.py")[1] == "Biggest Tensors  ▸"
+        assert user.lines("train.py")[1] == "Largest Tensors  ▸"
         user.show(make_snapshot(processes=[SERVE]))
         user.click("serve.py", "Copy PID")
         text = NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString)
         assert text == "4720"
         user.show(make_snapshot(make_training()))
-        assert user.lines("train.py")[1] == "Biggest Tensors  ▸"
+        assert user.lines("train.py")[1] == "Largest Tensors  ▸"
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -148,7 +148,7 @@ def test_more_workers_than_rows(mac):
 
     def person(user):
         lines = user.lines()
-        assert lines[4 + 19] == "and 11 more…"
+        assert lines[4 + 19] == "11 More…"
         assert lines[4 + 20] == "─"
 
     play(mac, make_snapshot(*many), person)
@@ -162,7 +162,7 @@ def test_who_has_gone_while_the_menu_is_open_and_after(mac):
             user.show(make_snapshot(ended=(gone,), time=1001.0))
             assert menu.lines()[4] == "train.py\t\t\tended  ▸"
         assert user.lines()[3:5] == [
-            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code not known)",
+            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code unknown)",
         ]  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)

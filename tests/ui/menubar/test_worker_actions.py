@@ -27,7 +27,7 @@ def test_free_and_the_menu_is_closed_when_it_ends(mac):
         user.click("train.py", "Free Cache")
         assert user.monitor.asked[0][0] == Free(4711)
         user.end(0, freed)
-        assert user.notices.told == [("train.py", "freed 3.1 GB in 40 ms", "freed-4711")]
+        assert user.notices.told == [("train.py", "Freed 3.1 GB in 40 ms", "freed-4711")]
         user.show(make_snapshot(make_training(held=3 * GB, cached=0), freed={4711: freed}))
         assert "train.py\tmps\t3.0 GB\tcached 0 B, freed 3.1 GB in 40 ms  ▸" in user.lines()
 
@@ -46,7 +46,7 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
             user.show(make_snapshot(make_training(), freed={4711: freed}))
             assert menu.lines()[4] == (
                 "train.py\tmps\t6.0 GB\tcached 3.0 GB, busy: another thread is computing"
-                " (a.py:3 in f); not freed, try again  ▸"
+                " (a.py:3 in f); nothing was freed, try again  ▸"
             )
         assert user.notices.told == []  # the row told it
 
@@ -61,7 +61,7 @@ def test_who_does_not_answer_is_named_all_the_same(mac):
         user.show(make_snapshot())
         user.end(0, silent)
         assert user.notices.told[0][:2] == (
-            "train.py", "no answer within 30 s; it may still free later",
+            "train.py", "No answer within 30 s; the cache may still be freed later",
         )  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)
@@ -78,7 +78,7 @@ def test_free_all_is_one_notice(mac):
         assert user.notices.told == [
             (
                 "Freed 3.0 GB in 2 of 3 processes",
-                "c.py: busy: the main thread is computing; not freed, try again",
+                "c.py: busy: the main thread is computing; nothing was freed, try again",
                 "freed-all",
             )
         ]
@@ -96,13 +96,13 @@ def test_the_biggest_tensors_are_counted_when_they_come_into_view(mac):
     def person(user):
         with user.open("train.py") as menu:
             assert user.monitor.asked == []  # not before: it costs the worker a moment
-            menu.enter("Biggest Tensors")
+            menu.enter("Largest Tensors")
             assert user.monitor.asked[0][0] == FindTensors(4711)
             user.show(make_snapshot(make_training(), pending=frozenset([FindTensors(4711)])))
-            assert menu.lines()[:2] == ["(counting…)", "()"]
+            assert menu.lines()[:2] == ["(Counting…)", "()"]
             user.show(make_snapshot(make_training(), tensors={4711: found}))
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
-        with user.open("train.py", "Biggest Tensors") as menu:
+        with user.open("train.py", "Largest Tensors") as menu:
             assert user.monitor.asked[1][0] == FindTensors(4711)  # anew
             assert menu.lines()[:2] == ["(192 MB  3 × float32 4096×4096  mps)", "()"]
             more = TensorGroup("cpu", "int64", "8", 1, 64)
@@ -118,7 +118,7 @@ def test_tensors_are_not_counted_twice_at_once(mac):
 
     def person(user):
         for _ in range(5):
-            user.lines("train.py", "Biggest Tensors")
+            user.lines("train.py", "Largest Tensors")
             user.show(make_snapshot(make_training(), pending=frozenset([FindTensors(4711)])))
         assert len(user.monitor.asked) == 1
 
@@ -136,17 +136,17 @@ def test_stop_asks_and_is_firmer_the_second_time(mac):
         stopped = Stopped(4711, "train.py", "asked")
         user.end(0, stopped)
         user.show(make_snapshot(make_training(), stopped={4711: stopped}))
-        mac.answer("End")
+        mac.answer("Terminate")
         user.click("train.py", "Stop…")
         assert user.monitor.asked[1][0] == Stop(4711, 100.0, "train.py", firmly=True)
         user.end(1, Stopped(4711, "train.py", "another", firmly=True))
         assert user.notices.told == [
-            ("train.py", "its pid is another process now: nothing was sent", "stopped-4711")
+            ("train.py", "Its PID now belongs to another process; nothing was sent", "stopped-4711")
         ]
         assert [alert.split("?")[0] for alert in mac.state.alerts] == [
-            "Stop train.py (process 4711)",
-            "Stop train.py (process 4711)",
-            "End train.py (process 4711)",
+            "Stop train.py (PID 4711)",
+            "Stop train.py (PID 4711)",
+            "Terminate train.py (PID 4711)",
         ]
 
     play(mac, make_snapshot(make_training()), person)
@@ -163,8 +163,8 @@ def test_connect_asks_and_says_that_it_takes_effect_later(mac):
         asked, told = mac.state.alerts
         assert asked.startswith("Connect this environment?: /v/bin/python")
         assert told == (
-            "Connected: /v/bin/python\n\nIts agent answered."
-            " It takes effect when the process is started again."
+            "Connected: /v/bin/python\n\nThe agent answered."
+            " Restart the process for this to take effect."
         )
 
     play(mac, make_snapshot(processes=[SERVE]), person)
@@ -217,8 +217,8 @@ def test_copies(mac):
 
 def test_notify_when_it_ends(mac):
     def person(user):
-        user.click("train.py", "Notify When It Ends")
-        assert "✓ Notify When It Ends" in user.lines("train.py")
+        user.click("train.py", "Notify When Finished")
+        assert "✓ Notify When Finished" in user.lines("train.py")
         for at in (2, 4, 6):
             user.show(make_snapshot(time=1000.0 + at))
         assert [title for title, _, _ in user.notices.told] == ["train.py ended"]
@@ -229,11 +229,11 @@ def test_notify_when_it_ends(mac):
 
 def test_who_is_to_be_told_of_stays_so_when_its_start_becomes_known(mac):
     def person(user):
-        user.click("train.py", "Notify When It Ends")
+        user.click("train.py", "Notify When Finished")
         user.show(make_snapshot(make_training(), time=1002.0))
-        assert "✓ Notify When It Ends" in user.lines("train.py")
-        user.click("train.py", "Notify When It Ends")
-        assert "Notify When It Ends" in user.lines("train.py")
+        assert "✓ Notify When Finished" in user.lines("train.py")
+        user.click("train.py", "Notify When Finished")
+        assert "Notify When Finished" in user.lines("train.py")
         for at in (4, 6, 8):
             user.show(make_snapshot(time=1000.0 + at))
         assert user.notices.told == []
@@ -253,6 +253,6 @@ def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
         copied, failed = user.notices.told
         assert copied[0] == "Diagnostics copied"
         assert failed[0] == "Copy Diagnostics failed"
-        assert failed[1].startswith("OSError: no Python was found. More is in ")
+        assert failed[1].startswith("OSError: no Python was found. For details, see ")
 
     play(mac, make_snapshot(), person)

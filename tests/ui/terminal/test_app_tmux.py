@@ -108,11 +108,11 @@ def test_a_hung_worker_freezes_nothing_not_even_the_end(pane, workers):
     shown.press("/", *str(worker.pid), "Enter")
     worker.freeze()
     shown.press("f", "t")
-    shown.wait("counting…", AT_ONCE)
+    shown.wait("Counting…", AT_ONCE)
     shown.press("x")  # closes it; Escape and the next key at once would be Alt and that key
     shown.wait("busy", AT_ONCE)
     shown.press("?")
-    shown.wait("free the cache of the chosen process", AT_ONCE)
+    shown.wait("free the selected process's cache", AT_ONCE)
     shown.press("x", "q")
     shown.wait_end()
     worker.thaw()
@@ -126,7 +126,7 @@ def test_only_the_16_colours_or_none(pane, extra, has_colour):
     shown.run("top")
     shown.wait("train.py")
     shown.press("Down", "?")
-    shown.wait("free the cache")
+    shown.wait("free the selected")
     written = shown.written.read_text()
     assert bool(SIXTEEN.search(written)) == has_colour
     assert not MORE.search(written)
@@ -162,7 +162,7 @@ def test_mpsbar_alone_opens_it_and_the_mouse_works(pane):
     column = line.index("? Help") + 1
     for end in "Mm":
         shown.press("-l", f"\x1b[<0;{column};24{end}")
-    shown.wait("free the cache of the chosen process")
+    shown.wait("free the selected process's cache")
 
 
 def test_a_terminal_that_goes_away_ends_it(pane):

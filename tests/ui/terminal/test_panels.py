@@ -43,9 +43,9 @@ def test_what_is_there_is_seen_however_little_it_is():
 
 
 def test_nothing_known_is_said():
-    assert drawn(None, 0.0, 40, 5) == ["nothing known yet"]
-    assert drawn(ProcessSeries(None, 0.0), 0.0, 40, 5) == ["nothing known yet"]
-    assert drawn(track(5), 5000.0, 40, 5) == ["nothing known yet"]  # long ago
+    assert drawn(None, 0.0, 40, 5) == ["no data yet"]
+    assert drawn(ProcessSeries(None, 0.0), 0.0, 40, 5) == ["no data yet"]
+    assert drawn(track(5), 5000.0, 40, 5) == ["no data yet"]  # long ago
     assert drawn(track(5), 1.0, 40, 0) == []
 
 

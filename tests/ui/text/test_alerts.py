@@ -5,7 +5,7 @@ import pytest
 from mpsbar.core.alerts import CAUSES
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Reason
-from mpsbar.ui.text.alerts import say_alert
+from mpsbar.ui.text.alerts import say_alert, say_alert_in_a_line
 
 GB = 1 << 30
 
@@ -21,43 +21,63 @@ def alert(code, level="warning", kind="raised", pid=None, name=None, **values):
     [
         (
             alert("pressure", "critical", "worse"),
-            "Critical: memory pressure",
+            "Critical: Memory Pressure",
             "Memory pressure is critical",
         ),
         (
             alert("leak", pid=7, name="train.py", growth=GB, seconds=400.0),
-            "Warning: perhaps a leak",
-            "train.py grew by 1.0 GB in 7 min and its tensors did not: perhaps a leak",
+            "Warning: Possible Memory Leak",
+            "train.py grew by 1.0 GB in 7 min but its tensors did not: possible memory leak",
         ),
         (
             alert("memory_filling", seconds=300.0, available=2 * GB),
-            "Warning: memory is filling up",
-            "At this rate memory is full in 5 min (2.0 GB left)",
+            "Warning: Memory Filling Up",
+            "At this rate, memory will be full in 5 min (2.0 GB left)",
         ),
         (
             alert("pressure", kind="recovered"),
-            "Better again",
+            "Resolved: Memory Pressure",
             "Memory pressure is back to normal",
         ),
         (
             alert("leak", kind="recovered", pid=7, name="train.py"),
-            "Better again",
-            "train.py no longer grows beside its tensors",
+            "Resolved: Possible Memory Leak",
+            "train.py is no longer growing faster than its tensors",
         ),
         (
             alert("ended", kind="ended", pid=7, name="train.py", held=GB, peak=11 * GB),
             "train.py ended",
-            "Process 7 is no longer running; it held 1.0 GB when last seen, memory peak 11.0 GB",
+            "Process 7 is no longer running; it last held 1.0 GB, peak 11.0 GB",
         ),
         (
             alert("ended", kind="ended", pid=7, name="", held=None, peak=None),
-            "process 7 ended",
+            "Process 7 ended",
             "Process 7 is no longer running",
         ),
     ],
 )
 def test_the_words(told, title, text):
     assert say_alert(told) == (title, text)
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            alert("leak", pid=7, name="train.py", growth=GB, seconds=400.0),
+            "Warning: train.py grew by 1.0 GB in 7 min but its tensors did not:"
+            " possible memory leak",
+        ),
+        (alert("pressure", "critical", "worse"), "Critical: Memory pressure is critical"),
+        (alert("pressure", kind="recovered"), "Resolved: Memory pressure is back to normal"),
+        (
+            alert("ended", kind="ended", pid=7, name="train.py", held=None, peak=None),
+            "train.py ended: Process 7 is no longer running",
+        ),
+    ],
+)
+def test_an_alert_in_a_line_of_a_log_does_not_say_everything_twice(told, line):
+    assert say_alert_in_a_line(told) == line
 
 
 @pytest.mark.parametrize("code", sorted(CAUSES))
@@ -67,7 +87,7 @@ def test_every_code_has_words_for_its_beginning_and_its_end(code):
         "leak",
         "cache",
     )
-    assert "It is over" not in say_alert(alert(code, kind="recovered", pid=7))[1]
+    assert "The problem is gone" not in say_alert(alert(code, kind="recovered", pid=7))[1]
 
 
 def test_a_code_without_words_is_still_said():

@@ -53,7 +53,7 @@ def test_a_plain_screen_needs_no_tables():
     code = """
 import sys
 from mpsbar.ui.text.cells import fit
-fit("train.py – 62 % · ≤ 3.1 GB ▁▂█ └─┤ …", 20)
+fit("train.py – 62% · ≤ 3.1 GB ▁▂█ └─┤ …", 20)
 print("wcwidth" in sys.modules)
 fit("日本", 20)
 print("wcwidth" in sys.modules)

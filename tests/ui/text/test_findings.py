@@ -12,23 +12,23 @@ REASONS = [
     (Reason("pressure", "critical", {"pressure": "critical"}), "Memory pressure is critical"),
     (
         Reason("memory_filling", "critical", {"seconds": 75.2, "available": 2 * GB}),
-        "At this rate memory is full in 75 s (2.0 GB left)",
+        "At this rate, memory will be full in 75 s (2.0 GB left)",
     ),
     (
         Reason("gpu_filling", "warning", {"seconds": 480.0, "used": 20 * GB, "budget": 27 * GB}),
-        "At this rate the GPU's memory is full in 8 min (20.0 GB of 27.0 GB in use)",
+        "At this rate, GPU memory will be full in 8 min (20.0 GB of 27.0 GB in use)",
     ),
     (
         Reason("process_memory", "warning", {"used": 25 * GB, "budget": 27 * GB}, 7),
-        "train.py uses 25.0 GB of the 27.0 GB the GPU has for all",
+        "train.py is using 25.0 GB of the GPU's 27.0 GB",
     ),
     (
         Reason("gpu_memory", "critical", {"used": 28 * GB, "budget": 27 * GB}),
-        "28.0 GB of the GPU's 27.0 GB are in use",
+        "GPU memory is running low: 28.0 GB of 27.0 GB in use",
     ),
     (
         Reason("leak", "warning", {"growth": 512 * MB, "seconds": 400.0}, 7),
-        "train.py grew by 512 MB in 7 min and its tensors did not: perhaps a leak",
+        "train.py grew by 512 MB in 7 min but its tensors did not: possible memory leak",
     ),
     (
         Reason("swap_growing", "warning", {"growth": 600 * MB, "seconds": 120.0, "used": 3 * GB}),
@@ -36,13 +36,13 @@ REASONS = [
     ),
     (
         Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
-        "train.py keeps up to 6.0 GB that could be freed",
+        "train.py could free its cache of 6.0 GB",
     ),
-    (Reason("unknown", "ok"), "Nothing could be read of this computer's memory"),
-    (Reason("not_judged", "ok"), "Whether all is well is not known"),
-    (Reason("gpu_memory", "warning"), "? of the GPU's ? are in use"),
-    (Reason("gpu_memory", "warning", {"used": None, "budget": "x"}), "? of the GPU's ? are in use"),
-    (Reason("of_a_later\nversion", "warning"), "of_a_later\N{REPLACEMENT CHARACTER}version (no words for it yet)"),
+    (Reason("unknown", "ok"), "Couldn't read this computer's memory"),
+    (Reason("not_judged", "ok"), "Status unknown"),
+    (Reason("gpu_memory", "warning"), "GPU memory is running low: ? of ? in use"),
+    (Reason("gpu_memory", "warning", {"used": None, "budget": "x"}), "GPU memory is running low: ? of ? in use"),
+    (Reason("of_a_later\nversion", "warning"), "of_a_later\N{REPLACEMENT CHARACTER}version (no description)"),
 ]  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def test_reasons(reason, text):
 )  # fmt: skip
 def test_names(pid, name, text):
     assert say_reason(Reason("cache", "ok", {"cached": 1}, pid), name) == (
-        f"{text} keeps up to 1 B that could be freed"
+        f"{text} could free its cache of 1 B"
     )
 
 
@@ -77,16 +77,16 @@ LEAK = Reason("leak", "warning", {"growth": GB, "seconds": 400.0}, 7)
 @pytest.mark.parametrize(
     ("health", "text"),
     [
-        (Health(), "All is well"),
-        (Health("ok", (CACHE,)), "All is well; train.py keeps up to 6.0 GB that could be freed"),
-        (Health("ok", (Reason("unknown", "ok"),)), "Nothing could be read of this computer's memory"),
+        (Health(), "No problems"),
+        (Health("ok", (CACHE,)), "No problems; train.py could free its cache of 6.0 GB"),
+        (Health("ok", (Reason("unknown", "ok"),)), "Couldn't read this computer's memory"),
         (Health("critical", (PRESSURE,)), "Memory pressure is critical"),
         (Health("critical", (PRESSURE, CACHE)), "Memory pressure is critical"),
         (Health("critical", (PRESSURE, SWAP)), "Memory pressure is critical (and 1 more)"),
         (Health("critical", (PRESSURE, LEAK, SWAP, CACHE)), "Memory pressure is critical (and 2 more)"),
         (
             Health("warning", (LEAK,)),
-            "train.py grew by 1.0 GB in 7 min and its tensors did not: perhaps a leak",
+            "train.py grew by 1.0 GB in 7 min but its tensors did not: possible memory leak",
         ),
     ],
 )  # fmt: skip
@@ -102,62 +102,62 @@ PYTHON = "/Users/me/my env/bin/python"
 ADVICE = [
     (
         Advice("free_cache", {"cached": 3 * GB}, 7),
-        "Free the cache of train.py, up to 3.0 GB: mpsbar free 7",
+        "Free up to 3.0 GB cached by train.py: mpsbar free 7",
     ),
     (
         Advice("free_all", {"cached": 4 * GB, "number": 2}),
-        "Free 2 caches, up to 4.0 GB together: mpsbar free --all",
+        "Free 2 caches, 4.0 GB in total: mpsbar free --all",
     ),
     (
         Advice("smaller_batch", pid=7),
-        "Use a smaller batch in train.py: halve it until it fits (4 to 32 is usual)",
+        "Use a smaller batch size in train.py: halve it until it fits (4 to 32 is typical)",
     ),
     (
         Advice("shorter_input", pid=7),
-        "Give train.py less at once: audio in pieces of 10 to 20 s, smaller images, shorter texts",
+        "Give train.py smaller inputs: audio in chunks of 10 to 20 s, smaller images, shorter texts",
     ),
     (
         Advice("float32", {"dtypes": "bfloat16, float16", "operations": 3}),
-        "Use float32 instead of bfloat16, float16 (failures here: 3): model.to(torch.float32)",
+        "Use float32 instead of bfloat16, float16 (failed operations here: 3): model.to(torch.float32)",
     ),
     (
         Advice("newer_torch", {"version": "2.8.0", "python": PYTHON, "package": "torch>=2.13,<2.15"}, 7),
-        "train.py runs torch 2.8.0; from 2.13 on more can be seen and freed:"
+        "train.py uses torch 2.8.0; with 2.13 or later, mpsbar can see and free more:"
         " '/Users/me/my env/bin/python' -m pip install --upgrade 'torch>=2.13,<2.15'",
     ),
     (
         Advice("newer_torch", {"version": "2.8.0", "python": None, "package": "torch"}, 7),
-        "train.py runs torch 2.8.0; from 2.13 on more can be seen and freed:"
+        "train.py uses torch 2.8.0; with 2.13 or later, mpsbar can see and free more:"
         " python -m pip install --upgrade torch",
     ),
     (
         Advice("fallback_on", pid=7),
-        "train.py runs on the CPU what MPS lacks, slowly and warning only once; to find what,"
+        "train.py runs operations that MPS lacks on the CPU, which is slow; to find them,"
         " start it without PYTORCH_ENABLE_MPS_FALLBACK",
     ),
     (
         Advice("core_ml_or_mlx", pid=7),
-        "train.py serves on MPS; for inference alone MLX (pip install mlx) or Core ML"
-        " (pip install coremltools) may do better",
+        "train.py serves on MPS; for inference alone, MLX (pip install mlx) or Core ML"
+        " (pip install coremltools) may be faster",
     ),
     (
         Advice("connect", {"python": "/env/bin/python", "kind": "script", "number": 1}, 7),
         "Connect train.py to see and free its cache: mpsbar enable --python /env/bin/python,"
-        " then start it again (or once: mpsbar run /env/bin/python …)",
+        " then restart it (or for one run: mpsbar run /env/bin/python …)",
     ),
     (
         Advice("connect", {"python": PYTHON, "kind": "server", "number": 3}, 7),
-        "Connect train.py, one of 3 that are not: mpsbar enable --python"
+        "Connect train.py, one of 3 processes not connected: mpsbar enable --python"
         " '/Users/me/my env/bin/python', then restart the server",
     ),
     (
         Advice("connect", {"python": "/p\n;rm", "kind": "?", "number": 1}, 7),
         "Connect train.py to see and free its cache: mpsbar enable --python '/p�;rm',"
-        " then start it again (or once: mpsbar run '/p�;rm' …)",
+        " then restart it (or for one run: mpsbar run '/p�;rm' …)",
     ),
     (
         Advice("activity_monitor", {"why": "leak"}, 7),
-        "Watch train.py in Activity Monitor: Memory, process 7",
+        "Watch train.py in Activity Monitor: Memory tab, PID 7",
     ),
     (
         Advice("activity_monitor", {"why": "speed"}, 7),
@@ -165,7 +165,7 @@ ADVICE = [
     ),
     (
         Advice("instruments", {"why": "leak"}, 7),
-        "See what train.py allocates in Instruments: template Allocations, process 7",
+        "See what train.py allocates in Instruments: Allocations template, PID 7",
     ),
     (
         Advice("instruments", {"why": "speed"}, 7),
@@ -174,15 +174,15 @@ ADVICE = [
     ),
     (
         Advice("torch_profiler", {"why": "leak"}, 7),
-        "Find what allocates in train.py: with torch.profiler.profile(profile_memory=True) as p,"
+        "Find out what allocates memory in train.py: with torch.profiler.profile(profile_memory=True) as p,"
         " then print(p.key_averages().table())",
     ),
     (
         Advice("torch_profiler", {"why": "speed"}, 7),
-        "Find the slow operations of train.py: with torch.profiler.profile() as p,"
+        "Find the slow operations in train.py: with torch.profiler.profile() as p,"
         " then print(p.key_averages().table())",
     ),
-    (Advice("of_a_later_version"), "of_a_later_version (no words for it yet)"),
+    (Advice("of_a_later_version"), "of_a_later_version (no description)"),
 ]  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def test_advice(advice, text):
 
 def test_advice_without_a_name():
     assert say_advice(Advice("smaller_batch", pid=7)).startswith(
-        "Use a smaller batch in process 7:"
+        "Use a smaller batch size in process 7:"
     )
 
 

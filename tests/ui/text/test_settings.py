@@ -34,29 +34,27 @@ def test_a_hostile_path_stays_a_comment():
 
 def test_no_mistake():
     loaded = Loaded(Settings(), "/x/settings.toml")
-    assert settings_are_well(loaded, True) == "/x/settings.toml: no mistake found"
-    assert (
-        settings_are_well(loaded, False) == "/x/settings.toml does not exist: the defaults are used"
-    )
+    assert settings_are_well(loaded, True) == "/x/settings.toml: no errors found"
+    assert settings_are_well(loaded, False) == "/x/settings.toml does not exist; using the defaults"
 
 
 @pytest.mark.parametrize(
     ("state", "why", "detail", "sentence"),
     [
-        ("on", None, None, f"mpsbar starts at login ({WHERE})"),
-        ("off", None, None, "mpsbar does not start at login"),
-        ("needs_approval", None, None, "mpsbar may not start at login yet: allow it in System Settings > General > Login Items"),
-        ("unavailable", "disk_image", None, "mpsbar cannot change its start at login: it runs from its disk image; move it to Applications first"),
-        ("unavailable", "translocated", None, "mpsbar cannot change its start at login: it was not moved since it was downloaded; move it to Applications"),
-        ("unavailable", "old_macos", None, "mpsbar cannot change its start at login: macOS 13 or newer is needed"),
-        ("off", "refused", "no {x}\x1b", "mpsbar does not start at login: macOS refused (no {x}\ufffd)"),
-        ("off", "refused", None, "mpsbar does not start at login: macOS refused (?)"),
-        ("unavailable", "foreign", None, f"mpsbar cannot change its start at login: {WHERE} was not written by mpsbar and was left as it is"),
-        ("off", "not_written", "Permission denied", f"mpsbar does not start at login: {WHERE} could not be changed (Permission denied)"),
-        ("off", "command_gone", "/y/mpsbar", f"mpsbar does not start at login: {WHERE} would start /y/mpsbar, which is gone; mpsbar login on repairs it"),
-        ("unavailable", "temporary_command", "/y", "mpsbar cannot change its start at login: /y is kept only for a while; install mpsbar first"),
-        ("unavailable", "odd_path", "/a=b", "mpsbar cannot change its start at login: the path /a=b has characters that cannot be written there"),
-        ("off", "disabled_by_user", None, "mpsbar does not start at login: it is switched off in the settings of the desktop"),
+        ("on", None, None, f"mpsbar opens at login ({WHERE})"),
+        ("off", None, None, "mpsbar does not open at login"),
+        ("needs_approval", None, None, "mpsbar is not allowed to open at login yet: turn it on in System Settings > General > Login Items"),
+        ("unavailable", "disk_image", None, "mpsbar can't change whether it opens at login: it is running from its disk image; move it to the Applications folder first"),
+        ("unavailable", "translocated", None, "mpsbar can't change whether it opens at login: it hasn't been moved since it was downloaded; move it to the Applications folder"),
+        ("unavailable", "old_macos", None, "mpsbar can't change whether it opens at login: macOS 13 or later is required"),
+        ("off", "refused", "no {x}\x1b", "mpsbar does not open at login: macOS refused (no {x}\ufffd)"),
+        ("off", "refused", None, "mpsbar does not open at login: macOS refused (?)"),
+        ("unavailable", "foreign", None, f"mpsbar can't change whether it opens at login: {WHERE} was not created by mpsbar and was left unchanged"),
+        ("off", "not_written", "Permission denied", f"mpsbar does not open at login: couldn't change {WHERE} (Permission denied)"),
+        ("off", "command_gone", "/y/mpsbar", f"mpsbar does not open at login: {WHERE} would start /y/mpsbar, which no longer exists; mpsbar login on fixes this"),
+        ("unavailable", "temporary_command", "/y", "mpsbar can't change whether it opens at login: /y is temporary; install mpsbar first"),
+        ("unavailable", "odd_path", "/a=b", "mpsbar can't change whether it opens at login: the path /a=b contains characters that can't be written there"),
+        ("off", "disabled_by_user", None, "mpsbar does not open at login: it is turned off in the desktop's settings"),
     ],
 )  # fmt: skip
 def test_login(state, why, detail, sentence):

@@ -98,27 +98,34 @@ def test_long_names_are_cut_in_the_middle():
         (Freed(1, "a", "done", int(3.1 * GB), 0.04), "freed 3.1 GB in 40 ms"),
         (Freed(1, "a", "done", 0, 0.001, pinned=0), "freed 0 B in 1 ms"),
         (
+            Freed(1, "a", "done", 0, 0.001, collected=False, gui_toolkit="Tk"),
+            "freed 0 B in 1 ms; without gc.collect(), which can crash a program that uses Tk",
+        ),
+        (
             Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
-            "freed 2.0 GB in 40 ms; 1.5 GB still pinned by live tensors",
+            "freed 2.0 GB in 40 ms; 1.5 GB can't be returned yet: live tensors share those blocks",
         ),
         (
             Freed(1, "a", "busy", 0, 5.0, reason="thread_computing", where="T-1, app.py:3 in f"),
-            "busy: another thread is computing (T-1, app.py:3 in f); not freed, try again",
+            "busy: another thread is computing (T-1, app.py:3 in f); nothing was freed, try again",
         ),
         (
             Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
-            "busy: the main thread is computing (train.py:42 in step); not freed, try again",
+            "busy: the main thread is computing (train.py:42 in step); nothing was freed, try again",
         ),
         (
             Freed(1, "a", "busy", reason="of a newer agent"),
-            "busy: no moment was found at which it is safe; not freed, try again",
+            "busy: no safe moment was found; nothing was freed, try again",
         ),
-        (Freed(1, "a", "gone"), "no connected worker with this pid (mpsbar status lists them)"),
+        (
+            Freed(1, "a", "gone"),
+            "no connected process has this PID (run mpsbar status to list them)",
+        ),
         (
             Freed(1, "a", "silent", seconds=30.0),
-            "no answer within 30 s; it may still free later",
+            "no answer within 30 s; the cache may still be freed later",
         ),
-        (Freed(1, "a", "refused", error="no way"), "could not connect: no way"),
+        (Freed(1, "a", "refused", error="no way"), "couldn't connect: no way"),
         (Freed(1, "a", "failed", error="it broke"), "failed: it broke"),
     ],
 )
@@ -133,12 +140,12 @@ def test_the_whole_menu(check_golden):
 
 def test_the_menu_of_nobody():
     assert str(build_menu(Snapshot(0.0, machine=MACHINE))) == (
-        "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43 % · 9.8 of 27.0 GB\n"
-        " No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
+        "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43% · 9.8 of 27.0 GB\n"
+        " You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py"
     )
     assert str(build_menu(Snapshot(0.0, processes=None))) == (
         "⬢\n this computer · ? · pressure ?\n"
-        " Processes could not be looked for (mpsbar doctor tells why)"
+        " Couldn't list processes (run mpsbar doctor to see why)"
     )
 
 
@@ -164,9 +171,9 @@ def test_the_status_table(check_golden):
 def test_the_status_of_nobody_says_how_to_be_seen():
     assert render_status(Snapshot(0.0, machine=MACHINE)) == (
         "Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available\n"
-        "GPU 43 % · 9.8 of 27.0 GB\n"
-        "All is well\n"
-        "No PyTorch or MLX process of yours is running. To see one: mpsbar run python train.py"
+        "GPU 43% · 9.8 of 27.0 GB\n"
+        "No problems\n"
+        "You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py"
     )
 
 
@@ -205,15 +212,17 @@ def test_ranks_have_rows_of_their_own_and_loaders_are_counted():
         "torchrun train.py", "└ train.py rank 0 of 2", "└ train.py rank 1 of 2",
         "└ 2 child processes",
     ]  # fmt: skip
-    assert "To see what 1 holds" in shown
+    assert "To see the memory of 1" in shown
 
 
 def test_many_to_connect_are_counted_not_dropped():
     found = tuple(process(n, f"{n}.py", MB, python="/v/bin/python") for n in range(1, 8))
-    assert "To see what 1, 2, 3, 4, 5 (and 2 more) holds: " in render_status(
+    assert "To see the memory of 1, 2, 3, 4, 5 (and 2 more): " in render_status(
         Snapshot(0.0, processes=found)
     )
-    assert "To see what 1, 2, 3, 4, 5 holds: " in render_status(Snapshot(0.0, processes=found[:5]))
+    assert "To see the memory of 1, 2, 3, 4, 5: " in render_status(
+        Snapshot(0.0, processes=found[:5])
+    )
 
 
 def test_unknown_is_told_as_unknown():
@@ -223,9 +232,9 @@ def test_unknown_is_told_as_unknown():
     )  # fmt: skip
     assert render_status(blind) == (
         "this computer · ? · pressure ?\n"
-        "Nothing could be read of this computer's memory\n"
-        "Processes could not be looked for (mpsbar doctor tells why)\n"
-        "1 thing could not be read: mpsbar doctor tells why"
+        "Couldn't read this computer's memory\n"
+        "Couldn't list processes (run mpsbar doctor to see why)\n"
+        "1 value couldn't be read: run mpsbar doctor to see why"
     )
 
 

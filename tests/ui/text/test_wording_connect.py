@@ -12,8 +12,8 @@ PYTHON = "/Users/me/my envs/torch/bin/python"
     [
         (
             "script",
-            "mpsbar enable --python '/Users/me/my envs/torch/bin/python', then start it again "
-            "(or once: mpsbar run '/Users/me/my envs/torch/bin/python' …)",
+            "mpsbar enable --python '/Users/me/my envs/torch/bin/python', then restart it "
+            "(or for one run: mpsbar run '/Users/me/my envs/torch/bin/python' …)",
         ),
         (
             "notebook",

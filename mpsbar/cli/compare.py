@@ -1,0 +1,130 @@
+"""mpsbar compare: will my model work here? Its file, in a throwaway of its own Python."""
+
+import argparse
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+from mpsbar.cli.arguments import find_python
+from mpsbar.cli.output import INTERRUPTED, show_progress
+from mpsbar.cli.status import read_snapshot
+from mpsbar.core.errors import UserError
+from mpsbar.doctor.pythons import find_pythons
+from mpsbar.dtypes.compare.text import plural, render_text
+from mpsbar.dtypes.compare_runner import CompareRunner, FileComparison
+from mpsbar.workers.environments import read_enabled
+
+DESCRIPTION = (
+    "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
+    "process of your own Python, and names the module that is at fault: wrong numbers, NaN, what "
+    "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
+    "and returns (model, inputs), or (step, model, batch) for a training step that returns its "
+    "loss. Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
+    "arguments, 130: cancelled by Ctrl-C."
+)
+EXAMPLES = (
+    "mpsbar compare model.py:make",
+    "mpsbar compare model.py:make --dtypes float16,bfloat16 --device mps",
+)
+_DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("subject", metavar="FILE.py:FUNCTION")
+    parser.add_argument(
+        "--dtypes",
+        metavar="NAMES",
+        help="default: float32,float16,bfloat16,autocast; also autocast:bfloat16",
+    )
+    parser.add_argument(
+        "--device", choices=("mps", "cuda", "cpu"), help="default: cuda, else mps, else cpu"
+    )
+    parser.add_argument(
+        "--reference", choices=("float32", "float64"), help="dtype on the CPU (default: float32)"
+    )
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="default: that of a running torch process, else the first found with torch",
+    )
+    parser.add_argument("--no-timing", action="store_true", help="don't measure times")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    file, function = _parse_subject(options)
+    chosen = {
+        "dtypes": _parse_dtypes(options), "device": options.device,
+        "reference": options.reference, "timing": False if options.no_timing else None,
+    }  # fmt: skip
+    runner = CompareRunner(_find_pythons(options.python), str(file), function, chosen)
+    result = _run(runner)
+    if result.ended == "cancelled":
+        return INTERRUPTED
+    if result.data is None:
+        _complain(result, function)
+    print(json.dumps(result.data) if options.json else render_text(result.data), end="")
+    if options.json:
+        print()
+    works = all(found["state"] == "works" for found in result.data["dtypes"].values())
+    return 0 if works else 1
+
+
+def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
+    name, colon, function = options.subject.rpartition(":")
+    if not colon or not name or not function.isidentifier():
+        options.refuse(
+            f"name a file and a function in it, as model.py:make, not {options.subject!r}"
+        )
+    file = Path(name).expanduser().absolute()
+    if not file.is_file():
+        options.refuse(f"no such file: {name}")
+    return file, function
+
+
+def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
+    if options.dtypes is None:
+        return None
+    names = [name for name in options.dtypes.split(",") if name]
+    for name in names:
+        if name.partition(":")[0] not in _DTYPES:
+            options.refuse(f"not one of {', '.join(_DTYPES)}: {name!r}")
+    return names
+
+
+def _find_pythons(named: str | None) -> list[str]:
+    if named is not None:
+        return [find_python(named)]
+    return list(find_pythons(read_snapshot(), read_enabled()))
+
+
+def _run(runner: CompareRunner) -> FileComparison:
+    """Ctrl-C ends the throwaway: the user's model was loaded there, and nowhere else."""
+    with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-compare") as pool:
+        running = pool.submit(runner.run, _tell)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            runner.cancel()
+            return running.result()
+        finally:
+            runner.cancel()
+            show_progress("")
+
+
+def _tell(name: str, done: int, total: int) -> None:
+    what = f"{done} of {plural(total, 'call')}" if total > 1 else "running"
+    show_progress(f"Comparing… {name}: {what}")
+
+
+def _complain(result: FileComparison, function: str) -> NoReturn:
+    if result.ended == "failed":
+        lines = [f"{function}() could not be loaded: {result.text}", *result.trace]
+        raise UserError("\n  ".join(lines))
+    reasons = {
+        "no_torch": "no Python with torch was found; name one with --python",
+        "crashed": f"the comparison crashed: {result.text}",
+    }
+    raise UserError(reasons.get(result.ended, f"{result.python}: {result.text}"))

@@ -1,0 +1,153 @@
+"""mpsbar export: serve what mpsbar sees to Prometheus, until it is stopped."""
+
+import argparse
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from mpsbar.core.errors import UserError
+
+if TYPE_CHECKING:
+    from mpsbar.fleet.exporter import Exporter
+    from mpsbar.fleet.server import MetricsServer
+    from mpsbar.fleet.textfile import TextFile
+    from mpsbar.monitor import Monitor
+
+DESCRIPTION = (
+    "Serves this computer, its PyTorch and MLX processes and what their allocators hold as "
+    "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
+    "them unless --listen names another address, which takes TLS or --insecure. With --textfile "
+    "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "
+    "2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar export",
+    "mpsbar export --textfile /usr/local/var/mpsbar.prom",
+    "mpsbar export --listen 10.0.0.7:9478 --tls-cert cert.pem",
+    "mpsbar export --token-file token",
+)
+_FILE_SECONDS = 10.0  # Prometheus usually reads every 15 s or less often
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen", metavar="ADDRESS:PORT", help="where to serve (default: 127.0.0.1:9478)"
+    )
+    parser.add_argument(
+        "--textfile", metavar="FILE", help="write FILE.prom for node_exporter's textfile collector"
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="serve over TLS with this certificate")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key (default: in the same file)")
+    parser.add_argument(
+        "--tls-client-ca", metavar="FILE", help="only for clients with a certificate signed by this"
+    )
+    secret = parser.add_mutually_exclusive_group()
+    secret.add_argument(
+        "--token-file", metavar="FILE", help="only for clients that send this bearer token"
+    )
+    secret.add_argument(
+        "--password-file", metavar="FILE", help="only for clients that send this USER:PASSWORD"
+    )
+    parser.add_argument(
+        "--insecure", action="store_true", help="serve other computers without encryption"
+    )
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    _check(options)
+    _import_prometheus()
+    from mpsbar.cli.status import make_recorder
+    from mpsbar.fleet.exporter import Exporter
+
+    monitor = make_recorder()
+    exporter = Exporter(monitor)
+    # SIGTERM is how launchd and systemd end a service; the file is removed then too.
+    signal.signal(signal.SIGTERM, _interrupt)
+    server = _make_server(options, exporter)
+    try:
+        if server is not None:
+            server.start()
+            print(f"mpsbar: metrics at {server.url}", flush=True)
+        _serve(monitor, exporter, options.textfile)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        if server is not None:
+            server.stop()
+        monitor.close()
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.tls_cert is None and (options.tls_key or options.tls_client_ca):
+        options.refuse("--tls-key and --tls-client-ca need --tls-cert")
+    if options.listen is None and options.textfile is not None:
+        given = ("tls_cert", "token_file", "password_file", "insecure")
+        if any(getattr(options, name) for name in given):
+            options.refuse("--textfile alone opens no port: name one with --listen")
+
+
+def _import_prometheus() -> None:
+    try:
+        import mpsbar.fleet.metrics  # noqa: F401
+    except ImportError as problem:
+        if (problem.name or "").startswith("mpsbar"):
+            raise
+        raise UserError(
+            f"{problem.name} is not installed here: pip install prometheus-client"
+        ) from None
+
+
+def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":
+    """None where only a file is written."""
+    if options.listen is None and options.textfile is not None:
+        return None
+    from mpsbar.fleet import access
+    from mpsbar.fleet.server import MetricsServer
+
+    address = access.parse_address(options.listen or access.DEFAULT_ADDRESS)
+    access.require_protection(address, options.tls_cert is not None, options.insecure)
+    tls = None
+    if options.tls_cert is not None:
+        tls = access.make_tls(options.tls_cert, options.tls_key, options.tls_client_ca)
+    guard = access.read_guard(options.token_file, options.password_file)
+    return MetricsServer(exporter, address, tls, guard)
+
+
+def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
+    """Until a signal comes."""
+    from mpsbar.fleet.textfile import TextFile
+
+    file = None if path is None else TextFile(exporter, path)
+    ticked = threading.Event()
+    monitor.start(lambda _: ticked.set())
+    ticked.wait()
+    never = threading.Event()
+    if file is None:
+        never.wait()
+        return
+    try:
+        failed = ""
+        while True:
+            exporter.follow()
+            failed = _write(file, failed)
+            never.wait(_FILE_SECONDS)
+    finally:
+        file.remove()
+
+
+def _write(file: "TextFile", failed: str) -> str:
+    """A full disk may have room later: it is said once, and tried again."""
+    try:
+        file.write()
+    except UserError as complaint:
+        if str(complaint) != failed:
+            print(f"mpsbar: {complaint}", file=sys.stderr)
+        return str(complaint)
+    return ""
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,140 @@
+"""status, top and free on other hosts, over ssh."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from mpsbar.cli.output import is_coloured
+
+if TYPE_CHECKING:
+    from mpsbar.core.actions import Freed
+    from mpsbar.fleet.hosts import HostReading
+
+_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+# Connecting may take ssh 10 s; a reading there, on a busy machine, some more.
+_ONCE_SECONDS = 30.0
+_FIRST_SECONDS = 3.0
+
+
+def add_host_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host",
+        metavar="HOST",
+        action="append",
+        help="another computer, over ssh (repeat it for several)",
+    )
+    parser.add_argument(
+        "--ssh", metavar="OPTIONS", default="", help="options for ssh, such as '-p 2222'"
+    )
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Exit code 0: all answered."""
+    if options.watch is not None:
+        return _watch(options, options.watch)
+    from mpsbar.fleet.hosts import Hosts
+
+    with closing(Hosts(options.host, ["status", "--json"], options.ssh)) as hosts:
+        readings = [_judge_late(reading) for reading in hosts.wait(_ONCE_SECONDS)]
+    _show(readings, options.json)
+    return 0 if all(reading.problem is None for reading in readings) else 1
+
+
+def show_top(options: argparse.Namespace) -> int:
+    """The same, again and again in place."""
+    options.json = False
+    return _watch(options, options.every or 2.0)
+
+
+def free(options: argparse.Namespace) -> int:
+    from mpsbar.fleet.free import free_on_host
+
+    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
+    words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
+    hosts = list(dict.fromkeys(options.host))
+    seconds = options.timeout + _ONCE_SECONDS
+    with ThreadPoolExecutor(len(hosts)) as pool:  # a slow host delays none of the others
+        asked = [pool.submit(free_on_host, host, words, options.ssh, seconds) for host in hosts]
+    found = {host: one.result() for host, one in zip(hosts, asked, strict=True)}
+    if options.json:
+        print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
+    else:
+        _tell_freed(found)
+    done = (
+        not isinstance(outcomes, str) and all(one.state == "done" for one in outcomes)
+        for outcomes in found.values()
+    )
+    return 0 if all(done) else 1
+
+
+def _freed_json(outcomes: "list[Freed] | str") -> dict[str, Any]:
+    if isinstance(outcomes, str):
+        return {"problem": outcomes, "freed": []}
+    return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
+
+
+def _tell_freed(found: "dict[str, list[Freed] | str]") -> None:
+    from mpsbar.ui.text import outcomes as outcome_text
+    from mpsbar.ui.text import wording
+
+    for host, outcomes in found.items():
+        if isinstance(outcomes, str):
+            print(f"{host}: no answer ({outcomes})")
+        elif not outcomes:
+            print(f"{host}: {wording.workers_connected(0)}")
+        else:
+            for outcome in outcomes:
+                print(f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}")
+
+
+def _watch(options: argparse.Namespace, seconds: float) -> int:
+    from mpsbar.fleet.hosts import Hosts
+
+    # A closed terminal or `kill` ends ssh as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    in_place = sys.stdout.isatty() and not options.json
+    words = ["status", "--json", "--watch", f"{seconds:g}"]
+    with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
+        deadline = time.monotonic() + _FIRST_SECONDS
+        while time.monotonic() < deadline and any(_is_waiting(one) for one in hosts.readings):
+            time.sleep(0.05)
+        try:
+            while True:
+                if in_place:
+                    sys.stdout.write(_HOME_AND_CLEAR)
+                _show(hosts.readings, options.json)
+                if not in_place and not options.json:
+                    print()
+                sys.stdout.flush()
+                time.sleep(seconds)
+        except KeyboardInterrupt:
+            return 0
+
+
+def _show(readings: "list[HostReading]", as_json: bool) -> None:
+    if as_json:
+        from mpsbar.fleet.hosts_json import build_hosts
+
+        print(json.dumps(build_hosts(readings)))
+        return
+    from mpsbar.fleet.text import render_hosts
+    from mpsbar.ui.text.cells import in_colour, plain
+
+    print(render_hosts(readings, in_colour if is_coloured() else plain))
+
+
+def _is_waiting(reading: "HostReading") -> bool:
+    return reading.status is None and reading.problem is None
+
+
+def _judge_late(reading: "HostReading") -> "HostReading":
+    if reading.is_done or reading.problem is not None:
+        return reading
+    return replace(reading, problem=f"nothing within {_ONCE_SECONDS:g} seconds")

@@ -1,0 +1,154 @@
+"""`mpsbar export` as a service from login on: a LaunchAgent, or a systemd user unit on Linux."""
+
+import os
+import plistlib
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mpsbar.desktop.login import LoginFile, LoginStatus, find_command, read_small
+
+LABEL = "io.github.mpsbar.export"
+UNIT = "mpsbar-export.service"
+# That we wrote it, and how many folders we made for it.
+_PLIST_MARK = "MPSBAR_LOGIN_ITEM"
+_UNIT_MARK = "X-FoldersMade="
+# systemd takes no program with these in its path, quoted or not.
+_NOT_IN_UNIT = "\"'\\$"
+
+
+def read() -> LoginStatus:
+    file = _read_file()
+    if file.fields is None:
+        return file.status("off")
+    if file.is_foreign:
+        return file.status("unavailable", "foreign")
+    command = str(file.fields.get("command", ""))
+    if not os.access(command, os.X_OK):
+        return file.status("off", "command_gone", command)
+    return file.status("on" if _is_mac() or _link(file.path).is_symlink() else "off")
+
+
+def turn_on() -> LoginStatus:
+    """Writes only files: the service starts at the next login, or when the user starts it."""
+    file, command = _read_file(), [*find_command(), "export"]
+
+    def build(folders_made: int) -> bytes:
+        if _is_mac():
+            return plistlib.dumps(build_job(command, folders_made))
+        return build_unit(command, folders_made).encode()
+
+    if not _is_mac() and set(command[0]) & set(_NOT_IN_UNIT):
+        return file.status("unavailable", "odd_path", command[0])
+    if refusal := file.install(command[0], build):
+        return refusal
+    if not _is_mac():
+        try:
+            _enable(file.path)
+        except OSError as problem:
+            return file.status("off", "not_written", problem.strerror)
+    return read()
+
+
+def turn_off() -> LoginStatus:
+    file = _read_file()
+    if file.mark is not None and not _is_mac():
+        with suppress(OSError):
+            _link(file.path).unlink(missing_ok=True)
+            _link(file.path).parent.rmdir()  # unless other units are in it
+    status = file.remove()
+    if file.mark is not None and status.state == "off" and _is_mac():
+        from mpsbar.desktop.login_macos import unload
+
+        unload(LABEL)
+    return status
+
+
+def build_job(command: list[str], folders_made: int) -> dict[str, Any]:
+    return {
+        "Label": LABEL,
+        "ProgramArguments": command,
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},  # again after a crash, not after SIGTERM
+        "ThrottleInterval": 10,
+        "ProcessType": "Background",
+        "EnvironmentVariables": {_PLIST_MARK: str(folders_made)},
+    }
+
+
+def build_unit(command: list[str], folders_made: int) -> str:
+    lines = [
+        "[Unit]",
+        "Description=mpsbar export: PyTorch and MLX memory for Prometheus",
+        f"{_UNIT_MARK}{folders_made}",
+        "",
+        "[Service]",
+        f"ExecStart={' '.join(map(quote, command))}",
+        "Restart=on-failure",
+        "RestartSec=10",
+        "NoNewPrivileges=yes",
+        "",
+        "[Install]",
+        "WantedBy=default.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def quote(argument: str) -> str:
+    """One argument of ExecStart, without the characters of _NOT_IN_UNIT; % is doubled."""
+    return '"' + argument.replace("%", "%%") + '"'
+
+
+def unquote(text: str) -> str:
+    """The program of an ExecStart that `quote` wrote."""
+    return text[1:].partition('"')[0].replace("%%", "%")
+
+
+def _enable(path: str) -> None:
+    """As `systemctl --user enable` does, which may not be there."""
+    link = _link(path)
+    link.parent.mkdir(mode=0o755, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(path)
+
+
+def _link(path: str) -> Path:
+    return Path(path).parent / "default.target.wants" / UNIT
+
+
+def _read_file() -> LoginFile:
+    return _read_job() if _is_mac() else _read_unit()
+
+
+def _read_unit() -> LoginFile:
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(config):  # noqa: PTH117 - a text
+        config = os.path.expanduser("~/.config")  # noqa: PTH111
+    path = os.path.join(config, "systemd", "user", UNIT)  # noqa: PTH118
+    data = read_small(path)
+    if data is None:
+        return LoginFile("service", path, None, None)
+    lines = data.decode("utf-8", "replace").split("\n")
+    marks = [line.removeprefix(_UNIT_MARK) for line in lines if line.startswith(_UNIT_MARK)]
+    starts = [line.partition("=")[2] for line in lines if line.startswith("ExecStart=")]
+    fields = {"command": unquote(starts[0])} if starts else {}
+    return LoginFile("service", path, fields, marks[0] if marks else None)
+
+
+def _read_job() -> LoginFile:
+    path = os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")  # noqa: PTH111 - a text
+    data = read_small(path)
+    if data is None:
+        return LoginFile("service", path, None, None)
+    try:
+        job = plistlib.loads(data)
+        mark = job["EnvironmentVariables"][_PLIST_MARK]
+        fields = {"command": job["ProgramArguments"][0]}
+    except Exception:  # noqa: BLE001 - plistlib raises expat's, struct's and its own
+        return LoginFile("service", path, {}, None)
+    return LoginFile("service", path, fields, str(mark))
+
+
+def _is_mac() -> bool:
+    return sys.platform == "darwin"

@@ -1,0 +1,139 @@
+"""Runs one module alone with the reference's inputs; its submodules answer from the record."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .model_state import ModelState
+from .place import ComputePlace
+from .recording import Call, Dtypes
+from .same_random import SameRandom
+from .structures import list_tensors, map_tensors
+
+Result = list[tuple[str, torch.Tensor]]  # label and tensor: outputs, then gradients
+
+
+class Diverged(Exception):
+    """The module called its submodules otherwise than in the reference run."""
+
+
+def run_alone(
+    call: Call, state: ModelState, place: ComputePlace, *, with_grads: bool = False
+) -> Result:
+    """Its outputs at `place`, and its gradients if asked for.
+
+    First with its own parameters only; a module that reaches for those of its submodules gets
+    them all.
+    """
+    subtree = [module for module in call.module.modules() if module in state.names]
+    try:
+        with state.lend(place, [call.module]):
+            return _run(call, place, with_grads)
+    except (RuntimeError, TypeError, ValueError):
+        if len(subtree) == 1:
+            raise
+    with state.lend(place, subtree):
+        return _run(call, place, with_grads)
+
+
+def _run(call: Call, place: ComputePlace, with_grads: bool) -> Result:
+    leaves: list[tuple[str, torch.Tensor]] = []
+    passed: list[tuple[str, torch.Tensor]] = []  # what the module hands to its submodules
+    noted = leaves if with_grads else None
+    args, kwargs = _bring(call.inputs, call.input_dtypes, place, noted)
+    torch.set_rng_state(call.random_before)
+    stubs, grads = _stubs(call, place, noted, passed), torch.set_grad_enabled(with_grads)
+    with grads, stubs, SameRandom(), place.computing():
+        output = call.module(*args, **kwargs)
+    tensors = list_tensors(output)
+    result = [(_label("output", n, tensors), tensor) for n, tensor in enumerate(tensors)]
+    found = [(label, tensor.detach()) for label, tensor in passed + result]
+    if with_grads:
+        found += _find_gradients(call, result + passed, leaves, place)
+    return found
+
+
+def _label(word: str, number: int, many: list[Any]) -> str:
+    return word if len(many) == 1 else f"{word} {number}"
+
+
+def _bring(
+    value: Any, dtypes: Dtypes | None, place: ComputePlace, leaves: Any, word: str = "input"
+) -> Any:
+    """Recorded values, converted; those that gradients are asked of are noted in `leaves`."""
+    wanted = iter(dtypes or [])
+
+    def bring(tensor: torch.Tensor) -> torch.Tensor:
+        dtype = next(wanted, None)
+        floating = dtype is not None and dtype.is_floating_point
+        made = place.convert_saturated(tensor, dtype if floating else None)
+        if leaves is not None and made.is_floating_point():
+            number = f" {len(leaves)}" if word == "input" else f", tensor {len(leaves)}"
+            leaves.append((f"gradient of {word}{number}", made.requires_grad_()))
+            # A module may write into its input, which no leaf of autograd allows.
+            return made.view_as(made)
+        return made
+
+    return map_tensors(value, bring)
+
+
+@contextlib.contextmanager
+def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iterator[None]:
+    """Submodules return what they returned in the reference run, and draw as many numbers; what
+    they are given is noted in `passed`."""
+    waiting: dict[torch.nn.Module, deque[Call]] = {}
+    for child in call.children:
+        waiting.setdefault(child.module, deque()).append(child)
+    if call.module in waiting:
+        raise Diverged("it calls itself")
+    for module, calls in waiting.items():
+        vars(module)["forward"] = _answer_from(calls, place, leaves, passed)
+    try:
+        yield
+    finally:
+        for module in waiting:
+            vars(module).pop("forward", None)
+
+
+def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: Result) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        if not calls or not calls[0].is_kept:
+            raise Diverged("a submodule was called more often than before")
+        child = calls.popleft()
+        for number, tensor in enumerate(list_tensors((args, kwargs))):
+            label = f"input {number} of {child.name}, call {child.number + 1}"
+            # Connected to autograd, but safe from writes: the stub's own answer is another tensor.
+            passed.append((label, tensor.clone()))
+        assert child.random_after is not None
+        torch.set_rng_state(child.random_after)
+        word = f"the output of {child.name}"
+        return _bring(child.output, child.output_dtypes, place, leaves, word)
+
+    return forward
+
+
+def _find_gradients(call: Call, results: Result, leaves: Result, place: ComputePlace) -> Result:
+    """Gradients of inputs, submodules' outputs and own parameters, for the reference's gradient of
+    the outputs; for what was passed to submodules any gradient does that is always the same."""
+    pairs = []
+    for number, (_, tensor) in enumerate(results):
+        if tensor.requires_grad and tensor.is_floating_point():
+            grad = call.grads.get(number)
+            if grad is None or grad.shape != tensor.shape:
+                grad = torch.randn(tensor.shape, generator=torch.Generator().manual_seed(number))
+            pairs.append((tensor, place.convert_saturated(grad, tensor.dtype).to(tensor.dtype)))
+    own = [(f"gradient of {name}", p) for name, p in call.module._parameters.items()
+           if p is not None and p.requires_grad]  # fmt: skip
+    asked = [*leaves, *own]
+    if not pairs or not asked:
+        return []
+    found = torch.autograd.grad(
+        [tensor for tensor, _ in pairs], [tensor for _, tensor in asked],
+        [grad for _, grad in pairs], allow_unused=True,
+    )  # fmt: skip
+    return [(label, grad) for (label, _), grad in zip(asked, found) if grad is not None]

@@ -1,0 +1,105 @@
+"""Judges every module alone: the same rounded numbers on the device and, exactly, on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from .alone import Diverged, Result, run_alone
+from .model_state import ModelState
+from .place import ComputePlace
+from .recording import Call
+from .tolerance import RUNS, Difference, Noise, judge, measure
+from .whole_run import describe
+
+
+@dataclass(frozen=True)
+class ModuleVerdict:
+    """What a module did alone. `kind`: right, differs, NaN, Inf, raised, parameter, unchecked."""
+
+    name: str
+    type: str
+    kind: str
+    call: int = 0
+    difference: Difference | None = None
+    text: str | None = None
+    largest_right: float | None = None  # the largest number it should have returned
+
+
+class Checker:
+    """Runs calls alone at one place."""
+
+    def __init__(
+        self, state: ModelState, place: ComputePlace, reference: ComputePlace, with_grads: bool
+    ) -> None:
+        self._state, self._place, self._with_grads = state, place, with_grads
+        # The weights of autocast are float32: only what it computes with them is rounded.
+        rounded = None if place.autocast else place.dtype
+        self._exact = replace(reference, exact=True, rounded=rounded)
+
+    def check_parameters(self) -> Iterator[ModuleVerdict]:
+        """Numbers that this dtype cannot hold."""
+        for module, name in self._state.names.items():
+            for own, parameter in module._parameters.items():
+                if parameter is None or not parameter.is_floating_point():
+                    continue
+                most = float(parameter.detach().abs().max()) if parameter.numel() else 0.0
+                if torch.finfo(self._place.dtype).max < most < float("inf"):
+                    full = f"{name}.{own}" if name else own
+                    kind = type(module).__name__
+                    yield ModuleVerdict(full, kind, "parameter", largest_right=most)
+
+    def check(self, call: Call) -> ModuleVerdict:
+        found = ModuleVerdict(call.name, type(call.module).__name__, "right", call.number)
+        if not call.is_kept:
+            return replace(found, kind="unchecked", text="its inputs are too large to keep")
+        try:
+            right = self._run(call, self._exact)
+        except Exception as error:  # noqa: BLE001 - it cannot be run alone, not even on the CPU
+            return replace(found, kind="unchecked", text=describe(error))
+        try:
+            got = self._run(call, self._place)
+        except Diverged as error:
+            return replace(found, kind="unchecked", text=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
+            # It ran in the whole run: then only running it alone is at fault.
+            kind = "raised" if call.output_dtypes is None else "unchecked"
+            return replace(found, kind=kind, text=describe(error))
+        return self._judge(call, found, got, right)
+
+    def _judge(self, call: Call, found: ModuleVerdict, got: Result, right: Result) -> ModuleVerdict:
+        """The first result that rounding does not explain."""
+        dtype = self._place.precision
+        wanted = dict(right)
+        suspects = [
+            (label, tensor)
+            for label, tensor in got
+            if label in wanted and not measure(label, tensor, wanted[label], dtype).is_explained
+        ]
+        if not suspects:
+            return found
+        disturbed, noise = self._disturb(call)
+        for label, tensor in suspects:
+            runs = [run[label] for run in disturbed if label in run]
+            difference = judge(label, tensor, wanted[label], runs, noise)
+            if not difference.is_explained:
+                kind = difference.nonfinite or "differs"
+                most = (
+                    float(wanted[label].abs().max()) if wanted[label].is_floating_point() else None
+                )
+                return replace(found, kind=kind, difference=difference, largest_right=most)
+        return found
+
+    def _disturb(self, call: Call) -> tuple[list[dict[str, torch.Tensor]], Noise]:
+        """The exact run again, a few times, with random errors in each operation."""
+        runs = []
+        for seed in range(RUNS):
+            noise = Noise(self._place.precision, seed)
+            with noise:
+                runs.append(dict(self._run(call, self._exact)))
+        return runs, noise
+
+    def _run(self, call: Call, place: ComputePlace) -> Result:
+        return run_alone(call, self._state, place, with_grads=self._with_grads)

@@ -1,0 +1,232 @@
+"""mpsbar.compare(): a model or a training step on the CPU and on the device, and what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import copy as copying
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Callable
+
+import torch
+
+from .checking import Checker, ModuleVerdict
+from .interrupts import run_then_restore
+from .measuring import Timing, measure_time, measuring_peak, read_free_memory, time_modules
+from .model_state import ModelState, RandomState
+from .place import ComputePlace, build_places, find_device, parse_dtype
+from .recording import Call, CallRecorder, Hooks, choose_calls
+from .results import Comparison, DtypeResult, build_comparison
+from .same_random import SameRandom
+from .structures import list_tensors, map_tensors
+from .task import Task
+from .tolerance import RUNS, Noise, judge, measure
+from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_out_of_memory
+
+DTYPES = ("float32", "float16", "bfloat16", "autocast")
+_MOST_CALLS = 4  # of one module that are checked alone
+_MOST_RECORDED = 8 << 30
+_TIMING_SECONDS = 1.0
+_ROOM = 1.25  # activations and temporary copies, beside the parameters
+# A whole run with noise is left out where the plain one takes longer.
+_LONG_RUN = 20.0
+
+OnProgress = Callable[[str, int, int], None]
+
+
+def compare(  # noqa: PLR0913 - options with names
+    model: Any,
+    *inputs: Any,
+    dtypes: Sequence[Any] = DTYPES,
+    device: Any = None,
+    reference: str = "float32",
+    copy: bool = False,
+    piecewise: bool | None = None,
+    timing: bool = True,
+    on_progress: OnProgress | None = None,
+    **keywords: Any,
+) -> Comparison:
+    """Compare `model(*inputs, **keywords)` on the device in each dtype with the CPU.
+
+    Instead of a model, a training step: a function that takes the model and a batch and returns
+    the loss; then gradients are compared too. The model is left as it was; `copy=True` works on a
+    deep copy. `piecewise` (default: where the model does not fit twice) keeps one module at a time
+    on the device, and measures neither time nor memory.
+    """
+    if copy:
+        model, inputs, keywords = copying.deepcopy((model, inputs, keywords))
+    task = Task(model, inputs, keywords)
+    target = str(device or find_device())
+    session = _ComparisonRun(task, target, parse_dtype(reference), piecewise, timing)
+    session.on_progress = on_progress or (lambda *_: None)
+    places = build_places(dtypes, target)
+    run_then_restore(lambda: session.run(places), session.restore)
+    return session.build(places)
+
+
+class _ComparisonRun:
+    """One comparison, from the first run to the last."""
+
+    def __init__(
+        self, task: Task, device: str, dtype: torch.dtype, piecewise: bool | None, timing: bool
+    ) -> None:
+        self.task, self.device, self.timing = task, device, timing
+        self.reference = ComputePlace("cpu", dtype)
+        self.on_progress: OnProgress = lambda *_: None
+        self.results: dict[str, DtypeResult] = {}
+        self.calls: list[Call] = []
+        self.output: Any = None
+        self.gradients: dict[str, torch.Tensor] = {}
+        self.cpu_timing: Timing | None = None
+        self.cpu_modules: dict[str, float] = {}
+        self.notes: list[str] = []
+        self.not_restored: list[str] = []
+        self._random = RandomState(device)
+        self._seed = torch.get_rng_state()
+        self._default = torch.get_default_dtype()
+        self.state = ModelState(task.roots)
+        self.piecewise = self._fits_not(piecewise)
+
+    def restore(self) -> None:
+        self.not_restored = self.state.restore()
+        self._random.restore()
+        torch.set_default_dtype(self._default)
+
+    def build(self, places: dict[str, ComputePlace]) -> Comparison:
+        return build_comparison(self, places)
+
+    def run(self, places: dict[str, ComputePlace]) -> None:
+        _stop_dropout_of_recurrent(self.state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # each would come a dozen times; fall-backs are counted
+            self._record()
+            for name, place in places.items():
+                self.results[name] = self._compare(name, place)
+
+    def _fits_not(self, piecewise: bool | None) -> bool:
+        if piecewise is not None:
+            return piecewise
+        place = ComputePlace(self.device, torch.float32)
+        pairs = (
+            [(self.device, place)]
+            if self.device == "cpu"
+            else [("cpu", self.reference), (self.device, place)]
+        )
+        for device, where in pairs:
+            free = read_free_memory(device)
+            if free is not None and self.state.count_bytes(where) * _ROOM > free:
+                self.notes.append("the model does not fit twice: compared piece by piece")
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _prepared(
+        self, place: ComputePlace, *, same_random: bool = True
+    ) -> Iterator[Callable[[], Any]]:
+        """A function that runs the task at `place`; parameters are there for as long."""
+        lend = self.state.lend_in_turn if self.piecewise else self.state.lend
+        given = place.convert_all((self.task.args, self.task.kwargs))
+
+        def run() -> Any:
+            torch.set_rng_state(self._seed)
+            args, kwargs = map_tensors(given, lambda tensor: tensor.clone())
+            with contextlib.ExitStack() as stack:
+                if same_random:
+                    stack.enter_context(SameRandom())
+                stack.enter_context(torch.set_grad_enabled(self.task.is_training))
+                stack.enter_context(place.computing())
+                return self.task.run(args, kwargs)
+
+        with lend(place):
+            yield run
+
+    def _record(self) -> None:
+        """The reference run, and its time."""
+        self.on_progress("cpu", 0, 1)
+        most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
+        recorder = CallRecorder(self.state.names, most, self.task.is_training)
+        with self._prepared(self.reference) as run:
+            with Hooks(self.state.modules, recorder.before, recorder.after):
+                self.output = map_tensors(run(), lambda tensor: tensor.detach().clone())
+            self.gradients = self.task.gradients()
+        self.calls = recorder.calls
+        if self.timing and not self.piecewise:
+            with self._prepared(self.reference, same_random=False) as run:
+                self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
+                self.cpu_modules = time_modules(run, self.state.names, "cpu")
+
+    def _compare(self, name: str, place: ComputePlace) -> DtypeResult:
+        result = DtypeResult(name)
+        for call in self.calls:
+            call.input_dtypes = call.output_dtypes = None
+        whole = self._run_whole(name, place, result)
+        result.take_whole(whole)
+        self._check_alone(name, place, result)
+        if whole.raised is None and not result.culprits:
+            self._check_output(place, result, whole)
+        if self.timing and not self.piecewise and whole.raised is None:
+            self._measure(place, result)
+        return result
+
+    def _run_whole(self, name: str, place: ComputePlace, result: DtypeResult) -> WholeRun:
+        self.on_progress(name, 0, len(self.calls))
+        watch = Watch(self.state.names, self.calls)
+        hooks = Hooks(self.state.modules, watch.before, watch.after)
+        try:
+            with measuring_peak(self.device) as peak, self._prepared(place) as run:
+                with hooks, catching_fallbacks(watch):
+                    watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
+                result.take_gradients(self.gradients, self.task.gradients())
+            result.peak = peak[0] if peak and not self.piecewise else None
+        except Exception as error:  # noqa: BLE001 - whatever the model raises is the answer
+            watch.seen.raised = (watch.path[-1] if watch.path else "", describe(error))
+            watch.seen.is_out_of_memory = is_out_of_memory(error)
+        return watch.seen
+
+    def _check_alone(self, name: str, place: ComputePlace, result: DtypeResult) -> None:
+        checker = Checker(self.state, place, self.reference, self.task.is_training)
+        verdicts: list[ModuleVerdict] = list(checker.check_parameters())
+        chosen = list(choose_calls(self.calls, _MOST_CALLS))
+        for number, call in enumerate(chosen):
+            self.on_progress(name, number, len(chosen))
+            verdicts.append(checker.check(call))
+        result.take_verdicts(verdicts)
+
+    def _check_output(self, place: ComputePlace, result: DtypeResult, whole: WholeRun) -> None:
+        """Whether the output differs more than rounding in all modules together explains."""
+        pairs = list(zip(list_tensors(whole.output), list_tensors(self.output)))
+        plain = [measure("output", got, right, place.precision) for got, right in pairs]
+        if all(difference.is_explained for difference in plain):
+            return
+        if self.cpu_timing is not None and self.cpu_timing.seconds > _LONG_RUN:
+            return
+        exact = replace(self.reference, exact=True, rounded=None if place.autocast else place.dtype)
+        with self._prepared(exact) as run:
+            right = list_tensors(run())
+            disturbed = []
+            for seed in range(RUNS):
+                noise = Noise(place.precision, seed)
+                with noise:
+                    disturbed.append(list_tensors(run()))
+        for number, ((got, _), exactly) in enumerate(zip(pairs, right)):
+            runs = [tensors[number].detach() for tensors in disturbed]
+            difference = judge("output", got, exactly.detach(), runs, noise)
+            if not difference.is_explained and not difference.nonfinite:
+                result.unexplained = difference
+                return
+
+    def _measure(self, place: ComputePlace, result: DtypeResult) -> None:
+        try:
+            with self._prepared(place, same_random=False) as run:
+                result.timing = measure_time(run, self.device, _TIMING_SECONDS)
+                result.modules = time_modules(run, self.state.names, self.device)
+        except Exception as error:  # noqa: BLE001 - attention's dropout may be refused, for example
+            result.notes.append(f"its time could not be measured: {describe(error)}")
+
+
+def _stop_dropout_of_recurrent(state: ModelState) -> None:
+    """nn.LSTM and its like draw inside their kernels, where no two devices agree."""
+    for module in state.modules:
+        if isinstance(module, torch.nn.RNNBase):
+            state.set_meanwhile(module, "dropout", 0.0)

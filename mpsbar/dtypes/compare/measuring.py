@@ -1,0 +1,134 @@
+"""Time and memory of whole runs and of single modules: warmed up, synchronised, repeated."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import torch
+
+from .place import synchronize
+from .recording import Hooks
+
+_ROUNDS = 7
+_ROUND_SECONDS = 0.02  # shorter ones measure the clock and the queue, not the model
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds for one run: the best of several rounds, and how far the usual one lies above it."""
+
+    seconds: float
+    spread: float  # the median's distance, as a share of the best
+    runs: int
+
+
+def measure_time(run: Callable[[], Any], device: str, budget: float) -> Timing:
+    """At least three rounds, more while `budget` seconds last; each round is synchronised once."""
+    run()  # the first ones compile kernels and fill caches
+    synchronize(device)
+    once = min(_time_round(run, device, 1) for _ in range(3))
+    inner = max(1, min(1000, int(_ROUND_SECONDS / max(once, 1e-7))))
+    _time_round(run, device, inner)
+    rounds: list[float] = []
+    end = time.perf_counter() + budget
+    while len(rounds) < 3 or (len(rounds) < _ROUNDS and time.perf_counter() < end):
+        rounds.append(_time_round(run, device, inner))
+    best = min(rounds)
+    return Timing(best, statistics.median(rounds) / best - 1 if best else 0.0, len(rounds) * inner)
+
+
+def _time_round(run: Callable[[], Any], device: str, inner: int) -> float:
+    start = time.perf_counter()
+    for _ in range(inner):
+        run()
+    synchronize(device)
+    return (time.perf_counter() - start) / inner
+
+
+def time_modules(
+    run: Callable[[], Any], names: dict[torch.nn.Module, str], device: str, repeats: int = 3
+) -> dict[str, float]:
+    """Seconds in each module with all below it: the best of a few runs, synchronised each time."""
+    totals: list[dict[str, float]] = []
+    for _ in range(repeats):
+        seconds: dict[str, float] = {}
+        starts: list[float] = []
+
+        def before(*_: Any, starts: list[float] = starts) -> None:
+            synchronize(device)
+            starts.append(time.perf_counter())
+
+        def after(
+            module: torch.nn.Module, *_: Any,
+            starts: list[float] = starts, seconds: dict[str, float] = seconds,
+        ) -> None:  # fmt: skip
+            synchronize(device)
+            name = names[module]
+            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - starts.pop()
+
+        with Hooks(list(names), before, after):
+            run()
+        totals.append(seconds)
+    return {name: min(run.get(name, 0.0) for run in totals) for name in totals[0]}
+
+
+@contextmanager
+def measuring_peak(device: str) -> Iterator[list[int]]:
+    """Appends the largest amount of memory in live tensors at once; nothing where it is unknown."""
+    found: list[int] = []
+    kind = torch.device(device).type
+    memory = _memory_of(kind)
+    if memory is None:
+        yield found
+        return
+    gc.collect()  # cycles of an earlier run would count as the user's own
+    # A cached block that is larger than asked for counts whole: an earlier dtype's would.
+    getattr(torch, kind).empty_cache()
+    before = int(memory.memory_allocated())
+    memory.reset_peak_memory_stats()
+    yield found
+    synchronize(device)
+    found.append(int(memory.max_memory_allocated()) - before)
+
+
+def _memory_of(kind: str) -> Any:
+    """The module that counts peaks: torch.cuda, or torch.accelerator, on MPS from torch 2.13."""
+    if kind == "cuda":
+        return torch.cuda
+    memory: Any = getattr(torch, "accelerator", None)
+    if kind == "cpu" or not hasattr(memory, "max_memory_allocated"):
+        return None
+    try:
+        memory.max_memory_allocated()
+    except RuntimeError:
+        return None
+    return memory
+
+
+def read_free_memory(device: str) -> int | None:
+    """Bytes that tensors may still take there; None where it cannot be read."""
+    kind = torch.device(device).type
+    try:
+        if kind == "cuda":
+            return int(torch.cuda.mem_get_info()[0])
+        if kind == "mps":
+            taken = torch.mps.driver_allocated_memory()
+            return int(torch.mps.recommended_max_memory()) - int(taken)
+    except (AttributeError, RuntimeError):  # an older torch
+        return None
+    return _read_free_ram()
+
+
+def _read_free_ram() -> int | None:
+    import os
+
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):  # macOS
+        return None

@@ -1,0 +1,214 @@
+"""The user's model: lends its modules other parameters for a while, and puts everything back.
+
+The model's own Parameter objects are never changed: modules get stand-ins, converted copies, and
+afterwards their own back, so that values, gradients, hooks and devices are the very same objects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+
+from .place import ComputePlace
+from .recording import Hooks
+from .structures import clone_tensor
+
+_CONTAINERS = (dict, list, set)
+# Plain tensor attributes (no buffers) are copied up to this, in case forward() writes into them.
+_MOST_COPIED = 256 << 20
+
+
+class ModelState:
+    """All modules under some roots, as they were, and what they have been lent."""
+
+    def __init__(self, roots: dict[str, torch.nn.Module]) -> None:
+        self.names = _name_modules(roots)
+        self.modules = list(self.names)
+        self._attributes = {module: dict(vars(module)) for module in self.modules}
+        self._contents = {
+            module: [(v, v.copy()) for v in attributes.values() if isinstance(v, _CONTAINERS)]
+            for module, attributes in self._attributes.items()
+        }
+        self._meanwhile: list[tuple[dict[str, Any], str, Any]] = []
+        self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
+        self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
+        self._versions = [(t, t._version, _copy_small(t)) for t in self._plain_tensors()]
+        self._versions += [(t, t._version, None) for t in self._tensors.values()]
+        for tensor, _ in self._grads:
+            tensor.grad = None  # an optimizer of the user's own then has nothing to do
+
+    def count_parameters(self) -> int:
+        return sum(t.numel() for t in self._tensors.values() if isinstance(t, torch.nn.Parameter))
+
+    def count_bytes(self, place: ComputePlace) -> int:
+        """How much memory the stand-ins of all parameters and buffers take."""
+        size = torch.empty(0, dtype=place.dtype).element_size()
+        return sum(
+            t.numel() * (size if t.is_floating_point() else t.element_size())
+            for t in self._tensors.values()
+        )
+
+    @contextlib.contextmanager
+    def lend(
+        self, place: ComputePlace, modules: Iterable[torch.nn.Module] | None = None
+    ) -> Iterator[None]:
+        """Stand-ins at `place` for the tensors of these modules (all: of every module)."""
+        chosen = self.modules if modules is None else list(modules)
+        try:
+            self._lend(place, chosen)
+            yield
+        finally:
+            self.put_back(chosen)
+
+    def _lend(self, place: ComputePlace, chosen: list[torch.nn.Module]) -> dict[int, torch.Tensor]:
+        tensors = {id(t): t for module in chosen for t in _own_tensors(module)}
+        made = {key: _stand_in(tensor, place) for key, tensor in tensors.items()}
+        for module in chosen:
+            _replace(module, made)
+        return {id(made[key]): tensor for key, tensor in tensors.items()}
+
+    @contextlib.contextmanager
+    def lend_in_turn(self, place: ComputePlace) -> Iterator[None]:
+        """Each module has stand-ins only while it runs: for a model that does not fit twice."""
+        lent: list[dict[int, torch.Tensor]] = []
+
+        def before(module: torch.nn.Module, *_: Any) -> None:
+            lent.append(self._lend(place, [module]))
+
+        def after(module: torch.nn.Module, *_: Any) -> None:
+            _replace(module, lent.pop())
+
+        try:
+            with Hooks(self.modules, before, after):
+                yield
+        finally:
+            self.put_back()
+
+    def put_back(self, modules: Iterable[torch.nn.Module] | None = None) -> None:
+        """Every attribute of these modules as it was found."""
+        for module in self.modules if modules is None else modules:
+            vars(module).clear()
+            vars(module).update(self._attributes[module])
+            for value, content in self._contents[module]:
+                if _differs(value, content):
+                    value.clear()
+                    (value.extend if isinstance(value, list) else value.update)(content)
+
+    def set_meanwhile(self, module: torch.nn.Module, name: str, value: Any) -> None:
+        """Another value of a plain attribute until restore()."""
+        attributes = self._attributes[module]
+        self._meanwhile.append((attributes, name, attributes[name]))
+        attributes[name] = vars(module)[name] = value
+
+    def restore(self) -> list[str]:
+        """Put all back; what could not be, in words."""
+        for attributes, name, value in reversed(self._meanwhile):
+            attributes[name] = value
+        self.put_back()
+        for tensor, grad in self._grads:
+            tensor.grad = grad
+        return self._undo_writes()
+
+    def _undo_writes(self) -> list[str]:
+        """Of tensors that forward() wrote into although they were not lent."""
+        lost = []
+        for tensor, version, copied in self._versions:
+            if tensor._version == version:
+                continue
+            if copied is None:
+                lost.append(f"a tensor of shape {tuple(tensor.shape)} was changed by the model")
+            else:
+                with torch.no_grad():
+                    tensor.copy_(copied)
+        return lost
+
+    def _plain_tensors(self) -> list[torch.Tensor]:
+        return [
+            value
+            for attributes in self._attributes.values()
+            for value in attributes.values()
+            if isinstance(value, torch.Tensor)
+        ]
+
+
+def _name_modules(roots: dict[str, torch.nn.Module]) -> dict[torch.nn.Module, str]:
+    names: dict[torch.nn.Module, str] = {}
+    for prefix, root in roots.items():
+        for name, module in root.named_modules():
+            names.setdefault(module, ".".join(part for part in (prefix, name) if part))
+    return names
+
+
+def _own_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
+    both = [*module._parameters.values(), *module._buffers.values()]
+    return [tensor for tensor in both if tensor is not None]
+
+
+def _stand_in(tensor: torch.Tensor, place: ComputePlace) -> torch.Tensor:
+    if isinstance(tensor, UninitializedTensorMixin):
+        raise ValueError("a lazy module has no parameters yet: run the model once, then compare")
+    made = place.convert(tensor)
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
+    return made
+
+
+def _replace(module: torch.nn.Module, made: dict[int, torch.Tensor]) -> None:
+    """Also where the module keeps a list of its parameters, as nn.LSTM does."""
+    for value in list(vars(module).values()):
+        if isinstance(value, dict):
+            for key, part in value.items():
+                if isinstance(part, torch.Tensor) and id(part) in made:
+                    value[key] = made[id(part)]
+        elif isinstance(value, list):
+            for index, part in enumerate(value):
+                if isinstance(part, torch.Tensor) and id(part) in made:
+                    value[index] = made[id(part)]
+
+
+def _differs(value: Any, content: Any) -> bool:
+    """Whether a container holds other objects than before; equal tensors may be others."""
+    if len(value) != len(content):
+        return True
+    if isinstance(value, dict):
+        return any(key not in content or value[key] is not content[key] for key in value)
+    if isinstance(value, list):
+        return any(a is not b for a, b in zip(value, content))
+    return bool(value != content)
+
+
+def _copy_small(tensor: torch.Tensor) -> torch.Tensor | None:
+    small = tensor.numel() * tensor.element_size() <= _MOST_COPIED
+    return clone_tensor(tensor) if small else None
+
+
+class RandomState:
+    """The states of all random generators that a model may draw from."""
+
+    def __init__(self, device: str) -> None:
+        self._kind = torch.device(device).type
+        self._python, self._cpu = random.getstate(), torch.get_rng_state()
+        numpy = sys.modules.get("numpy")
+        self._numpy = None if numpy is None else numpy.random.get_state()
+        self._device: Any = None
+        if self._kind == "cuda":
+            self._device = torch.cuda.get_rng_state_all()
+        elif self._kind == "mps":
+            with contextlib.suppress(Exception):  # torch before 2.0, and builds without one
+                self._device = torch.mps.get_rng_state()
+
+    def restore(self) -> None:
+        random.setstate(self._python)
+        torch.set_rng_state(self._cpu)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+        if self._device is not None and self._kind == "cuda":
+            torch.cuda.set_rng_state_all(self._device)
+        elif self._device is not None:
+            torch.mps.set_rng_state(self._device)

@@ -1,0 +1,126 @@
+"""Tensors in whatever a model takes or returns: tuples, dicts, dataclasses, ModelOutput, caches."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import types
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Callable
+
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+_DEEPEST = 8
+# Objects that hold no tensors of the call, or must not be copied.
+_OPAQUE = (
+    str, bytes, int, float, complex, bool, type(None), type, torch.dtype, torch.device, torch.Size,
+    torch.nn.Module, torch.Generator, types.ModuleType, types.FunctionType, types.MethodType,
+)  # fmt: skip
+
+Change = Callable[[torch.Tensor], Any]
+
+
+def map_tensors(value: Any, change: Change) -> Any:
+    """A copy of `value` with every tensor changed; what holds no tensor is handed on as it is."""
+    return _map(value, change, {}, 0)
+
+
+def list_tensors(value: Any) -> list[torch.Tensor]:
+    """Every tensor in `value`, in a fixed order; one that occurs twice is there twice."""
+    found: list[torch.Tensor] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(value, note)
+    return found
+
+
+def _map(value: Any, change: Change, done: dict[int, Any], depth: int) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, _OPAQUE) or depth > _DEEPEST:
+        return value
+    if id(value) in done:
+        return done[id(value)]
+    made = _map_container(value, lambda part: _map(part, change, done, depth + 1))
+    done[id(value)] = made
+    return made
+
+
+def _map_container(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, PackedSequence):  # its batch sizes stay on the CPU
+        return PackedSequence(
+            change(value.data), value.batch_sizes, change(value.sorted_indices),
+            change(value.unsorted_indices),
+        )  # fmt: skip
+    if isinstance(value, tuple):
+        parts = [change(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else _rebuild(value, parts)
+    if isinstance(value, (list, set, frozenset)):
+        return _rebuild(value, [change(part) for part in value])
+    if isinstance(value, MutableMapping):
+        return _map_mapping(value, change)
+    if isinstance(value, Mapping):
+        return {key: change(part) for key, part in value.items()}
+    return _map_object(value, change)
+
+
+def _rebuild(value: Any, parts: list[Any]) -> Any:
+    """Of the same type where that takes a list; torch.return_types do, a stranger may not."""
+    try:
+        return type(value)(parts)
+    except TypeError:
+        return tuple(parts) if isinstance(value, tuple) else parts
+
+
+def _map_mapping(value: Any, change: Callable[[Any], Any]) -> Any:
+    """transformers' ModelOutput keeps its items as attributes too: setting an item sets both."""
+    made = copy.copy(value)
+    for key in list(value):
+        made[key] = change(value[key])
+    return made
+
+
+def _map_object(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A dataclass, a cache of keys and values, or any plain object with attributes."""
+    fields = getattr(value, "__dict__", None)
+    if dataclasses.is_dataclass(value) and fields is None:
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if not fields:
+        return value
+    changed = {name: change(part) for name, part in fields.items()}
+    if all(changed[name] is part for name, part in fields.items()):
+        return value
+    made = copy.copy(value)
+    for name, part in changed.items():
+        object.__setattr__(made, name, part)
+    return made
+
+
+def clone_tensor(
+    tensor: torch.Tensor, device: str | None = None, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """The same values with the same strides, so that what a kernel makes of them is the same.
+
+    The dtype is changed where the tensor is: a device without float64 cannot even receive it.
+    """
+    source = tensor.detach().to(dtype or tensor.dtype)
+    if source.layout is not torch.strided or source.is_quantized or _overlaps(source):
+        return source.clone() if device is None else source.to(device, copy=True)
+    made = torch.empty_strided(
+        source.size(), source.stride(), dtype=source.dtype, device=device or source.device
+    )
+    return made.copy_(source)
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Whether two elements share memory, as in an expanded tensor."""
+    reach = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size > 1 and stride < reach:
+            return True
+        reach += stride * max(0, size - 1)
+    return False

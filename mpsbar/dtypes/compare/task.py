@@ -1,0 +1,105 @@
+"""What is compared: a call of a model, or a training step that returns a loss."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from .structures import list_tensors
+
+
+class Task:
+    """A model with its inputs, or a step with its arguments, among which the models are."""
+
+    def __init__(self, subject: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.subject, self.args, self.kwargs = _unwrap(subject), args, kwargs
+        self.is_training = not isinstance(self.subject, torch.nn.Module)
+        if not callable(self.subject):
+            raise TypeError("compare() needs a torch.nn.Module, or a function that returns a loss")
+        self.roots = _find_roots(self.subject, args, kwargs)
+        if not self.roots:
+            raise ValueError("no model was found: pass it to the step, compare(step, model, batch)")
+
+    @property
+    def title(self) -> str:
+        if self.is_training:
+            return str(getattr(self.subject, "__name__", type(self.subject).__name__))
+        return type(self.subject).__name__
+
+    def run(self, args: Any, kwargs: Any) -> Any:
+        """The output; for a step also backward, unless the step did that itself."""
+        output = self.subject(*args, **kwargs)
+        if self.is_training:
+            loss = find_loss(output)
+            if loss is not None and loss.requires_grad and not self._has_gradients():
+                loss.backward()  # type: ignore[no-untyped-call]
+        return output
+
+    def gradients(self) -> dict[str, torch.Tensor]:
+        """Of the parameters that the modules have at this moment."""
+        found: dict[str, torch.Tensor] = {}
+        for prefix, root in self.roots.items():
+            for name, parameter in root.named_parameters():
+                if parameter.grad is not None:
+                    full = ".".join(part for part in (prefix, name) if part)
+                    found[full] = parameter.grad.detach().cpu()
+        return found
+
+    def _has_gradients(self) -> bool:
+        return any(p.grad is not None for root in self.roots.values() for p in root.parameters())
+
+
+def find_loss(output: Any) -> torch.Tensor | None:
+    """The loss that a step returned: its `loss`, or its first single number with a gradient."""
+    named = getattr(output, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    scalars = [t for t in list_tensors(output) if t.numel() == 1 and t.is_floating_point()]
+    return next((t for t in scalars if t.requires_grad), scalars[0] if scalars else None)
+
+
+def _unwrap(subject: Any) -> Any:
+    """The module inside torch.compile or DataParallel: hooks see nothing in compiled code."""
+    for name in ("_orig_mod", "module"):
+        is_wrapper = type(subject).__name__ in ("OptimizedModule", "DataParallel")
+        inner = getattr(subject, name, None) if is_wrapper else None
+        if isinstance(inner, torch.nn.Module):
+            return inner
+    return subject
+
+
+def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Module]:
+    if isinstance(subject, torch.nn.Module):
+        return {"": subject}
+    found: dict[str, torch.nn.Module] = {}
+    places = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
+    for name, value in places.items():
+        model = _unwrap(value)
+        if isinstance(model, torch.nn.Module) and model not in found.values():
+            found[name] = model
+    return {"": next(iter(found.values()))} if len(found) == 1 else found
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    """What a function, a method or a partial brings along."""
+    if isinstance(function, functools.partial):
+        inner = dict(enumerate(function.args))
+        return {
+            **_closure(function.func),
+            **{str(k): v for k, v in inner.items()},
+            **function.keywords,
+        }
+    if hasattr(function, "__self__"):
+        owner = function.__self__
+        members = {"": owner} if isinstance(owner, torch.nn.Module) else dict(vars(owner))
+        return (
+            {**members, **_closure(function.__func__)} if hasattr(function, "__func__") else members
+        )
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    cells = zip(code.co_freevars, function.__closure__ or ())
+    named = {name: function.__globals__.get(name) for name in code.co_names}
+    return {**named, **{name: cell.cell_contents for name, cell in cells}}

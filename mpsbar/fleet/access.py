@@ -1,0 +1,126 @@
+"""Who may read the metrics: the address to listen at, TLS, and a password or token."""
+
+import base64
+import hmac
+import ipaddress
+import ssl
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpsbar.core.errors import UserError
+from mpsbar.core.naming import printable
+from mpsbar.system.files import read_bytes
+
+DEFAULT_ADDRESS = "127.0.0.1:9478"
+_LONGEST_SECRET = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str  # numeric
+    port: int  # 0: any free one
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.host).is_loopback
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """HOST:PORT with a numeric host or localhost; UserError says what is wrong."""
+    host, colon, port = text.strip().rpartition(":")
+    shown = printable(text, 80)
+    if not colon or not host:
+        raise UserError(f"{shown!r} is not ADDRESS:PORT, for example {DEFAULT_ADDRESS}")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+        raise UserError(f"{printable(port, 20)!r} is not a port: it must be from 0 to 65535")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if bare == "localhost":
+        bare = "127.0.0.1"
+    try:
+        number = ipaddress.ip_address(bare)
+    except ValueError:
+        raise UserError(
+            f"{printable(host, 60)!r} is not a numeric address of this computer, such as 127.0.0.1"
+        ) from None
+    if number.version == 6 and bare == host:
+        raise UserError(f"write an IPv6 address in brackets: [{bare}]:{port}")
+    return Address(str(number), int(port))
+
+
+def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> None:
+    """Other computers can read what is not on loopback: that takes TLS, or a person's word."""
+    if not address.is_loopback and not has_tls and not is_insecure:
+        raise UserError(
+            f"{address.host} can be reached from other computers: add --tls-cert and --tls-key, "
+            "or --insecure to serve it unencrypted"
+        )
+
+
+def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # An encrypted key would be asked for on the terminal, where nobody may be.
+        context.load_cert_chain(cert, key, password=lambda: b"")
+        if client_ca is not None:
+            context.load_verify_locations(client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except ssl.SSLError as problem:
+        files = ", ".join(name for name in (cert, key, client_ca) if name)
+        reason = (problem.reason or "").replace("_", " ").lower() or "not in PEM format"
+        raise UserError(f"{files} cannot be used for TLS: {reason}") from None
+    except OSError as problem:
+        files = " or ".join(name for name in (cert, key, client_ca) if name)
+        raise UserError(f"{files} cannot be read: {problem.strerror or problem}") from None
+    return context
+
+
+class HttpAuth:
+    """Whether a request's Authorization header is the one that was agreed on."""
+
+    def __init__(self, scheme: str, secret: bytes) -> None:
+        self.scheme = scheme  # as the answer to who has none names it
+        self._expected = b"Bearer " + secret if scheme == "Bearer" else _encode_basic(secret)
+
+    def allows(self, header: str | None) -> bool:
+        given = (header or "").strip()
+        word, _, rest = given.partition(" ")
+        normal = f"{word.title()} {rest.strip()}".encode("utf-8", "replace")
+        return hmac.compare_digest(normal, self._expected)
+
+
+def read_guard(token_file: str | None, password_file: str | None) -> HttpAuth | None:
+    if token_file is not None:
+        token = _read_secret(token_file)
+        if not token.isascii() or b" " in token:
+            raise UserError(f"{token_file} must hold one token without spaces")
+        return HttpAuth("Bearer", token)
+    if password_file is not None:
+        secret = _read_secret(password_file)
+        user, colon, password = secret.partition(b":")
+        if not (user and colon and password):
+            raise UserError(f"{password_file} must hold one line USER:PASSWORD")
+        return HttpAuth("Basic", secret)
+    return None
+
+
+def _encode_basic(secret: bytes) -> bytes:
+    return b"Basic " + base64.b64encode(secret)
+
+
+def _read_secret(path: str) -> bytes:
+    """One line of a file that nobody else can read."""
+    try:
+        mode = Path(path).stat().st_mode
+        secret = read_bytes(Path(path), _LONGEST_SECRET).strip()
+    except OSError as problem:
+        raise UserError(f"{path} cannot be read: {problem.strerror or problem}") from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise UserError(f"{path} can be read by other users: chmod go= {path}")
+    if not secret or b"\n" in secret:
+        raise UserError(f"{path} must hold exactly one line")
+    return secret

@@ -1,0 +1,104 @@
+"""What the monitor saw last as a page for Prometheus; drawn by several threads at once."""
+
+import platform
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder, generate_latest
+
+from mpsbar import __version__
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.fleet.metrics import build_metrics, gauge
+from mpsbar.fleet.totals import Totals
+
+# Ticks are at most an hour apart by the settings; beyond a few of them the readings are old.
+_MISSED_TICKS = 5
+_LEAST_PATIENCE = 60.0
+
+
+class TickingMonitor(Protocol):
+    """The part of a Monitor that is read here."""
+
+    latest: Snapshot
+    ticks: int
+    tick_seconds: float | None
+
+    @property
+    def pause(self) -> float: ...
+
+
+class NoReading(Exception):
+    """There is nothing to show: not yet, or no longer. The text is a sentence for people."""
+
+
+class Exporter:
+    """A collector of prometheus_client over `monitor.latest`; `follow` it at least every tick."""
+
+    def __init__(self, monitor: TickingMonitor) -> None:
+        self._monitor = monitor
+        self._totals = Totals()
+        self._ticks = 0
+        self._ticked = time.monotonic()
+        self.scrapes = 0
+        self.scrape_seconds: float | None = None
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(self)
+
+    def follow(self) -> None:
+        """Count what happened, also between two scrapes. From one thread only."""
+        if self._monitor.ticks != self._ticks:
+            self._ticks = self._monitor.ticks
+            self._ticked = time.monotonic()
+            self._totals.add(self._monitor.latest)
+
+    def render(self) -> bytes:
+        """The text format, as a file has it."""
+        self._check()
+        return generate_latest(self.registry)
+
+    def render_for(self, accept: str) -> tuple[bytes, str]:
+        """The page and its type, in the format that the scraper understands."""
+        self._check()
+        began = time.perf_counter()
+        encode, content_type = choose_encoder(accept)
+        page = encode(self.registry)
+        self.scrapes += 1
+        self.scrape_seconds = time.perf_counter() - began
+        return page, content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by prometheus_client for each page."""
+        build = {"version": __version__, "python": platform.python_version()}
+        yield InfoMetricFamily("mpsbar_build", "This mpsbar.", value=build)
+        yield from build_metrics(self._monitor.latest, self._totals)
+        yield from self._own_health()
+
+    def _own_health(self) -> Iterator[Metric]:
+        for name, meaning, count in (
+            ("mpsbar_ticks", "Readings of this computer.", self._monitor.ticks),
+            ("mpsbar_scrapes", "Pages served.", self.scrapes),
+            ("mpsbar_cpu_seconds", "CPU time of this mpsbar.", time.process_time()),
+        ):
+            yield CounterMetricFamily(name, meaning, value=count)
+        for name, meaning, number in (
+            ("tick_duration_seconds", "Time the last reading took.", self._monitor.tick_seconds),
+            (
+                "last_tick_timestamp_seconds",
+                "When this computer was last read, in seconds since the epoch.",
+                self._monitor.latest.time,
+            ),
+            ("scrape_duration_seconds", "Time the last page took.", self.scrape_seconds),
+        ):
+            if number is not None:
+                yield gauge(f"mpsbar_{name}", meaning, (), [((), number)])
+
+    def _check(self) -> None:
+        if not self._monitor.ticks:
+            raise NoReading("mpsbar has not read this computer yet.")
+        patience = max(_LEAST_PATIENCE, _MISSED_TICKS * self._monitor.pause)
+        age = time.monotonic() - self._ticked
+        if self._ticks and age > patience:
+            raise NoReading(f"mpsbar last read this computer {age:.0f} seconds ago.")

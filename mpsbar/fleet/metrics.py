@@ -1,0 +1,232 @@
+"""A snapshot as metrics for Prometheus: stable names, base units, few labels.
+
+What is unknown is left out, never 0. A process has its series while it is there; command lines,
+paths and users are in no label.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+
+from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.core.counters import COUNTERS
+from mpsbar.core.dtype_results import Probe
+from mpsbar.core.machine import Machine
+from mpsbar.core.naming import printable
+from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
+from mpsbar.fleet.totals import Totals
+
+Labels = tuple[str, ...]
+
+# An agent names its devices itself; another word than these would make a series of its own.
+_FRAMEWORKS = {framework.name for framework in FRAMEWORKS}
+_DEVICES = {device for framework in FRAMEWORKS for device in framework.backends}
+_WORKER_STATES = ("live", "busy")
+_LEVELS = {"ok": 0, "warning": 1, "critical": 2}
+_PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
+_LONGEST_LABEL = 100
+_DTYPE = re.compile(r"[a-z][a-z0-9_]{0,29}")
+
+_WORKER = ("pid", "name", "device", "framework")
+_PROCESS = ("pid", "name", "framework")
+
+
+def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:
+    """All that is known of this computer; how the exporter itself fares is not in it."""
+    yield from _machine(snapshot.machine)
+    yield from _workers(snapshot)
+    yield from _processes(snapshot)
+    yield from _health(snapshot)
+    if snapshot.dtypes is not None:
+        yield from _dtypes(snapshot.dtypes)
+    yield from _totals(totals)
+
+
+def gauge(
+    name: str,
+    meaning: str,
+    labels: Labels = (),
+    samples: Iterable[tuple[Labels, float | None]] = (),
+) -> Metric:
+    """Each set of labels once: Prometheus refuses a whole page that repeats one."""
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    seen = set()
+    for values, number in samples:
+        cleaned = tuple(clean_label(value) for value in values)
+        if number is not None and cleaned not in seen:
+            seen.add(cleaned)
+            family.add_metric(cleaned, number)
+    return family
+
+
+def clean_label(text: str) -> str:
+    """One short line of valid UTF-8: half a character in a name must not cost the whole page."""
+    return printable(text, _LONGEST_LABEL)
+
+
+def _machine(machine: Machine) -> Iterator[Metric]:
+    words = {"os": machine.os, "model": machine.model, "chip": machine.chip}
+    words["gpu"] = machine.gpu.name
+    told = {key: clean_label(word) for key, word in words.items() if word is not None}
+    yield InfoMetricFamily("mpsbar_machine", "This computer.", value=told)
+    gpu = machine.gpu
+    used = None if gpu.utilization is None else gpu.utilization / 100
+    pressure = _PRESSURES.get(machine.pressure or "")
+    on_battery = None if machine.on_battery is None else int(machine.on_battery)
+    for name, meaning, number in (
+        ("machine_memory_bytes", "Memory of this computer.", machine.memory_total),
+        ("machine_memory_available_bytes", "Memory not in use.", machine.memory_available),
+        ("machine_swap_used_bytes", "Swap in use.", machine.swap_used),
+        ("machine_memory_pressure", "0 normal, 1 warning, 2 critical.", pressure),
+        ("machine_on_battery", "1 while it runs on its battery.", on_battery),
+        ("gpu_utilization_ratio", "How busy the GPU is, 0 to 1.", used),
+        ("gpu_memory_in_use_bytes", "GPU memory of all processes.", gpu.memory_in_use),
+        ("gpu_memory_budget_bytes", "Metal's recommended working set.", gpu.memory_budget),
+    ):
+        if number is not None:
+            yield gauge(f"mpsbar_{name}", meaning, (), [((), number)])
+
+
+def _workers(snapshot: Snapshot) -> Iterator[Metric]:
+    present = [worker for worker in snapshot.workers if worker.state in _WORKER_STATES]
+    yield gauge(
+        "mpsbar_workers",
+        "Connected processes: live answers, busy does not.",
+        ("state",),
+        [((state,), sum(one.state == state for one in present)) for state in _WORKER_STATES],
+    )
+    yield gauge(
+        "mpsbar_worker_answering",
+        "1 if the worker answered the last time; if not, what it holds is left out.",
+        ("pid", "name"),
+        [((str(one.pid), one.name), int(one.state == "live")) for one in present],
+    )
+    # One that does not answer repeats old counters: they are not known now.
+    live = [(worker, _name_backends(worker)) for worker in present if worker.state == "live"]
+    for counter in COUNTERS:
+        yield gauge(
+            f"mpsbar_worker_{counter.name}_bytes",
+            f"Memory of one worker's allocator: {counter.meaning}.",
+            _WORKER,
+            [
+                ((str(worker.pid), worker.name, *names), counter.read(backend))
+                for worker, named in live
+                for names, backend in zip(named, worker.backends, strict=True)
+                if backend.state == IN_USE
+            ],
+        )
+
+
+def _name_backends(worker: Worker) -> list[Labels]:
+    return [
+        (
+            backend.name if backend.name in _DEVICES else "other",
+            backend.framework if backend.framework in _FRAMEWORKS else "other",
+        )
+        for backend in worker.backends
+    ]
+
+
+def _processes(snapshot: Snapshot) -> Iterator[Metric]:
+    """Connected or not, as seen from the outside; nothing if processes could not be looked for."""
+    names = snapshot.names
+    found = [
+        ((str(one.pid), names[one.pid], one.frameworks[0] if one.frameworks else "other"), one)
+        for one in snapshot.processes or ()
+    ]
+    connected = {worker.pid for worker in snapshot.workers}
+    if snapshot.processes is not None:
+        yield gauge(
+            "mpsbar_processes",
+            "Processes with PyTorch or MLX loaded.",
+            ("connected",),
+            [
+                ((word,), sum((one.pid in connected) is is_connected for _, one in found))
+                for word, is_connected in (("yes", True), ("no", False))
+            ],
+        )
+    yield gauge(
+        "mpsbar_process_footprint_bytes",
+        "What the system charges a process: footprint on macOS, resident memory on Linux.",
+        _PROCESS,
+        [(labels, one.footprint) for labels, one in found],
+    )
+    yield gauge(
+        "mpsbar_process_gpu_ratio",
+        "A process's share of the GPU, 0 to 1.",
+        _PROCESS,
+        [
+            (labels, None if one.gpu_percent is None else one.gpu_percent / 100)
+            for labels, one in found
+        ],
+    )
+    yield gauge(
+        "mpsbar_process_start_time_seconds",
+        "When a process started, in seconds since the epoch.",
+        _PROCESS,
+        [(labels, one.started) for labels, one in found],
+    )
+
+
+def _health(snapshot: Snapshot) -> Iterator[Metric]:
+    reasons = [one for one in snapshot.health.reasons if one.level != "ok"]
+    if not any(one.code == "not_judged" for one in snapshot.health.reasons):
+        level = _LEVELS[snapshot.health.level]
+        meaning = "The worst finding: 0 ok, 1 warning, 2 critical."
+        yield gauge("mpsbar_health_level", meaning, (), [((), level)])
+    names = snapshot.names
+    yield gauge(
+        "mpsbar_finding",
+        "A cause for concern, with its level as in mpsbar_health_level; pid is empty if it is "
+        "about the whole computer.",
+        ("code", "pid", "name"),
+        [
+            ((one.code, str(one.pid or ""), names.get(one.pid or 0, "")), _LEVELS[one.level])
+            for one in reasons
+        ],
+    )
+    readers = [problem.reader for problem in snapshot.problems]
+    yield gauge(
+        "mpsbar_read_problems",
+        "What could not be read at the last tick, by reader.",
+        ("reader",),
+        [((reader,), readers.count(reader)) for reader in dict.fromkeys(readers)],
+    )
+
+
+def _dtypes(probe: Probe) -> Iterator[Metric]:
+    device = probe.device if probe.device in _DEVICES else "other"
+    cells = [(one.dtype, one.state) for one in probe.cells if _DTYPE.fullmatch(one.dtype)]
+    checks = [one.state for one in probe.checks]
+    yield gauge(
+        "mpsbar_dtype_operations",
+        "Operations of the last dtype probe, by what they did.",
+        ("device", "dtype", "state"),
+        [((device, *key), cells.count(key)) for key in dict.fromkeys(cells)],
+    )
+    yield gauge(
+        "mpsbar_dtype_checks",
+        "Checks for known silent bugs of the last dtype probe, by what they found.",
+        ("device", "state"),
+        [((device, state), checks.count(state)) for state in dict.fromkeys(checks)],
+    )
+    yield gauge(
+        "mpsbar_dtype_probe_timestamp_seconds",
+        "When the last dtype probe ran, in seconds since the epoch.",
+        ("device",),
+        [((device,), probe.time)],
+    )
+
+
+def _totals(totals: Totals) -> Iterator[Metric]:
+    for name, meaning, label, counts in (
+        ("mpsbar_frees", "Requests to free a cache, by outcome.", "state", totals.frees),
+        ("mpsbar_alerts", "Alerts that were raised or became worse.", "cause", totals.alerts),
+        ("mpsbar_worker_ends", "Connected processes that ended.", "how", totals.ends),
+    ):
+        family = CounterMetricFamily(name, meaning, labels=(label,))
+        for word, count in list(counts.items()):
+            family.add_metric((word,), count)
+        yield family
+    yield CounterMetricFamily("mpsbar_freed_bytes", "Memory freed.", value=totals.freed_bytes)

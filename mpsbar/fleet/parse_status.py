@@ -1,0 +1,171 @@
+"""What another host's `mpsbar status --json` said, as our own objects. Pure; nothing is trusted."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from mpsbar.core.actions import Freed, FreeState
+from mpsbar.core.counters import SENT, Backend
+from mpsbar.core.findings import Level
+from mpsbar.core.machine import Gpu, Machine, Pressure, Process
+from mpsbar.core.naming import printable
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.workers.parse import parse_count, parse_seconds, parse_text, parse_time
+
+SCHEMA = 1
+_MOST_ROWS = 2000
+_MOST_REASONS = 3
+
+
+class NotAStatus(ValueError):
+    """The text is one clause that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStatus:
+    snapshot: Snapshot
+    level: Level | None  # None: not known
+    reasons: tuple[str, ...]  # sentences of the other host, safe to show
+
+
+def parse_status(line: bytes) -> RemoteStatus:
+    answer = _parse_json(line)
+    if not isinstance(answer.get("workers"), list):
+        raise NotAStatus("its answer is not a status")
+    machine = parse_machine(answer.get("machine"))
+    processes = answer.get("processes")
+    found = None if processes is None else tuple(_each(processes, _parse_process))
+    known = {process.pid: process for process in found or ()}
+    workers = tuple(_each(answer["workers"], lambda one: _parse_worker(one, known)))
+    when = parse_time(answer.get("time"))
+    health = _object(answer.get("health"))
+    level: Any = health.get("level")
+    told = health.get("reasons")
+    reasons = (
+        tuple(parse_text(r)[:200] for r in told[:_MOST_REASONS]) if isinstance(told, list) else ()
+    )
+    return RemoteStatus(
+        Snapshot(when or 0.0, workers, machine, found),
+        level if level in get_args(Level) else None,
+        reasons,
+    )
+
+
+def parse_machine(value: Any) -> Machine:
+    fields = _object(value)
+    gpu = _object(fields.get("gpu"))
+    pressure: Any = fields.get("pressure")
+    return Machine(
+        os=_text(fields.get("os")),
+        chip=_text(fields.get("chip")),
+        memory_total=parse_count(fields.get("memory_total")),
+        memory_available=parse_count(fields.get("memory_available")),
+        swap_used=parse_count(fields.get("swap_used")),
+        pressure=pressure if pressure in get_args(Pressure) else None,
+        gpu=Gpu(
+            name=_text(gpu.get("name")),
+            cores=parse_count(gpu.get("cores")),
+            utilization=_percent(gpu.get("utilization")),
+            memory_in_use=parse_count(gpu.get("memory_in_use")),
+            memory_budget=parse_count(gpu.get("memory_budget")),
+        ),
+    )
+
+
+def parse_freed(line: bytes) -> list[Freed]:
+    """The outcomes that `mpsbar free --json` printed."""
+    outcomes = _parse_json(line).get("freed")
+    if not isinstance(outcomes, list):
+        raise NotAStatus("its answer does not say what was freed")
+    return list(_each(outcomes, _parse_outcome))
+
+
+def _parse_json(line: bytes) -> dict[str, Any]:
+    try:
+        answer: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise NotAStatus("its answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise NotAStatus("its answer is not a status")
+    if answer.get("schema") != SCHEMA:
+        shown = printable(str(answer.get("schema")), 20)
+        raise NotAStatus(f"its mpsbar is of another version (schema {shown})")
+    return answer
+
+
+def _each(values: Any, parse: Any) -> Any:
+    for value in values[:_MOST_ROWS] if isinstance(values, list) else ():
+        if isinstance(value, dict) and parse_count(value.get("pid")):
+            yield parse(value)
+
+
+def _parse_worker(fields: dict[str, Any], known: dict[int, Process]) -> Worker:
+    state: Any = fields.get("state")
+    backends = fields.get("backends")
+    pid = fields["pid"]
+    return Worker(
+        pid=pid,
+        name=_text(fields.get("name")) or f"process {pid}",
+        state=state if state in ("live", "busy", "gone") else "busy",
+        age=parse_seconds(fields.get("age_s")),
+        parent=parse_count(fields.get("parent")),
+        backends=tuple(
+            _parse_backend(one)
+            for one in (backends[:10] if isinstance(backends, list) else ())
+            if isinstance(one, dict)
+        ),
+        process=known.get(pid),
+    )
+
+
+def _parse_backend(fields: dict[str, Any]) -> Backend:
+    return Backend(
+        name=_text(fields.get("name")) or "?",
+        framework=_text(fields.get("framework")) or "?",
+        state=_text(fields.get("state")) or "?",
+        **{counter.name: parse_count(fields.get(counter.name)) for counter in SENT},
+    )
+
+
+def _parse_process(fields: dict[str, Any]) -> Process:
+    frameworks = fields.get("frameworks")
+    named = [parse_text(one)[:20] for one in frameworks[:5]] if isinstance(frameworks, list) else []
+    return Process(
+        pid=fields["pid"],
+        started=parse_time(fields.get("started")) or 0.0,
+        name=_text(fields.get("name")) or f"process {fields['pid']}",
+        frameworks=tuple(named) or ("?",),
+        parent=parse_count(fields.get("parent")),
+        footprint=parse_count(fields.get("footprint")),
+        footprint_peak=parse_count(fields.get("footprint_peak")),
+        footprint_kind="rss" if fields.get("footprint_kind") == "rss" else "footprint",
+        gpu_percent=_percent(fields.get("gpu_percent")),
+    )
+
+
+def _parse_outcome(fields: dict[str, Any]) -> Freed:
+    state: Any = fields.get("state")
+    return Freed(
+        pid=fields["pid"],
+        name=_text(fields.get("name")) or str(fields["pid"]),
+        state=state if state in get_args(FreeState) else "failed",
+        freed=parse_count(fields.get("freed")),
+        seconds=parse_seconds(fields.get("seconds")),
+        pinned=parse_count(fields.get("pinned")),
+        reason=_text(fields.get("reason")),
+        where=_text(fields.get("where")),
+        error=_text(fields.get("error")),
+    )
+
+
+def _percent(value: Any) -> float | None:
+    number = parse_seconds(value)
+    return number if number is not None and number <= 100 else None
+
+
+def _text(value: Any) -> str | None:
+    return parse_text(value)[:200] if isinstance(value, str) else None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

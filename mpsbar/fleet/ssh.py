@@ -1,0 +1,126 @@
+"""Another host's mpsbar over the user's own ssh: the command, and one process that runs it."""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+from mpsbar.core.errors import UserError
+from mpsbar.core.naming import printable
+
+# A name for ssh_config, user@host, an address; never an option, and nothing a shell would read.
+_HOST = re.compile(r"[\w.@:%\[\]][\w.@:%\[\]+-]{0,252}", re.ASCII)
+# Places of a tool install and of the app: a shell that is not interactive may not know them.
+_PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
+_APP = "/Applications/mpsbar.app/Contents/Resources/bin"
+# No question is ever asked here, no forwarding of the user's configuration is set up again, and a
+# connection that has died is noticed within a minute.
+_OPTIONS = (
+    "-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15",
+    "-oServerAliveCountMax=3", "-oClearAllForwardings=yes", "-oForwardAgent=no",
+    "-oForwardX11=no", "-oRemoteCommand=none", "-oEscapeChar=none", "-oLogLevel=ERROR",
+)  # fmt: skip
+_CHUNK = 64 * 1024
+# A thousand workers take about two of them.
+MOST_LINE = 4 << 20
+_MOST_COMPLAINT = 4096
+# After each chunk: a host that floods is slowed down by TCP, not read at full speed.
+_CHUNK_SECONDS = 0.02
+
+
+class TooMuch(Exception):
+    """A host sent a line longer than any answer."""
+
+
+def check_host(host: str) -> str:
+    if not _HOST.fullmatch(host):
+        raise UserError(f"{printable(host, 60)!r} is not the name of a host")
+    return host
+
+
+def build_command(host: str, words: list[str], options: str = "") -> list[str]:
+    """`words` are mpsbar's arguments there; UserError if there is no ssh, or no such host."""
+    program = shutil.which("ssh")
+    if program is None:
+        raise UserError("ssh is not installed here")
+    try:
+        extra = shlex.split(options)
+    except ValueError as problem:
+        raise UserError(f"--ssh cannot be read: {problem}") from None
+    script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
+    # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
+    # the user's own come before ours.
+    return [program, *extra, *_OPTIONS, "--", check_host(host), f"sh -c {shlex.quote(script)}"]
+
+
+class RemoteCommand:
+    """One ssh process; its output is read in bounded lines, its complaints are kept short."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us; a ProxyCommand ends with it
+        )
+        self._complaint = bytearray()
+        self._listener = threading.Thread(target=self._listen, name="mpsbar-ssh", daemon=True)
+        self._listener.start()
+
+    def read_lines(self) -> Iterator[bytes]:
+        """Until the end; TooMuch if one never ends."""
+        assert self._process.stdout is not None
+        pending = bytearray()
+        while chunk := os.read(self._process.stdout.fileno(), _CHUNK):
+            pending += chunk
+            *lines, rest = pending.split(b"\n")
+            yield from (bytes(line) for line in lines)
+            pending = rest
+            if len(pending) > MOST_LINE:
+                raise TooMuch
+            if len(chunk) == _CHUNK:
+                time.sleep(_CHUNK_SECONDS)
+        if pending:
+            yield bytes(pending)
+
+    def wait(self) -> int:
+        """Its exit code: 255 is ssh's own failure, 127 a host without mpsbar."""
+        self._listener.join(5.0)
+        try:
+            return self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            return -1
+
+    @property
+    def complaint(self) -> str:
+        """The last line it wrote to stderr, safe to show."""
+        lines = bytes(self._complaint).decode("utf-8", "replace").split("\n")
+        told = [line.strip() for line in lines if line.strip()]
+        return printable(told[-1], 200) if told else ""
+
+    def end(self) -> None:
+        """Also what it started, as a ProxyCommand."""
+        if self._process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := os.read(self._process.stderr.fileno(), 4096):
+            self._complaint += chunk
+            del self._complaint[:-_MOST_COMPLAINT]
+            if len(chunk) == 4096:
+                time.sleep(_CHUNK_SECONDS)

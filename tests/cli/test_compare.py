@@ -1,0 +1,153 @@
+"""mpsbar compare FILE.py:FUNCTION as a user runs it: words, JSON, exit codes, and what can go wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from compare_kit import needs_mps
+from worker_kit import PATIENCE, ROOT
+
+pytestmark = [needs_mps, pytest.mark.starts_processes]
+
+FILE = """
+import os, time
+import torch
+import beside  # a module in the same folder
+print("noise on stdout")
+
+def make():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    return model, torch.randn(5, 16)
+
+def step():
+    model, x = make()
+    return (lambda model, x: model(x).square().mean()), model, x
+
+def broken():
+    return 1 / 0
+
+def wrong():
+    return 3
+
+def slow():
+    open("started", "w").close()
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "beside.py").write_text("")
+    (tmp_path / "mine.py").write_text(FILE)
+    return tmp_path / "mine.py"
+
+
+def command(*arguments):
+    return [
+        sys.executable,
+        "-m",
+        "mpsbar",
+        "compare",
+        *arguments,
+        "--python",
+        sys.executable,
+        "--no-timing",
+    ]
+
+
+def environment(faults=""):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
+    cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
+    return kept | cache | {"SOFTMPS": "1", "SOFTMPS_FAULTS": faults, "PYTHONPATH": str(ROOT)}
+
+
+def run(*arguments, faults=""):
+    return subprocess.run(
+        command(*arguments),
+        env=environment(faults),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+    )
+
+
+def test_the_culprit_in_words_and_exit_code_1(file):
+    done = run(f"{file}:make", "--dtypes", "float32,float16", faults="wrong relu float16")
+    assert done.returncode == 1, done.stderr
+    head, _, *lines = done.stdout.splitlines()
+    assert head.startswith(
+        "Sequential (4 modules, 676 parameters) on mps against cpu float32, torch 2.13"
+    )
+    assert lines[0] == "float32 works: same top-1."
+    assert lines[1].startswith("float16: wrong numbers from 1 (ReLU): off by up to ")
+    assert "noise" not in done.stdout
+
+
+def test_json_and_exit_code_0_for_a_training_step(file):
+    done = run(f"{file}:step", "--dtypes", "float32", "--json", "--reference", "float64")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert (data["kind"], data["reference"]["dtype"]) == ("training", "float64")
+    assert data["dtypes"]["float32"]["gradients"]["compared"] == 4
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (
+            "broken",
+            "mpsbar: broken() could not be loaded: ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
+        ),
+        (
+            "absent",
+            "mpsbar: absent() could not be loaded: AttributeError: mine.py has no function absent()\n",
+        ),
+        (
+            "wrong",
+            "mpsbar: wrong() could not be loaded: TypeError: wrong() must return (model, inputs)\n",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_file(file, function, text):
+    done = run(f"{file}:{function}")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", text)
+
+
+def test_a_crash_is_an_answer(file):
+    done = run(f"{file}:make", "--dtypes", "float16", faults="abort relu float16")
+    assert done.returncode == 1
+    assert done.stderr.startswith("mpsbar: the comparison crashed: SIGABRT")
+
+
+@pytest.mark.parametrize("subject", ["mine.py", "absent.py:make", ":make", "mine.py:"])
+def test_wrong_arguments(subject):
+    done = run(subject)
+    assert done.returncode == 2
+    assert done.stderr.startswith("mpsbar compare: ")
+
+
+def test_ctrl_c_ends_the_throwaway(file):
+    # SIGINT may be ignored by whoever started us, and would be in the child.
+    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from mpsbar.__main__ import main; sys.exit(main())"
+    arguments = [sys.executable, "-c", start, *command(f"{file}:slow")[3:]]
+    process = subprocess.Popen(
+        arguments,
+        env=environment(),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not (file.parent / "started").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130

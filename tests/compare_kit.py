@@ -1,0 +1,72 @@
+"""mpsbar.compare in a child process on the software MPS device, with planted faults."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from worker_kit import NO_MPS, PATIENCE, ROOT
+
+needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+
+# A small transformer: modules below modules, and operations of a module's own.
+NET = """
+import json, sys
+import torch, torch.nn as nn, torch.nn.functional as F
+import mpsbar
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+class Block(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.norm, self.qkv, self.out, self.act = nn.LayerNorm(d), nn.Linear(d, 3 * d), nn.Linear(d, d), nn.GELU()
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        return x + self.act(self.out(F.scaled_dot_product_attention(q, k, v)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.blocks = nn.ModuleList([Block(32) for _ in range(2)])
+        self.head = nn.Linear(32, 10)
+    def forward(self, numbers):
+        x = self.embedding(numbers)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.cumsum(1)[:, -1])
+
+def step(model, numbers):
+    return F.cross_entropy(model(numbers), numbers[:, 0] % 10)
+
+net, numbers = Net(), torch.randint(0, 50, (4, 7))
+"""
+OPTIONS = "timing=False, dtypes=['float32', 'float16', 'bfloat16']"
+FORWARD = NET + f"print(mpsbar.compare(net, numbers, {OPTIONS}).to_json())\n"
+TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json())\n"
+
+
+def run_script(script, faults="", device="mps", **variables):
+    """The last line that a script printed, as JSON."""
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "PYTORCH_", "SOFTMPS"))
+    }
+    cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
+    ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
+            "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables, capture_output=True,
+        text=True, timeout=4 * PATIENCE, cwd="/",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def run_many(jobs):
+    """Each job the arguments of run_script; two at a time: each imports torch."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda job: run_script(*job), jobs))

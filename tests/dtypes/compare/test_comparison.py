@@ -1,0 +1,149 @@
+"""mpsbar.compare on the software MPS device: every planted fault is laid at the right module's door."""
+
+import pytest
+from compare_kit import FORWARD, NET, TRAINING, needs_mps, run_many, run_script
+
+pytestmark = [needs_mps, pytest.mark.starts_processes]
+
+# Faults of several dtypes share one process: each imports torch.
+RUNS = {
+    "modules": (FORWARD, "wrong addmm float16; zero gelu bfloat16; wrong index_select float32"),
+    "own operations": (FORWARD, "wrong scaled_dot_product_attention float16; wrong cumsum bfloat16; wrong native_batch_norm float32"),
+    "refused": (FORWARD, "refuse:unimplemented cumsum float32; refuse:linear addmm bfloat16; fallback addmm float16"),
+    "training": (TRAINING, "wrong gelu_backward float32; wrong native_layer_norm_backward float16; wrong nll_loss_forward bfloat16"),
+}  # fmt: skip
+# run, dtype, kind, module, what differs
+PLANTED = [
+    ("modules", "float16", "differs", "blocks.0.qkv", "output"),
+    ("modules", "bfloat16", "differs", "blocks.0.act", "output"),
+    ("modules", "float32", "differs", "embedding", "output"),
+    ("own operations", "float32", "differs", "blocks.0.norm", "output"),
+    # Operations that a module does itself, between its submodules.
+    ("own operations", "float16", "differs", "blocks.0", "input 0 of blocks.0.out, call 1"),
+    ("own operations", "bfloat16", "differs", "", "input 0 of head, call 1"),
+    ("refused", "float32", "raised", "", None),
+    ("refused", "bfloat16", "raised", "blocks.0.qkv", None),
+    ("training", "float32", "differs", "blocks.0.act", "gradient of input 0"),
+    ("training", "float16", "differs", "blocks.0.norm", "gradient of input 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return dict(zip(RUNS, run_many(list(RUNS.values())), strict=True))
+
+
+@pytest.mark.parametrize(("run", "dtype", "kind", "module", "label"), PLANTED)
+def test_the_module_at_fault_is_named(planted, run, dtype, kind, module, label):
+    culprits = planted[run]["dtypes"][dtype]["culprits"]
+    assert (culprits[0]["kind"], culprits[0]["module"]) == (kind, module)
+    if label is not None:
+        difference = culprits[0]["difference"]
+        assert difference["label"] == label
+        assert difference["largest"] > difference["tolerance"] >= 0
+    assert len({culprit["type"] for culprit in culprits}) == 1, "no module without that kernel"
+
+
+def test_what_only_received_wrong_numbers_is_told_apart(planted):
+    found = planted["modules"]["dtypes"]["bfloat16"]
+    assert {culprit["module"] for culprit in found["culprits"]} == {"blocks.0.act", "blocks.1.act"}
+    assert "head" in found["followers"]
+
+
+def test_a_loss_that_is_wrong_outside_of_every_module(planted):
+    """The step's own operations are in no module: the output is off, and that is said."""
+    found = planted["training"]["dtypes"]["bfloat16"]
+    assert (found["state"], found["culprits"]) == ("differs", [])
+    assert found["unexplained"]["largest"] > 0.1
+
+
+def test_what_raises_is_told_in_torchs_words(planted):
+    found = planted["refused"]
+    text = found["dtypes"]["float32"]["raised"]["text"]
+    assert text.startswith(
+        "NotImplementedError: The operator 'aten::cumsum' is not currently implemented for the MPS device."
+    )
+    assert (
+        "float32: raises in the model itself: NotImplementedError: The operator 'aten::cumsum'"
+        in found["headline"]
+    )
+
+
+def test_fall_backs_are_counted_by_module(planted):
+    found = planted["refused"]["dtypes"]["float16"]
+    assert found["state"] == "works"
+    assert {(f["module"], f["operation"], f["times"]) for f in found["fallbacks"]} == {
+        (name, "addmm", 1)
+        for name in ("blocks.0.qkv", "blocks.0.out", "blocks.1.qkv", "blocks.1.out", "head")
+    }
+
+
+def test_a_number_too_large_for_float16_is_traced_to_its_origin():
+    script = (
+        NET
+        + """
+net.blocks[1].out.weight.data *= 1e6
+compared = mpsbar.compare(net, numbers, timing=False, dtypes=["float16", "bfloat16"])
+print(compared.to_json())
+"""
+    )
+    found = run_script(script)
+    assert found["dtypes"]["bfloat16"]["state"] == "works"
+    assert found["dtypes"]["float16"]["nonfinite"]["module"] == "blocks.1.out"
+    assert "blocks.1.out" in found["headline"]
+
+
+def test_training_compares_losses_and_gradients():
+    found = run_script(TRAINING)
+    for dtype, most in (("float32", 1e-4), ("float16", 0.1), ("bfloat16", 0.6)):
+        result = found["dtypes"][dtype]
+        assert result["state"] == "works"
+        assert result["loss"] == pytest.approx(found["reference"]["loss"], rel=0.01)
+        assert result["gradients"]["compared"] == 15
+        assert 0 < result["gradients"]["largest"] < most
+
+
+def test_time_and_memory():
+    script = (
+        NET
+        + """
+wide = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
+print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).to_json())
+"""
+    )
+    found = run_script(script, "slow addmm float16")
+    float16 = found["dtypes"]["float16"]
+    assert float16["seconds"] > 0.04  # twice 20 ms
+    assert float16["speed_to_float32"] is not None
+    assert found["reference"]["seconds"] > 0
+    assert 0.4 < float16["peak_to_float32"] < 0.7
+    slow = {row["module"] for row in found["slowest"] if (row["seconds"]["float16"] or 0) > 0.02}
+    assert {"0", "2"} <= slow
+
+
+def test_piecewise_finds_the_same():
+    script = FORWARD.replace("timing=False", "timing=False, piecewise=True")
+    found = run_script(script, "wrong addmm float16")
+    assert found["dtypes"]["float16"]["culprits"][0]["module"] == "blocks.0.qkv"
+    states = {name: result["state"] for name, result in found["dtypes"].items()}
+    assert states == {"float32": "works", "float16": "differs", "bfloat16": "works"}
+
+
+def test_a_model_that_does_not_fit_twice_is_compared_piece_by_piece():
+    script = (
+        NET
+        + """
+big = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(24)])  # 96 MB
+print(mpsbar.compare(big, torch.randn(2, 1024), dtypes=["float16"], timing=False).to_json())
+"""
+    )
+    found = run_script(
+        script,
+        SOFTMPS_MEMORY="64MiB",
+        PYTORCH_MPS_HIGH_WATERMARK_RATIO="1.0",
+        PYTORCH_MPS_LOW_WATERMARK_RATIO="0.9",
+        SOFTMPS_HEAPS="0",
+    )
+    assert found["piecewise"] is True
+    assert found["dtypes"]["float16"]["state"] == "works"
+    assert found["notes"] == ["the model does not fit twice: compared piece by piece"]

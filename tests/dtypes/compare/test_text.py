@@ -1,0 +1,110 @@
+"""What people read of a comparison, as literals; made of plain data, without torch."""
+
+import pytest
+
+from mpsbar.dtypes.compare.html import render_html
+from mpsbar.dtypes.compare.text import build_headline, render_text, say_seconds, say_share
+
+NOTHING = {
+    "state": "works", "eps": 0.00098, "largest_number": 65504.0, "culprits": [], "followers": [], "raised": None,
+    "nonfinite": None, "fallbacks": [], "output": {"largest": 1e-7, "typical": 1e-8, "same_top1": 1.0}, "unexplained": None,
+    "loss": None, "gradients": None, "unchecked": [], "seconds": 0.010, "spread": 0.01, "speed_to_float32": 1.0,
+    "speed_to_cpu": 3.0, "peak": 2 << 20, "peak_to_float32": 1.0, "notes": [],
+}  # fmt: skip
+DIFFERENCE = {
+    "label": "output",
+    "largest": 2.5,
+    "typical": 0.0001,
+    "tolerance": 0.04,
+    "share": 0.01,
+    "longest_sum": 64,
+}
+WRONG = {
+    "module": "head",
+    "type": "Linear",
+    "kind": "differs",
+    "call": 0,
+    "text": None,
+    "largest_right": 3.0,
+    "difference": DIFFERENCE,
+}
+DATA = {
+    "model": "Net", "modules": 9, "parameters": 1_500_000, "device": "mps", "torch": "2.13.0", "steps": 4.0,
+    "reference": {"device": "cpu", "dtype": "float32", "seconds": 0.03, "loss": None},
+    "dtypes": {
+        "float32": NOTHING,
+        "bfloat16": {**NOTHING, "seconds": 0.00525, "speed_to_float32": 1.9, "speed_to_cpu": 5.7, "peak": 1 << 20, "peak_to_float32": 0.52},
+        "float16": {**NOTHING, "state": "nonfinite", "nonfinite": {"module": "layers.7.norm", "what": "NaN"}, "seconds": None,
+                    "speed_to_cpu": None, "speed_to_float32": None, "peak": None, "output": None},
+        "autocast float16": {**NOTHING, "state": "differs", "culprits": [WRONG], "followers": ["tail"],
+                             "fallbacks": [{"module": "a", "operation": "cumsum", "times": 2}, {"module": "b", "operation": "cumsum", "times": 1}]},
+    },
+    "slowest": [], "notes": [], "not_restored": [],
+}  # fmt: skip
+
+
+def test_the_headline():
+    assert build_headline(DATA) == (
+        "float32 works: same top-1, 3.0× the CPU's speed. "
+        "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory. "
+        "float16: NaN from layers.7.norm. "
+        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %."
+    )
+
+
+def test_the_whole_text():
+    assert render_text(DATA).splitlines() == [
+        "Net (9 modules, 1.5 million parameters) on mps against cpu float32, torch 2.13.0",
+        "",
+        "float32 works: same top-1, 3.0× the CPU's speed.",
+        "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory.",
+        "float16: NaN from layers.7.norm.",
+        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %.",
+        "    typical error 0.01 %; 1 % of the numbers are beyond rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
+        "    1 other module off only because of the input: tail",
+        "    cumsum fell back to the CPU 3 times: in a, b",
+        "",
+        "                  TIME     TO CPU  TO FLOAT32  PEAK  ERROR",
+        "cpu float32       30 ms",
+        "float32           10 ms    3.0×    1.0×        2 MB  1.0e-07",
+        "bfloat16          5.25 ms  5.7×    1.9×        1 MB  1.0e-07",
+        "float16           –        –       –           –     –",
+        "autocast float16  10 ms    3.0×    1.0×        2 MB  1.0e-07",
+    ]
+
+
+def test_an_unsteady_clock_is_no_speed():
+    unsteady = {**NOTHING, "spread": 1.5}
+    assert build_headline({"dtypes": {"float32": unsteady}}) == (
+        "float32 works: same top-1, its speed was not steady enough to tell."
+    )
+    about = {**NOTHING, "spread": 0.3}
+    assert (
+        build_headline({"dtypes": {"float32": about}})
+        == "float32 works: same top-1, about 3.0× the CPU's speed."
+    )
+
+
+def test_html_escapes_what_a_model_is_called():
+    page = render_html({**DATA, "model": "<b>Net"})
+    assert "&lt;b&gt;Net" in page
+    assert "<b>Net" not in page
+    assert page.count("<li") == 4
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.5, "50 %"),
+        (0.0, "0 %"),
+        (1e-7, "1.0e-07"),
+        (20.0, "20 times its size"),
+        (None, "any amount"),
+    ],
+)
+def test_shares(share, text):
+    assert say_share(share) == text
+
+
+def test_seconds():
+    assert [say_seconds(s) for s in (None, 2e-5, 0.0123, 3.0)] == ["–", "20 µs", "12.3 ms", "3 s"]

@@ -1,0 +1,113 @@
+"""The dashboards: in step with their description, well-formed, and every query finds data."""
+
+import itertools
+import json
+import re
+import sys
+
+import promql_parser
+import pytest
+from fleet_kit import MLX_WORKER, Prometheus, need_program, run_exporter, run_mpsbar, wait_page
+from worker_kit import NO_MPS, PATIENCE, ROOT, need_module, wait_for
+
+FOLDER = ROOT / "resources/grafana"
+FILES = sorted(FOLDER.glob("*.json"))
+# Nearly all of a device with little memory: a finding.
+MPS_WORKER = """
+import time, torch, mpsbar
+kept = torch.ones(1 << 22, device="mps")  # in a heap of 1 GiB
+assert mpsbar.attach()
+time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def description(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "packaging")
+    import build_dashboards
+
+    return build_dashboards
+
+
+def panels_of(file):
+    return json.loads(file.read_text())["panels"]
+
+
+def queries_of(file):
+    return [
+        (panel["title"], target["expr"]) for panel in panels_of(file) for target in panel["targets"]
+    ]
+
+
+def fill_in(query):
+    """As Grafana does when All is chosen, over ten minutes."""
+    for name in ("$__rate_interval", "$__range", "$__interval"):
+        query = query.replace(name, "10m")
+    return re.sub(r"\$(job|instance|pid)", ".*", query)
+
+
+def test_the_files_are_what_the_description_makes(description):
+    assert {file.stem: file.read_text() for file in FILES} == {
+        name: description.render(name) for name in description.DASHBOARDS
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_dashboard_is_well_formed(file):
+    board = json.loads(file.read_text())
+    assert board["id"] is None
+    assert re.fullmatch(r"[a-z-]{8,40}", board["uid"])
+    names = {variable["name"] for variable in board["templating"]["list"]}
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+    for panel in board["panels"]:
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert panel["targets"]
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for target in panel["targets"]:
+            used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__range", "__rate_interval"}
+            assert used <= names
+            promql_parser.parse(fill_in(target["expr"]))
+    for one, other in itertools.combinations((panel["gridPos"] for panel in board["panels"]), 2):
+        assert is_apart(one, other)
+
+
+def is_apart(one, other):
+    beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+    return beside or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+
+
+def test_the_process_menu_reads_what_prometheus_says(description):
+    """Grafana makes the choice of a run from the series as text, by a regular expression."""
+    (variable,) = (v for v in description.build("run")["templating"]["list"] if v["name"] == "pid")
+    pattern = variable["regex"].strip("/").replace("(?<", "(?P<")
+    text = 'mpsbar_worker_answering{instance="a:1", job="mpsbar", name="train.py", pid="47"} 1 17'
+    assert re.search(pattern, text).groupdict() == {"text": "train.py", "value": "47"}
+
+
+def test_every_query_finds_data(workers, tmp_path):
+    """Two exporters: this computer with real workers and a real probe, and a recorded Mac."""
+    need_program("prometheus", "prometheus")
+    need_module("mlx")
+    if NO_MPS:
+        pytest.skip(NO_MPS)
+    with run_mpsbar(workers, "probe", "--device", "cpu", "--python", sys.executable) as probe:
+        assert probe.communicate(timeout=PATIENCE)[0]
+    workers.start(MLX_WORKER)
+    workers.start_mps(MPS_WORKER, SOFTMPS_MEMORY="1100MiB")
+    with (
+        run_exporter(workers) as (_, here),
+        run_exporter(workers, MPSBAR_REPLAY="m1max-64gb") as (_, recorded),
+    ):
+        wait_page(here, "mpsbar_finding{", "mpsbar_dtype_operations{")
+        targets = [url.split("/")[2] for url in (here, recorded)]
+        with Prometheus(tmp_path / "prometheus", targets) as prometheus:
+            prometheus.wait_query("count(mpsbar_build_info) == 2")
+            asked = {(file.stem, *query) for file in FILES for query in queries_of(file)}
+            assert len(asked) > 40
+
+            def find_empty():
+                return {one for one in asked if not prometheus.query(fill_in(one[2]))}
+
+            wait_for(lambda: not find_empty(), f"data for all of {find_empty()}")

@@ -1,0 +1,100 @@
+"""What another host says is untrusted: bounded, checked, and safe to show."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import MB, make_snapshot, make_training
+
+from mpsbar.fleet.hosts import HostReading
+from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_status
+from mpsbar.fleet.text import render_hosts
+from mpsbar.ui.text.status_json import build_status
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [
+        "pid",
+        "name",
+        "state",
+        "backends",
+        "held",
+        "framework",
+        "frameworks",
+        "footprint",
+        "parent",
+        "started",
+        "age_s",
+    ]
+)
+ROWS = st.lists(st.dictionaries(KEYS, JSON | st.integers(1, 99), max_size=6) | JSON, max_size=4)
+
+
+def test_the_way_there_and_back():
+    snapshot = make_snapshot(make_training())
+    status = parse_status(json.dumps(build_status(snapshot)).encode())
+    (worker,) = status.snapshot.workers
+    assert (worker.pid, worker.name, worker.held) == (4711, "train.py", snapshot.held)
+    assert status.snapshot.machine.gpu == snapshot.machine.gpu
+    assert status.level == "ok"
+
+
+@given(ROWS, ROWS | st.none(), JSON, JSON)
+def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health):
+    said = {
+        "schema": 1,
+        "time": 1,
+        "workers": workers_said,
+        "processes": processes,
+        "machine": machine,
+        "health": health,
+    }
+    status = parse_status(json.dumps(said).encode())
+    shown = render_hosts([HostReading("mac", status, 1.0)])
+    assert all(line.isprintable() for line in shown.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"{", "its answer is not JSON"),
+        (b"{" * 100_000, "its answer is not JSON"),
+        (b"[]", "its answer is not a status"),
+        (b'{"schema": 1}', "its answer is not a status"),
+        (
+            b'{"schema": "\\u001b[2J", "workers": []}',
+            "its mpsbar is of another version (schema �[2J)",
+        ),
+        (b"\xff\xfe", "its answer is not JSON"),
+    ],
+)
+def test_what_is_no_status(line, why):
+    with pytest.raises(NotAStatus) as raised:
+        parse_status(line)
+    assert str(raised.value) == why
+
+
+def test_rows_are_bounded():
+    said = {"schema": 1, "workers": [{"pid": number + 1} for number in range(5000)]}
+    assert len(parse_status(json.dumps(said).encode()).snapshot.workers) == 2000
+
+
+def test_what_was_freed():
+    said = {
+        "schema": 1,
+        "freed": [
+            {"pid": 1, "name": "a\x1b[2J", "state": "done", "freed": MB},
+            {"pid": 2, "state": "?"},
+            3,
+        ],
+    }
+    done, failed = parse_freed(json.dumps(said).encode())
+    assert (done.name, done.state, done.freed) == ("a�[2J", "done", MB)
+    assert failed.state == "failed"
+    with pytest.raises(NotAStatus):
+        parse_freed(b'{"schema": 1, "freed": 3}')

@@ -1,0 +1,1 @@
+"""Real programs beside mpsbar: `make wild`; ten of them in `make test`."""

@@ -1,0 +1,5 @@
+"""A plain training loop."""
+
+from small_model import show, train
+
+show(train())

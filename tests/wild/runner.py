@@ -1,0 +1,150 @@
+"""Runs a real program alone, then under `mpsbar run` while it is polled and freed, and compares."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from worker_kit import ROOT, Client
+
+from mpsbar.agent import places
+
+PROGRAMS = Path(__file__).parent / "programs"
+# On two busy cores a large library alone takes a minute to import, and the program runs twice.
+SECONDS = 400
+FREE_EVERY = 0.15
+# What the programs themselves print, with or without us; for a reader of the table.
+NO_DISPLAY = "needs a display"
+
+
+@dataclass
+class Load:
+    """What was asked of the agents of one run, and how they answered."""
+
+    folder: Path
+    polls: int = 0
+    done: int = 0
+    busy: int = 0
+    failed: list[str] = field(default_factory=list)
+    workers: set[int] = field(default_factory=set)
+    stopping: bool = False
+
+    def run(self) -> None:
+        """Ask every agent that is there, over and over, until told to stop."""
+        while not self.stopping:
+            for pid, path in places.list_sockets([str(self.folder)]):
+                with contextlib.suppress(OSError, AssertionError):  # it ended meanwhile
+                    self.ask(pid, Path(path))
+            time.sleep(FREE_EVERY)
+
+    def ask(self, pid: int, path: Path) -> None:
+        with Client(path, timeout=60) as client:
+            client.ask("hello")
+            self.workers.add(pid)
+            for _ in range(3):
+                client.ask("stats")
+                self.polls += 1
+            client.ask("tensors")
+            answer = client.ask("free", seconds=1)
+        self.done += answer["state"] == "done"
+        self.busy += answer["state"] == "busy"
+        errors = [each["error"] for each in answer["backends"].values() if each.get("error")]
+        self.failed += errors
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    name: str
+    verdict: str
+    load: Load | None = None
+    seconds: float = 0.0
+    details: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict in ("same", "skipped")
+
+    def __str__(self) -> str:
+        load = self.load or Load(Path())
+        counts = f"{len(load.workers):>7}  {load.polls:>5}  {load.done:>5}  {load.busy:>4}"
+        return f"{self.name:<22}{counts}  {self.seconds:>6.0f} s  {self.verdict}  {self.details}"
+
+
+HEAD = f"{'program':<22}workers  polls  freed  busy   time      result"
+
+
+def run_program(name: str, python: str) -> Row:
+    """The same output and the same end, or what differs."""
+    if name.startswith("tk_") and not os.environ.get("DISPLAY"):
+        return Row(name, "skipped", details=NO_DISPLAY)
+    alone = _run([python], name, None)
+    if alone.returncode != 0:
+        return Row(name, "fails alone", details=_last_line(alone.stderr))
+    started = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="wild", dir="/tmp"))
+    load = Load(folder / "run")
+    thread = threading.Thread(target=load.run)
+    thread.start()
+    try:
+        beside = _run([sys.executable, "-m", "mpsbar", "run", python], name, load.folder)
+    finally:
+        load.stopping = True
+        thread.join()
+        shutil.rmtree(folder, ignore_errors=True)
+    verdict, details = _compare(alone, beside, load)
+    return Row(name, verdict, load, time.monotonic() - started, details)
+
+
+def _compare(alone: "subprocess.CompletedProcess[str]", beside: "subprocess.CompletedProcess[str]", load: Load) -> tuple[str, str]:  # fmt: skip
+    if beside.returncode != alone.returncode:
+        return f"ended with {beside.returncode}", _last_line(beside.stderr)
+    if _results(beside.stdout) != _results(alone.stdout) or not _results(alone.stdout):
+        return "another result", f"{_results(alone.stdout)} / {_results(beside.stdout)}"
+    if "mpsbar" in beside.stderr:
+        return "complains", _last_line(beside.stderr, "mpsbar")
+    if not load.polls:
+        return "not seen", "no agent answered"
+    return "same", "; ".join(sorted(set(load.failed)))[:80]
+
+
+def _run(
+    launcher: list[str], name: str, run_dir: Path | None
+) -> "subprocess.CompletedProcess[str]":
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MPSBAR_")}
+    env |= {"SOFTMPS": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}  # fmt: skip
+    env |= {"PYTHONPATH": str(PROGRAMS)}
+    if run_dir is None:
+        env["MPSBAR_DISABLE"] = "1"
+    else:
+        env |= {"MPSBAR_RUN_DIR": str(run_dir), "MPSBAR_DATA_DIR": str(run_dir.parent / "data")}
+        env["PYTHONPATH"] = os.pathsep.join([str(PROGRAMS), str(ROOT)])
+    command = [*launcher, str(PROGRAMS / f"{name}.py")]
+    process = subprocess.Popen(
+        command, env=env, cwd=PROGRAMS, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
+        out, err = process.communicate()
+        err += f"\nstill running after {SECONDS} s"
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _results(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("result")]
+
+
+def _last_line(text: str, containing: str = "") -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and containing in line]
+    return lines[-1][:160] if lines else ""

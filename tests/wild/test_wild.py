@@ -1,0 +1,27 @@
+"""Ten of the programs of `make wild`, with what the tests have installed anyway."""
+
+import sys
+
+import pytest
+import softmps
+
+from wild.runner import run_program
+
+# The longest runs twice, with a server that has to start.
+pytestmark = [
+    pytest.mark.starts_processes,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(softmps.why_not() is not None, reason=str(softmps.why_not())),
+]
+
+CORE = [
+    "plain_loop", "threads_counted", "asyncio_loop", "data_loaders", "fork_pool", "gunicorn_preload",
+    "ipython_kernel", "gevent_late", "qt_window", "mlx_loop",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_a_program_runs_as_it_does_without_mpsbar(name):
+    row = run_program(name, sys.executable)
+    assert row.is_good, str(row)
+    assert row.load is None or row.load.done > 0, str(row)
