@@ -58,7 +58,9 @@ def test_no_verb_opens_a_connection(watched, workers):
 
 
 def test_no_module_of_ours_imports_a_client_of_the_network():
-    for path in (ROOT / "mpsbar").rglob("*.py"):
+    """`fleet` is the exporter, which listens where its user says, and ssh, which is a program."""
+    sources = (ROOT / "mpsbar").rglob("*.py")
+    for path in [path for path in sources if path.parent.name != "fleet"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:

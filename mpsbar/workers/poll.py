@@ -206,11 +206,19 @@ class SocketList:
         """The pid and the path of each."""
         stamps = [_read_stamp(folder) for folder in self._folders]
         if stamps != self._stamps:
-            self._found = places.list_sockets(self._folders)
+            try:
+                self._found = _list_all(self._folders, stamps)
+            except OSError:  # out of descriptors: what was known stays, and is listed again
+                return self._found
             newest = max((stamp for stamp in stamps if stamp is not None), default=0)
             is_settled = time.time() - newest / 1e9 > _SETTLED_SECONDS
             self._stamps = stamps if is_settled else None
         return self._found
+
+
+def _list_all(folders: list[str], stamps: list[int | None]) -> list[tuple[int, str]]:
+    usable = [folder for folder, stamp in zip(folders, stamps, strict=True) if stamp is not None]
+    return sorted(found for folder in usable for found in places.list_directory(folder))
 
 
 def _read_stamp(folder: str) -> int | None:

@@ -16,6 +16,7 @@ from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import judge_settings, mask_settings
 from mpsbar.doctor.parse import parse_device
+from mpsbar.fleet import parse_status
 from mpsbar.history.database import STEPS
 from mpsbar.history.writer import PendingRows, RunWriter
 from mpsbar.system import linux
@@ -109,6 +110,14 @@ def fuzz_history(data: bytes) -> None:
         connection.executescript(STEPS[0])
         assert RunWriter().write(connection, rows) == 0
         assert connection.execute("SELECT count(*) FROM machine").fetchone()[0] == 1
+
+
+def fuzz_remote_status(data: bytes) -> None:
+    """A line that another computer's `mpsbar status --json` printed, over ssh."""
+    with suppress(parse_status.NotAStatus):
+        parse_status.parse_status(data)
+    with suppress(parse_status.NotAStatus):
+        parse_status.parse_freed(data)
 
 
 def fuzz_secrets(data: bytes) -> None:

@@ -227,6 +227,7 @@ def out_of_descriptors(times: int) -> tuple[int, int]:
     survived = 0
     with workers_here() as workers:
         worker = workers.start(WORKER)
+        time.sleep(1)  # until the list of sockets is believed for good
         monitor = Monitor()
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         for _ in range(times):
