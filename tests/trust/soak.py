@@ -52,6 +52,8 @@ def soak(seconds: float = 1e9, ticks: int = 10_000, pause: float = 0.0) -> tuple
                 made += 2
             snapshot = monitor.tick()
             good += snapshot.processes is not None and not snapshot.problems
+            if snapshot.problems:
+                print(f"  tick {number}: {snapshot.problems}")
             pids = list_pids(workers)
             for pid in random.sample(pids, max(0, len(pids) - 6)):
                 os.kill(pid, signal.SIGKILL)
@@ -82,5 +84,5 @@ def main(seconds: float = 1800.0) -> int:
         os.environ.update(
             {f"MPSBAR_{name}_DIR": f"{folder}/{name}" for name in ("DATA", "CONFIG", "LOG")}
         )
-        figures.run("10,000 ticks, workers come and go", lambda: soak(seconds))
+        figures.run("ticks without a problem while workers come and go", lambda: soak(seconds))
     return figures.end()
