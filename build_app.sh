@@ -115,7 +115,7 @@ find_python() {
 
 check_sources() {
   local file
-  for file in setup.py "$ENTITLEMENTS" packaging/app/start_app.py resources/$NAME.icns; do
+  for file in setup.py "$ENTITLEMENTS" packaging/app/start_app.py packaging/minimum_macos.py resources/$NAME.icns; do
     [[ -s $file ]] || fail "$file is missing"
   done
   [[ -x packaging/app/bin/$NAME ]] || fail "packaging/app/bin/$NAME is not executable"
@@ -142,12 +142,15 @@ build() {
   say "building with $python ($("$python" --version 2>&1))"
   "$python" -m venv "$WORK/venv"
   local venv_python=$WORK/venv/bin/python
-  "$venv_python" -m pip install --quiet --disable-pip-version-check "py2app>=0.28.10,<0.29" ".[terminal]"
+  # setup.py runs without an isolated build: it needs the setuptools that pyproject.toml asks for,
+  # and Python 3.10 and 3.11 bring an older one along.
+  "$venv_python" -m pip install --quiet --disable-pip-version-check "setuptools>=77" "py2app>=0.28.10,<0.29" ".[terminal]"
   # Only the dependencies: mpsbar itself is built from this folder.
   "$venv_python" -m pip uninstall --quiet --yes $NAME
   rm -rf build/lib build/bdist.*  # left by pip; a later wheel would take it for sources
   "$venv_python" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
   [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app didn't make $APP"
+  say "$("$venv_python" packaging/minimum_macos.py "$APP")"
 }
 
 strip_app() {

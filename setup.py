@@ -26,6 +26,14 @@ PLIST = {
     "LSUIElement": True,  # a menu bar app: no icon in the Dock
     "NSAppleEventsUsageDescription": "mpsbar shows alerts through Script Editor when macOS does "
     "not allow its own notifications.",
+    **dict.fromkeys(
+        (
+            "NSDesktopFolderUsageDescription",
+            "NSDocumentsFolderUsageDescription",
+            "NSDownloadsFolderUsageDescription",
+        ),
+        "mpsbar checks PyTorch in the Python environments that you keep in this folder.",
+    ),
     "NSHighResolutionCapable": True,
     "NSHumanReadableCopyright": "MIT License",
     "NSAppSleepDisabled": True,  # bar and alerts are updated while no window is open

@@ -41,6 +41,7 @@ INTERVAL = 2.0
 ON_BATTERY = 5.0  # at least
 WATCHED = 1.0  # at most, while a menu is open or a terminal shows it
 # The GPU's share of a process takes two readings, this many seconds apart.
+_SLOW_SECONDS = 3.0  # for Metal's first device, which only a single reading waits for
 _SHARE_SECONDS = 0.2
 # How long `close` waits for the last rows to be written: the program may end right after it.
 _CLOSE_SECONDS = 2.0
@@ -66,11 +67,14 @@ class Monitor:
         self.ticks = 0
         self.tick_seconds: float | None = None  # that the last tick took
         computer = computer or this_computer()
+        self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
         most_connections = descriptors.raise_limit() - descriptors.RESERVE
         self._workers = (
-            WorkerPoll(most_connections) if recorded is None else RecordedWorkers(recorded)
+            WorkerPoll(computer.read_start, most_connections)
+            if recorded is None
+            else RecordedWorkers(recorded)
         )
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         self._trends = Trends()
@@ -80,7 +84,6 @@ class Monitor:
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
-        self._computer = computer
         self._recorder = recorder
         self._dtypes: LatestResult | None = None
         self._started_at = self.latest.time
@@ -116,6 +119,7 @@ class Monitor:
 
     def read_once(self) -> Snapshot:
         """A single Snapshot that is complete: shares of the GPU need two readings."""
+        self._computer.wait_for_slow(_SLOW_SECONDS)
         snapshot = self.tick()
         if not self._has_gpu_times:
             return snapshot

@@ -8,8 +8,8 @@ from pathlib import Path
 OWN_FILES = {
     "system.files", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
-# A throwaway Python: started after a look at who can change it, listened to, ended.
-THROWAWAY = {"system.child_process", "system.start_python"}
+# A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
+THROWAWAY = {"system.child_process", "system.installed_pythons", "system.start_python"}
 # A folder and what of mpsbar it may import. `agent.protocol` names one module only; of two folders that
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
@@ -81,7 +81,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "_socket", "atexit", "collections", "contextlib", "ctypes", "errno", "gc", "hashlib", "importlib", "itertools",
+    "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "sys", "threading",
     "time", "types", "typing", "weakref",
 }  # fmt: skip

@@ -417,7 +417,7 @@ def test_a_refused_notification_says_so():
     with appkit.installed(bundle="org.example.app") as mac:
         from UserNotifications import UNUserNotificationCenter
 
-        mac.state.may_notify, answers = False, []
+        mac.state.notifications, answers = "denied", []
         center = UNUserNotificationCenter.currentNotificationCenter()
         center.requestAuthorizationWithOptions_completionHandler_(
             4, lambda ok, err: answers.append((ok, err.domain(), err.code()))

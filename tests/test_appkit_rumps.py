@@ -239,9 +239,49 @@ def test_an_alert_nobody_answers_hangs_through_all_of_rumps(mac):
     import rumps
 
     app = rumps.App("mpsbar", menu=["Stop"])
-    app.menu["Stop"].set_callback(lambda _: rumps.alert("Stop?"))
+    later = rumps.Timer(lambda timer: (timer.stop(), rumps.alert("Stop?")), 1)
+    app.menu["Stop"].set_callback(lambda _: later.start())
     with pytest.raises(appkit.Hangs, match="Stop"):
-        run(mac, app, lambda: mac.click("Stop"))
+        run(mac, app, lambda: (mac.click("Stop"), mac.wait(2)))
+
+
+def test_an_alert_inside_the_action_of_an_item_is_a_fault(mac):
+    """On some Macs the menu still fades then, and takes its clicks."""
+    import rumps
+
+    app = rumps.App("mpsbar", menu=["Stop"])
+    app.menu["Stop"].set_callback(lambda _: rumps.alert("Stop?"))
+
+    def script():
+        mac.click("Stop")
+        assert "inside the action" in mac.take_faults()[0]
+
+    run(mac, app, script)
+
+
+def test_a_delegate_that_nobody_keeps_is_gone(mac):
+    import rumps
+    from Foundation import NSObject
+
+    heard = []
+
+    class Listener(NSObject):
+        def menuWillOpen_(self, menu):
+            heard.append(menu)
+
+    app = rumps.App("mpsbar", menu=["Stop"])
+    kept = Listener.alloc().init()
+    app.menu._menu.setDelegate_(kept)
+
+    def script():
+        with mac.menu():
+            assert len(heard) == 1
+        app.menu._menu.setDelegate_(Listener.alloc().init())
+        gc.collect()
+        with mac.menu():
+            assert len(heard) == 1
+
+    run(mac, app, script)
 
 
 def test_what_a_script_raises_reaches_the_test(mac):

@@ -107,7 +107,7 @@ def test_an_older_torch_gets_to_know_whether_it_uses_the_gpu(
     code = "import torch\na = torch.ones(1000, device='mps')\n" + IDLE
     worker = workers.start(code, SOFTMPS="1", SOFTMPS_TORCH="2.9")
     computer.pids[worker.pid] = "x"
-    computer.clients = {9: GpuClient(worker.pid, 0)} if clients == "its own" else clients
+    computer.clients = {9: GpuClient(worker.pid, 0, True)} if clients == "its own" else clients
     (row,) = monitor.tick().workers
     backend = next(backend for backend in row.backends if backend.name == "mps")
     assert backend.state == state
@@ -290,7 +290,7 @@ def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
     monkeypatch.setattr(
         "mpsbar.action_runner.free_worker", lambda pid, hint, _: hints.append((pid, hint))
     )
-    computer.clients = {9: GpuClient(2, 0)}
+    computer.clients = {9: GpuClient(2, 0, True)}
     computer.pids[3] = "c"
     monitor.tick()
     for pid in (2, 3, 4):

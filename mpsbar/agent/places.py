@@ -16,6 +16,9 @@ from typing import Optional
 MAX_PATH = 103
 # pid_t; no kernel gives numbers this high.
 MOST_PID = 2**31 - 1
+# By user, asked once: on macOS the password database is another process, reached by a connection
+# that a forked child must not use.
+_homes: "dict[int, str]" = {}
 
 
 def candidates() -> "list[str]":
@@ -117,10 +120,14 @@ def system_version() -> str:
 
 
 def _home() -> str:
-    try:
-        home = pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        return ""
+    user = os.geteuid()
+    home = _homes.get(user)
+    if home is None:
+        try:
+            home = pwd.getpwuid(user).pw_dir
+        except KeyError:
+            return ""
+        _homes[user] = home
     return home if os.path.isabs(home) and os.path.isdir(home) else ""
 
 
@@ -137,3 +144,6 @@ def _plain(text: str) -> str:
 
 def _shared_temporary() -> str:
     return "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - checked by prepare()
+
+
+_home()  # when this is imported: before a fork, in all but the oddest of hosts

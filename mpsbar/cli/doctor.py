@@ -12,12 +12,14 @@ from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
+from mpsbar.desktop.notifications import read_delivery
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.pythons import check_up, find_pythons
 from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
+from mpsbar.ui.text.wording import shorten_home
 from mpsbar.workers.environments import read_enabled
 
 DESCRIPTION = (
@@ -39,11 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--python", metavar="PATH", help="check only this Python")
     choice.add_argument("--self-test", action="store_true", help="check mpsbar itself, not torch")
+    parser.add_argument(
+        "--share", action="store_true", help="with --self-test: show the readings it wrote"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.share and not options.self_test:
+        print("mpsbar: --share needs --self-test", file=sys.stderr)
+        return 2
     if options.self_test:
-        return _test_self(options.json)
+        return _test_self(options.json, options.share)
     snapshot = read_snapshot()
     named = options.python is not None
     pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
@@ -59,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if checkup.worries or (named and has_no_torch) else 0
 
 
-def _test_self(as_json: bool) -> int:
+def _test_self(as_json: bool, share: bool) -> int:
     from mpsbar.doctor.self_test.checks import check_all
     from mpsbar.doctor.self_test.text import build_self_test, render_self_test
 
@@ -68,7 +76,23 @@ def _test_self(as_json: bool) -> int:
         print(json.dumps(build_self_test(__version__, checks)))
     else:
         print(render_self_test(__version__, checks, str(Path.home())))
+        _write_readings(share)
     return 1 if any(check.state == "fail" for check in checks) else 0
+
+
+def _write_readings(share: bool) -> None:
+    """Write what this computer answered; with `share` show it, so that nothing is sent unseen."""
+    from mpsbar.doctor.self_test.readings import write_readings
+    from mpsbar.doctor.self_test.text import say_readings
+
+    try:
+        file = write_readings()
+    except OSError as error:
+        print(f"mpsbar: couldn't write the readings: {error}", file=sys.stderr)
+        return
+    print("\n" + say_readings(shorten_home(str(file), str(Path.home())), share))
+    if share:
+        print(file.read_text(encoding="utf-8"))
 
 
 def check_up_all(snapshot: Snapshot) -> Checkup:
@@ -84,4 +108,4 @@ def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
     finally:
         show_progress("")
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
-    return replace(checkup, icon=read_icon(), no_icon=no_icon)
+    return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())

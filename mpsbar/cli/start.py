@@ -81,8 +81,16 @@ def run_menubar(options: argparse.Namespace) -> int:
 
 def _refresh_agents(log: Logger) -> None:
     """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
-    from mpsbar.cli.enable import refresh_agent
-    from mpsbar.workers.environments import read_enabled
+    from mpsbar.workers import enable
+    from mpsbar.workers.environments import EnvironmentProblem, read_enabled
 
     for python in read_enabled():
-        log.info("enabled: %s: %s", python, refresh_agent(python))
+        environment = enable.find_enabled(python)
+        if environment is None:
+            log.info("enabled: %s: no agent found; mpsbar enable --list asks that Python", python)
+            continue
+        try:
+            is_new = enable.enable(environment)
+            log.info("enabled: %s: agent %s%s", python, __version__, ", updated" if is_new else "")
+        except EnvironmentProblem as problem:
+            log.warning("enabled: %s: %s", python, problem)

@@ -110,6 +110,11 @@ class ShowAbout:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainDelivery:
+    """Explain why alerts may not be seen, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     pass
 
@@ -126,6 +131,7 @@ Action = (
     | OpenReport
     | InstallCommand
     | ShowAbout
+    | ExplainDelivery
     | Quit
 )
 

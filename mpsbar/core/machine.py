@@ -1,4 +1,4 @@
-"""This computer, its processes and the app's icon, as values. None: could not be read, never 0."""
+"""This computer, its processes, the app's icon and alerts, as values. None: could not be read."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -54,7 +54,7 @@ class Process:
     footprint_peak: int | None = None
     footprint_kind: FootprintKind = "footprint"
     gpu_percent: float | None = None  # of one GPU, 0 to 100
-    gpu_client: bool | None = None  # whether it holds a Metal device
+    gpu_client: bool | None = None  # whether it has given the GPU work; False: opened at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +70,15 @@ class IconCheck:
     time: float  # seconds since the epoch
     doubt: str | None  # a code; None: it is visible
     details: str  # one line of what macOS said
+
+
+# What becomes of alerts. unknown: none was sent yet; shown: macOS takes ours; off: switched off in
+# System Settings; script: sent by way of Script Editor, and whether it may show them nobody says;
+# failed: that failed too.
+Delivery = Literal["unknown", "shown", "off", "script", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCheck:
+    time: float  # seconds since the epoch
+    delivery: Delivery

@@ -9,12 +9,16 @@ from Foundation import NSObject
 from UserNotifications import (
     UNAuthorizationOptionAlert,
     UNAuthorizationOptionSound,
+    UNAuthorizationStatusDenied,
+    UNAuthorizationStatusNotDetermined,
     UNMutableNotificationContent,
     UNNotificationPresentationOptionBanner,
     UNNotificationPresentationOptionList,
     UNNotificationRequest,
     UNUserNotificationCenter,
 )
+
+from mpsbar.core.machine import Delivery
 
 if TYPE_CHECKING:
     from mpsbar.desktop.notifications import Notifier
@@ -24,7 +28,11 @@ _TEXT_MOST = 1000
 
 
 class UserNotifications:
-    """Queues notices until the user has answered macOS's question; refused ones go elsewhere."""
+    """Queues notices until the user has answered macOS's question.
+
+    Where the user said no, nothing is sent by another way. Where macOS takes none of an app that is
+    signed ad hoc, they go to `fallback`.
+    """
 
     kind = "UserNotifications"
 
@@ -34,6 +42,7 @@ class UserNotifications:
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[str, str]] | None = {}  # by key; None: waiting is over
         self._has_logged = False
+        self._own_delivery: Delivery = "unknown"
         self._center = UNUserNotificationCenter.currentNotificationCenter()
         self._delegate = _delegate_class().alloc().init()  # the center does not keep it
         self._center.setDelegate_(self._delegate)
@@ -41,6 +50,12 @@ class UserNotifications:
             UNAuthorizationOptionAlert | UNAuthorizationOptionSound,
             self._safely(self._user_answered),
         )
+
+    @property
+    def delivery(self) -> Delivery:
+        if self._own_delivery == "script":  # then it is up to the fallback
+            return "script" if self._fallback.delivery == "unknown" else self._fallback.delivery
+        return self._own_delivery
 
     def notify(self, title: str, text: str, key: str) -> None:
         with self._lock:
@@ -50,25 +65,54 @@ class UserNotifications:
                 return
         self._send(title, text, key)
 
-    def _user_answered(self, is_allowed: bool, error: Any) -> None:
-        """Sends what waited, also after a no: System Settings may allow notices later."""
-        if not is_allowed:
-            self._log_refusal(error)
+    def _user_answered(self, is_allowed: bool, error: Any) -> None:  # noqa: ARG002
+        """Sends what waited. The settings tell whether the user or macOS said no, `error` does
+        not."""
         with self._lock:
             waiting, self._waiting = self._waiting or {}, None
         for key, (title, text) in waiting.items():
             self._send(title, text, key)
+        if not waiting:
+            self._read_settings(lambda status: self._learn(status, error))
+
+    def _learn(self, status: int, error: Any) -> None:
+        if status == UNAuthorizationStatusDenied:
+            self._own_delivery = "off"
+        elif status != UNAuthorizationStatusNotDetermined:
+            self._own_delivery = "shown"
+        elif error is not None:
+            self._own_delivery = "script"
+
+    def _read_settings(self, then: Callable[[int], None]) -> None:
+        """Each time: the user may change them while the app runs."""
+
+        def answered(settings: Any) -> None:
+            then(int(settings.authorizationStatus()))
+
+        self._center.getNotificationSettingsWithCompletionHandler_(self._safely(answered))
 
     def _send(self, title: str, text: str, key: str) -> None:
+        def send(status: int) -> None:
+            if status == UNAuthorizationStatusDenied:
+                self._own_delivery = "off"
+            else:
+                self._add(title, text, key)
+
+        self._read_settings(send)
+
+    def _add(self, title: str, text: str, key: str) -> None:
         content = UNMutableNotificationContent.alloc().init()
         content.setTitle_(_clean(title))
         content.setBody_(_clean(text))
         request = UNNotificationRequest.requestWithIdentifier_content_trigger_(key, content, None)
 
         def added(error: Any) -> None:
-            if error is not None:
-                self._log_refusal(error)
-                self._fallback.notify(title, text, key)
+            if error is None:
+                self._own_delivery = "shown"
+                return
+            self._own_delivery = "script"
+            self._log_refusal(error)
+            self._fallback.notify(title, text, key)
 
         self._center.addNotificationRequest_withCompletionHandler_(request, self._safely(added))
 
@@ -76,7 +120,7 @@ class UserNotifications:
         if self._has_logged:
             return
         self._has_logged = True
-        why = "not allowed" if error is None else error.localizedDescription()
+        why = error.localizedDescription()
         self._log(f"macOS refuses notifications ({why}); using {self._fallback.kind} instead")
 
     def _safely(self, handler: Callable[..., None]) -> Callable[..., None]:

@@ -4,16 +4,21 @@ Not rumps.notification: it uses a class that is deprecated and shows nothing on 
 """
 
 import html
+import json
 import queue
 import re
 import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import asdict
+from typing import Protocol, get_args
 
+from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.desktop.programs import DESKTOP_SECONDS, describe_command, run_command
+from mpsbar.system import paths
+from mpsbar.system.files import NotAFile, TooLarge, is_usable, read_bytes, replace_own_file
 
 OSASCRIPT = "/usr/bin/osascript"
 # Counted from the end: whether osascript swallows the "--" before them does not matter.
@@ -25,10 +30,15 @@ _SCRIPT = (
 _TITLE_MOST = 200
 _TEXT_MOST = 1000
 _MOST_WAITING = 20
+_MOST_BYTES = 10_000
 
 
 class Notifier(Protocol):
     kind: str
+
+    @property
+    def delivery(self) -> Delivery:
+        """What became of the last alert, as far as macOS says."""
 
     def notify(self, title: str, text: str, key: str) -> None:
         """Shows a notice in place of one with the same key. From any thread; returns at once."""
@@ -68,8 +78,13 @@ class Osascript:
     kind = "osascript"
 
     def __init__(self, log: Callable[[str], None], program: str = OSASCRIPT) -> None:
-        self._queue = CommandQueue(log)
+        self._queue = CommandQueue(log, on_end=self._note)
         self._program = program
+        self.delivery: Delivery = "unknown"
+
+    def _note(self, problem: str | None) -> None:
+        """It succeeds also where Script Editor may not notify, and shows nothing then."""
+        self.delivery = "script" if problem is None else "failed"
 
     def notify(self, title: str, text: str, key: str) -> None:  # noqa: ARG002
         lines = [part for line in _SCRIPT for part in ("-e", line)]
@@ -87,6 +102,7 @@ class NotifySend:
     """Freedesktop notifications; some desktops replace a notice by this hint, others add one."""
 
     kind = "notify-send"
+    delivery: Delivery = "unknown"
 
     def __init__(self, log: Callable[[str], None], program: str) -> None:
         self._queue = CommandQueue(log)
@@ -106,6 +122,7 @@ class NoNotifier:
     """Shows nothing: this desktop has no notifications."""
 
     kind = "none"
+    delivery: Delivery = "unknown"
 
     def notify(self, title: str, text: str, key: str) -> None:
         pass
@@ -114,8 +131,15 @@ class NoNotifier:
 class CommandQueue:
     """Runs commands one after another on a thread of its own."""
 
-    def __init__(self, log: Callable[[str], None], seconds: float = DESKTOP_SECONDS) -> None:
+    def __init__(
+        self,
+        log: Callable[[str], None],
+        seconds: float = DESKTOP_SECONDS,
+        on_end: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """`on_end` is told the problem of each command, None if it succeeded."""
         self._log = log
+        self._on_end = on_end
         self._seconds = seconds
         self._waiting: queue.Queue[Sequence[bytes]] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
@@ -144,6 +168,8 @@ class CommandQueue:
             problem = run_command(command, seconds=self._seconds)
             if problem is not None:
                 self._log_problem(problem)
+            if self._on_end is not None:
+                self._on_end(problem)
 
     def _log_problem(self, problem: str) -> None:
         """Logs a problem once: a broken program fails each time."""
@@ -160,3 +186,21 @@ def _clean(text: str, most: int) -> str:
 
 def _encode(argument: str) -> bytes:
     return argument.encode("utf-8", "replace")
+
+
+def write_delivery(check: DeliveryCheck) -> None:
+    """Stores what becomes of alerts, for `mpsbar doctor`. Raises OSError."""
+    replace_own_file(paths.delivery_file(), json.dumps({"schema": 1, **asdict(check)}).encode())
+
+
+def read_delivery() -> DeliveryCheck | None:
+    """None: no alert was sent yet, or the file cannot be read."""
+    if not is_usable(paths.delivery_file()):
+        return None
+    try:
+        stored = json.loads(read_bytes(paths.delivery_file(), _MOST_BYTES))
+        if stored["delivery"] not in get_args(Delivery):
+            return None
+        return DeliveryCheck(float(stored["time"]), stored["delivery"])
+    except (OSError, NotAFile, TooLarge, ValueError, KeyError, TypeError):
+        return None

@@ -17,6 +17,7 @@ from typing import IO
 DESKTOP_SECONDS = 20.0  # enough for a desktop that is just waking up
 ACTIVITY_MONITOR = "com.apple.ActivityMonitor"
 INSTRUMENTS = "com.apple.dt.Instruments"  # comes with Xcode
+_NOTIFICATION_SETTINGS = "x-apple.systempreferences:com.apple.Notifications-Settings.extension"
 
 
 def open_file(path: Path, platform: str = sys.platform) -> bool:
@@ -29,6 +30,14 @@ def open_file(path: Path, platform: str = sys.platform) -> bool:
     from AppKit import NSURL, NSWorkspace
 
     url = NSURL.fileURLWithPath_(str(path))
+    return bool(NSWorkspace.sharedWorkspace().openURL_(url))
+
+
+def open_notification_settings() -> bool:
+    """Opens that page of System Settings. On macOS only."""
+    from AppKit import NSURL, NSWorkspace
+
+    url = NSURL.URLWithString_(_NOTIFICATION_SETTINGS)
     return bool(NSWorkspace.sharedWorkspace().openURL_(url))
 
 

@@ -15,6 +15,7 @@ from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Checkup, Device, build_checkup
 from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.installed_pythons import find_installed, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
@@ -106,7 +107,11 @@ def _list_candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             yield str(Path(prefix, "bin", "python"))
-    yield shutil.which("python3")
+    python3 = shutil.which("python3")
+    if sys.platform != "darwin" or (python3 is not None and is_usable_shim(python3)):
+        yield python3
+    if sys.platform == "darwin":
+        yield from find_installed(Path.home())
     if not is_in_app():  # nobody uses the app's own Python
         yield sys.executable
 

@@ -11,6 +11,7 @@ from mpsbar.core.naming import printable
 from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.startup import say_doubt, say_no_icon
 from mpsbar.ui.text.status_json import build_machine
 from mpsbar.ui.text.wording import _
@@ -29,6 +30,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
         for problem in checkup.problems
     ]
     lines += _render_icon(checkup)
+    lines += _render_alerts(checkup)
     with_torch = [pair for pair in checkup.pythons if pair[0].ended != "no_torch"]
     for device, reasons in with_torch:
         lines += ["", *_render_python(device), *_render_reasons(reasons)]
@@ -56,6 +58,7 @@ def build_doctor(checkup: Checkup) -> dict[str, Any]:
         "problems": [asdict(problem) for problem in checkup.problems],
         "left_out": list(checkup.left_out),
         "icon": None if checkup.icon is None else asdict(checkup.icon),
+        "alerts": None if checkup.alerts is None else asdict(checkup.alerts),
     }
 
 
@@ -67,6 +70,13 @@ def _render_icon(checkup: Checkup) -> list[str]:
         icon = say_doubt(checkup.icon.doubt) or _("The menu bar icon is shown")
         lines.append(_("{icon} (last checked {when})").format(icon=icon, when=when))
     return lines
+
+
+def _render_alerts(checkup: Checkup) -> list[str]:
+    """One line where alerts are not shown for certain, with what to do."""
+    if checkup.alerts is None or checkup.alerts.delivery in ("shown", "unknown"):
+        return []
+    return [say_delivery(checkup.alerts.delivery)]
 
 
 def render_progress(done: int, total: int) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from mpsbar.agent.mps_support import dtype_macos, has_dtype, lowest_macos
 from mpsbar.core import torch_facts as versions
 from mpsbar.core.findings import Level, Reason, Value
-from mpsbar.core.machine import IconCheck, Machine, Problem, Process
+from mpsbar.core.machine import DeliveryCheck, IconCheck, Machine, Problem, Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import judge_settings
 
@@ -188,6 +188,7 @@ class Checkup:
     problems: tuple[Problem, ...] = ()  # what could not be read of the machine
     left_out: tuple[str, ...] = ()  # Pythons that were not inspected: there were too many
     icon: IconCheck | None = None  # what the menu bar app last read of its icon
+    alerts: DeliveryCheck | None = None  # what became of the menu bar app's last alert
     no_icon: str | None = None  # the code of why this Python could not draw one
 
     @property

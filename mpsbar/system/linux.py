@@ -135,6 +135,9 @@ class LinuxComputer:
             raise ProcessLookupError(f"{pid} has ended")  # a zombie has no memory
         return Footprint(status[b"VmRSS"], status.get(b"VmHWM"))
 
+    def wait_for_slow(self, seconds: float) -> None:  # noqa: ARG002 - nothing is slow here
+        return
+
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return None
 

@@ -52,6 +52,16 @@ def report_file() -> Path:
     return data_folder() / "report.html"
 
 
+def delivery_file() -> Path:
+    """Whether macOS took the alerts of the menu bar app when it last sent one."""
+    return data_folder() / "alerts.json"
+
+
+def readings_file() -> Path:
+    """What this computer answered at the last self-test, to be sent to mpsbar's people."""
+    return data_folder() / "self-test.json"
+
+
 def status_line_file() -> Path:
     """The fields of the last `mpsbar status --format`, for the next one."""
     return data_folder() / "status-line.json"

@@ -66,6 +66,7 @@ class GpuClient:
 
     pid: int
     nanoseconds: int | None  # of GPU time since it was opened; None: not reported
+    has_worked: bool | None = None  # False: opened, but nothing was ever submitted to the GPU
 
 
 class Computer(Protocol):
@@ -74,6 +75,10 @@ class Computer(Protocol):
     recorded_workers: list[dict[str, Any]] | None
 
     def read_machine(self) -> Machine: ...
+
+    def wait_for_slow(self, seconds: float) -> None:
+        """Waits for values that are read in the background, as Metal's budget; at a tick nobody
+        does, a command that looks only once must."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:

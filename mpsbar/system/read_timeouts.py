@@ -166,6 +166,12 @@ class BackgroundValue(Generic[T]):
                 self._reading = None
         return self._value
 
+    def wait(self, seconds: float) -> None:
+        """Wait for the first reading: for a command that looks only once."""
+        self.get()
+        if self._reading is not None:
+            self._reading.join(seconds)
+
     def _refresh(self) -> None:
         try:
             value, failure = self._read(), None

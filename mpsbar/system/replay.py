@@ -90,11 +90,14 @@ class RecordedComputer:
         series = self._find(pid)["footprint"]
         return Footprint(self._now(series), max(series))
 
+    def wait_for_slow(self, seconds: float) -> None:  # noqa: ARG002 - nothing is slow here
+        return
+
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         """The counters grow as the recorded share says."""
         passed = self._clock() - self._began
         return {
-            pid: GpuClient(pid, int(passed * process["gpu_percent"] * 1e7))
+            pid: GpuClient(pid, int(passed * process["gpu_percent"] * 1e7), has_worked=True)
             for pid, process in self._processes.items()
             if process.get("gpu_percent") is not None
         }

@@ -38,7 +38,8 @@ _Jobs = list[tuple[int, Callable[[], Any]]]
 class Scan:
     machine: Machine
     processes: tuple[Process, ...] | None  # None: they could not be listed
-    gpu_clients: dict[int, bool] = field(default_factory=dict)  # whether a pid holds the GPU
+    # Whether a pid has given the GPU work; without those of which it is not known.
+    gpu_clients: dict[int, bool] = field(default_factory=dict)
     has_gpu_times: bool = False  # so that a second scan shows each process's share
     problems: tuple[Problem, ...] = ()
 
@@ -95,6 +96,20 @@ def _subtract(before: GpuClient | None, now: GpuClient) -> int | None:
     return now.nanoseconds - before.nanoseconds if now.nanoseconds >= before.nanoseconds else None
 
 
+def find_holders(clients: dict[int, GpuClient]) -> dict[int, bool | None]:
+    """Which pids have opened the GPU, and whether one of their clients has given it work.
+
+    torch before 2.13 cannot tell whether its allocator exists, and reading the counters would
+    create it: an opening without work, as by is_available(), is no proof that it does.
+    """
+    holders: dict[int, bool | None] = {}
+    for client in clients.values():
+        before = holders.get(client.pid, False)
+        either = (before, client.has_worked)
+        holders[client.pid] = True if True in either else None if None in either else False
+    return holders
+
+
 class Scanner:
     """Call `scan` and `close` from one thread only."""
 
@@ -125,10 +140,10 @@ class Scanner:
         machine, pids, gpu = (None if isinstance(v, Exception) else v for v in values)
         read_at, clients = gpu or (self._clock(), None)
         problems += [*computer.problems, *self._learn_all(jobs, results)]
-        holders = None if clients is None else {client.pid for client in clients.values()}
+        holders = None if clients is None else find_holders(clients)
         if pids is not None:
             self._update_list(pids)
-        self._note_holders(holders or set())
+        self._note_holders(set(holders or ()))
         left = deadline - self._clock()
         if left > 0 and (new := self._pick_due(with_footprints=False)):
             problems += self._learn_all(new, self._readers.run(new, left))
@@ -136,7 +151,7 @@ class Scanner:
         return Scan(
             machine=machine or Machine(),
             processes=self._collect(holders, shares) if self._is_listed(results) else None,
-            gpu_clients={} if holders is None else {pid: pid in holders for pid in self._tracked},
+            gpu_clients={} if holders is None else self._tell_clients(holders),
             has_gpu_times=any(c.nanoseconds is not None for c in (clients or {}).values()),
             problems=tuple(problem for problem in problems if problem is not None),
         )
@@ -243,14 +258,20 @@ class Scanner:
         self._schedule(pid, self._clock() + (LONGEST_WAIT if is_foreign else tracked.wait))
         tracked.wait = min(LONGEST_WAIT, tracked.wait * 2)
 
-    def _collect(self, holders: set[int] | None, shares: dict[int, float]) -> tuple[Process, ...]:
+    def _tell_clients(self, holders: dict[int, bool | None]) -> dict[int, bool]:
+        told = {pid: holders.get(pid, False) for pid in self._tracked}
+        return {pid: has_worked for pid, has_worked in told.items() if has_worked is not None}
+
+    def _collect(
+        self, holders: dict[int, bool | None] | None, shares: dict[int, float]
+    ) -> tuple[Process, ...]:
         found = [tracked.process for tracked in self._found.values() if tracked.process is not None]
         if holders is None:
             return tuple(found)
         return tuple(
             replace(
                 process,
-                gpu_client=process.pid in holders,
+                gpu_client=holders.get(process.pid, False),
                 gpu_percent=shares.get(process.pid) if process.pid in holders else 0.0,
             )
             for process in found

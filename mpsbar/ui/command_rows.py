@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from mpsbar.core.actions import (
     CheckUp,
     Choose,
+    ExplainDelivery,
     InstallCommand,
     OpenReport,
     Quit,
@@ -12,13 +13,16 @@ from mpsbar.core.actions import (
     ShowProfiling,
     StartAtLogin,
 )
-from mpsbar.core.events import ALERT_CAUSES
+from mpsbar.core.events import ALERT_CAUSES, Alert, Event
 from mpsbar.core.settings import INTERVALS, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.alerts import say_cause
+from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
 from mpsbar.ui.text.wording import _
+
+_MOST_ALERTS = 10
+_ALERT_WIDTH = 80
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
@@ -26,6 +30,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
     report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
+        *_recent_alerts(snapshot, ui_state.delivery),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
         Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
@@ -35,11 +40,33 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     )
 
 
+def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
+    """The last alerts, newest first: none is lost, whether macOS showed it or not."""
+    alerts = [event for event in snapshot.events if isinstance(event.what, Alert)]
+    if not alerts:
+        return
+    if delivery in ("script", "failed"):
+        text = _("Alerts May Not Be Visible…")
+        yield Row("delivery", text, actions=(ExplainDelivery(),))
+    newest = alerts[: -_MOST_ALERTS - 1 : -1]
+    children = tuple(_recent_alert(event, snapshot.time) for event in newest)
+    yield Row("recent", _("Recent Alerts"), children=children)
+
+
+def _recent_alert(event: Event, now: float) -> Row:
+    assert isinstance(event.what, Alert)
+    line = say_alert_in_a_line(event.what)
+    text = _("{line} ({ago})").format(
+        line=wording.shorten(line, _ALERT_WIDTH), ago=wording.ago(event.time, now)
+    )
+    return Row(f"recent-{event.number}", text, tooltip=line)
+
+
 def _settings(ui_state: UiState) -> Iterator[Row]:
     settings = ui_state.settings
     yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
     yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
-    yield Row("alerts", _("Alerts"), children=tuple(_alerts(settings)))
+    yield Row("alerts", _("Alerts"), children=tuple(_alerts(ui_state)))
     if ui_state.login is not None:
         yield _login(ui_state.login)
     if ui_state.has_tool:
@@ -66,7 +93,11 @@ def _intervals(settings: Settings) -> Iterator[Row]:
         yield Row(f"interval-{seconds}", text, actions=(choice,), is_checked=is_checked)
 
 
-def _alerts(settings: Settings) -> Iterator[Row]:
+def _alerts(ui_state: UiState) -> Iterator[Row]:
+    settings = ui_state.settings
+    if ui_state.delivery == "off":
+        text = _("Notifications Are Off in System Settings…")
+        yield Row("delivery-off", text, actions=(ExplainDelivery(),))
     choice = Choose("alerts", not settings.alerts)
     yield Row("alerts-on", _("Show Notifications"), actions=(choice,), is_checked=settings.alerts)
     for cause in ALERT_CAUSES:

@@ -1,6 +1,7 @@
 """What a click or a key does. Menu bar and terminal differ only in how they ask and tell."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -27,6 +28,7 @@ from mpsbar.core.actions import (
     WatchEnd,
 )
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.core.settings import change
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.preconditions import find_objections
@@ -108,7 +110,7 @@ class Controller:
             for action in row.actions:
                 self.perform(action)
         except Exception as error:  # noqa: BLE001 - logged and shown
-            self._fail(row.text.rstrip("…"), error)
+            self.fail(row.text.rstrip("…"), error)
 
     def open_children(self, row: Row) -> None:
         """Count the tensors that a submenu shows, when it comes into view."""
@@ -153,6 +155,15 @@ class Controller:
         from mpsbar.desktop.login import read_login
 
         self.run("Open at Login", read_login, self._show_login)
+
+    def note_delivery(self, delivery: Delivery) -> None:
+        """What became of the last alert; written down for `mpsbar doctor` when it changes."""
+        if delivery != self.ui_state.delivery:
+            from mpsbar.desktop.notifications import write_delivery
+
+            check = DeliveryCheck(time.time(), delivery)
+            self.write("Saving the alert check", partial(write_delivery, check))
+            self._set(replace(self.ui_state, delivery=delivery))
 
     def forget_end(self, pid: int, started: float | None) -> None:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""
@@ -328,7 +339,7 @@ class Controller:
             try:
                 then(future.result())
             except Exception as error:  # noqa: BLE001 - logged and shown
-                self._fail(what, error)
+                self.fail(what, error)
 
         def call_end(_future: "Future[_T]") -> None:
             if not future.cancelled():
@@ -336,7 +347,8 @@ class Controller:
 
         future.add_done_callback(call_end)
 
-    def _fail(self, what: str, error: Exception) -> None:
+    def fail(self, what: str, error: Exception) -> None:
+        """Log and show that something failed."""
         _log.error("%s failed", what, exc_info=error)
         self.front_end.tell_failure(what, error)
 

@@ -94,4 +94,5 @@ class UiState:
     is_reporting: bool = False  # a report is being made
     most: int = 20  # rows of processes: what fits on the smallest screen
     watched: frozenset[tuple[int, float | None]] = frozenset()  # (pid, start): notify at its end
+    delivery: str = "unknown"  # what becomes of alerts: core.machine.Delivery
     has_tool: bool = False  # the app contains the command line tool, and can install it

@@ -12,7 +12,8 @@ _CHUNK = 4096
 
 
 class Refused(Exception):
-    """Nobody listens: the process has ended and left its socket file."""
+    """Nobody listens: the process has ended and left its socket file. On macOS also from a living
+    one, while its queue of connections is full."""
 
 
 class WorkerConnection:

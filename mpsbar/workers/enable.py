@@ -112,6 +112,20 @@ def read_version(site: Path) -> str | None:
     return found[-1].name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info") if found else None
 
 
+def find_enabled(python: str) -> Environment | None:
+    """What an earlier enable left in the environment of `python`; None if nothing is found there.
+
+    By its files alone: to run a Python in Documents makes macOS ask whether mpsbar may.
+    """
+    prefix = Path(python).parent.parent
+    for site in sorted(prefix.glob("lib/python3.*/site-packages")):
+        minor = site.parent.name.removeprefix("python3.").rstrip("t")
+        if read_version(site) is not None and minor.isdigit():
+            has_copy = any(name.startswith(f"{PACKAGE}/") for name in _recorded(site))
+            return Environment(python, (3, int(minor)), str(prefix), site, not has_copy)
+    return None
+
+
 def build_files(environment: Environment) -> Files:
     """The files that `enable` adds to an environment, RECORD last."""
     hook = (_AGENT / "startup_hook.py").read_bytes() + f"\n\nNAMES = {_NAMES}\n".encode()

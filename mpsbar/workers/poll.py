@@ -4,7 +4,9 @@ import contextlib
 import errno
 import os
 import selectors
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,10 @@ MOST_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
+# A process may have started within the second in which its socket was made, by coarser clocks.
+_SAME_SECONDS = 2.0
+# So long a worker that refuses on macOS keeps its row: its queue of connections may be full.
+_REFUSING_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -44,10 +50,18 @@ class _Polled:
 
 
 class WorkerPoll:
-    """Keeps one connection to each worker. Call `poll` and `close` from one thread."""
+    """Keeps one connection to each worker. Call `poll` and `close` from one thread.
 
-    def __init__(self, most_connections: int = MOST_CONNECTIONS) -> None:
+    `read_start` tells when a process started, so that a pid that is used again is noticed.
+    """
+
+    def __init__(
+        self,
+        read_start: Callable[[int], float] | None = None,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
         self._most_connections = most_connections
+        self._read_start = read_start
         self._polled: dict[str, _Polled] = {}
         self._sockets = SocketList()
         self._selector = selectors.DefaultSelector()
@@ -104,7 +118,7 @@ class WorkerPoll:
                 polled.connection.ask_again("stats", hint)
             polled.connection.send()
         except Refused:
-            self._remove_socket(polled)
+            self._handle_refusal(polled)
         except (FileNotFoundError, PermissionError):
             self._forget(polled)  # it has ended, or is not this user's
         except OSError:
@@ -159,11 +173,35 @@ class WorkerPoll:
         self._disconnect(polled)
         self._polled.pop(polled.path, None)
 
-    def _remove_socket(self, polled: _Polled) -> None:
-        """Removes the socket of a killed worker; only a refused connection proves that it ended."""
-        self._forget(polled)
-        with contextlib.suppress(OSError):
-            Path(polled.path).unlink()
+    def _handle_refusal(self, polled: _Polled) -> None:
+        """Removes the socket of a killed worker. A refused connection alone does not prove that it
+        was: macOS refuses too while the queue of a living one is full."""
+        if self._has_ended(polled):
+            self._forget(polled)
+            with contextlib.suppress(OSError):
+                Path(polled.path).unlink()
+            return
+        answered = polled.answered
+        is_known = answered is not None and time.monotonic() - answered < _REFUSING_SECONDS
+        if sys.platform == "darwin" and is_known:
+            self._disconnect(polled)
+        else:
+            self._forget(polled)
+
+    def _has_ended(self, polled: _Polled) -> bool:
+        """Whether the process that made the socket is gone, or its pid is another's by now."""
+        try:
+            os.kill(polled.pid, 0)
+            if self._read_start is None:
+                return False
+            made = os.lstat(polled.path).st_mtime
+            return self._read_start(polled.pid) > made + _SAME_SECONDS
+        except (ProcessLookupError, FileNotFoundError, OverflowError):
+            return True
+        except PermissionError:
+            return True  # another user's
+        except OSError:
+            return False
 
 
 def _describe(polled: _Polled, now: float) -> Worker:

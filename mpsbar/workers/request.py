@@ -4,6 +4,7 @@ Nothing here raises: whatever happens is an outcome.
 """
 
 import selectors
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from mpsbar.workers.parse import parse_freed, parse_tensors, parse_text, parse_w
 
 # The agent itself gives up waiting after 5 s; a release that runs is answered when it ends.
 ASK_SECONDS = 30.0
+_AGAIN_SECONDS = 0.05
 # An agent stops at the start of its process's exit, which may take this long.
 ENDING_SECONDS = 1.0
 
@@ -56,14 +58,16 @@ def ask_worker(
     path = dict(places.list_sockets()).get(pid)
     if path is None:
         return NoAnswer("gone")
+    deadline = time.monotonic() + seconds
     try:
-        connection = WorkerConnection(path, pid)
+        connection = _connect(pid, path, deadline)
+    except TimeoutError:
+        return NoAnswer("silent", seconds=seconds)
     except (Refused, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
     hint = {} if gpu_client is None else {"gpu_client": gpu_client}
-    deadline = time.monotonic() + seconds
     try:
         return [_ask(connection, method, hint, deadline) for method in methods]
     except TimeoutError:
@@ -74,6 +78,19 @@ def ask_worker(
         return NoAnswer("failed", error=parse_text(getattr(problem, "strerror", None) or problem))
     finally:
         connection.close()
+
+
+def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
+    """Refused: the process has ended. macOS refuses too while the queue of a living one is full."""
+    while True:
+        try:
+            return WorkerConnection(path, pid)
+        except Refused:
+            if sys.platform != "darwin" or has_ended(pid, 0.0):
+                raise
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(_AGAIN_SECONDS)
 
 
 def has_ended(pid: int, seconds: float = ENDING_SECONDS) -> bool:

@@ -1,4 +1,5 @@
-"""What mpsbar.app runs first: it writes nothing into the bundle, and restores the environment."""
+"""What mpsbar.app runs first: it writes nothing into the bundle, restores the environment, and
+drops the argument that macOS may add."""
 
 import os
 import sys
@@ -23,7 +24,13 @@ def restore_environment() -> None:
             os.environ[name] = saved
 
 
+def drop_process_number() -> None:
+    """macOS starts a downloaded app the first time with -psn_0_12345, which is no verb of ours."""
+    sys.argv[1:] = [word for word in sys.argv[1:] if not word.startswith("-psn_")]
+
+
 restore_environment()
+drop_process_number()
 
 from mpsbar.__main__ import main  # noqa: E402 - only now
 

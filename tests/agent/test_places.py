@@ -4,19 +4,31 @@ import os
 import pwd
 import socket
 import stat
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
+from worker_kit import ROOT
 
 from mpsbar.agent import places
+
+# The password database says that this user lives in a folder of the test's.
+HOME = """
+real = pwd.getpwuid
+pwd.getpwuid = lambda uid: pwd.struct_passwd((*real(uid)[:5], os.environ["TEST_HOME"], "/bin/sh"))
+import mpsbar
+"""
 
 
 @pytest.fixture(autouse=True)
 def no_override(monkeypatch):
     monkeypatch.delenv("MPSBAR_RUN_DIR", raising=False)
+    monkeypatch.setattr(places, "_homes", {})
 
 
 def as_user(monkeypatch, home, uid=os.geteuid()):
+    places._homes.clear()
     monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(home)))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
 
@@ -143,3 +155,34 @@ def test_only_sockets_named_by_a_pid_are_listed(monkeypatch, tmp_path):
     for name in ("12", "7", "0", "-3", "a", "12.sock.bak", "9" * 11, "٣"):
         (tmp_path / f"{name}.sock").touch()
     assert [pid for pid, _ in places.list_sockets()] == [7, 12]
+
+
+AFTER_FORK = """
+import os, pwd, sys, warnings
+warnings.simplefilter("ignore")
+import mpsbar
+from mpsbar.agent import lifecycle
+
+def forbid(uid):  # opendirectoryd answers over XPC, which a forked child must not use
+    os._exit(9)
+
+os.register_at_fork(after_in_child=lambda: setattr(pwd, "getpwuid", forbid))
+if sys.argv[1] == "attached":
+    assert mpsbar.attach()
+pid = os.fork()
+if pid == 0:
+    attached = mpsbar.attach()
+    os._exit(0 if attached else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("parent", ["attached", "imported"])
+def test_a_forked_child_does_not_ask_the_password_database(tmp_path, parent):
+    """On a home of its own: the folder is the one below the home, as without MPSBAR_RUN_DIR."""
+    command = [sys.executable, "-c", AFTER_FORK.replace("import mpsbar\n", HOME, 1), parent]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "TEST_HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

@@ -74,7 +74,7 @@ def _replace(
 
 
 def _restore(kept: dict[str, types.ModuleType], bound: tuple[str, ...]) -> None:
-    doubles = ("objc", "AppKit", "Foundation", "ServiceManagement", "UserNotifications")
+    doubles = ("objc", "AppKit", "Foundation", "Metal", "ServiceManagement", "UserNotifications")
     for name in list(sys.modules):
         if _is_of(name, bound + doubles):
             del sys.modules[name]

@@ -19,6 +19,11 @@ def run_modal(what: str, titles: list[str]) -> session.Answer:
     now = session.current()
     if main_loop().currentMode() != DEFAULT:  # a menu's tracking takes the clicks meant for it
         now.fault(RuntimeError(f"the alert {what!r} over an open menu or another alert"))
+    if now.in_action:
+        now.fault(RuntimeError(f"the alert {what!r} inside the action of a menu item"))
+    app = now.single.get("application")
+    if app is not None and not app.isActive():
+        now.fault(RuntimeError(f"the alert {what!r} of an app that is not active"))
     now.alerts.append(what)
     if not now.answers:
         now.end_with(session.Hangs(f"nobody answers the alert {what!r} with {titles}"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from appkit import session
 from appkit.messages import responds, send, tell
-from appkit.objects import NSObject, is_text_or_nil, stored
+from appkit.objects import NSObject, is_text_or_nil, stored, weak
 from appkit.values import NSURL, NSNotificationCenter, notification
 from appkit.views import NSResponder
 
@@ -18,7 +18,8 @@ _CANCEL, _LATER = 0, 2  # NSApplicationTerminateReply
 
 
 class NSApplication(NSResponder, framework="AppKit"):
-    delegate, setDelegate_ = stored("delegate")
+    delegate, setDelegate_ = weak("delegate")
+    isHidden = stored("hidden", False)[0]
     activationPolicy = stored("policy", 0)[0]
     isActive = stored("active", False)[0]
 
@@ -27,7 +28,11 @@ class NSApplication(NSResponder, framework="AppKit"):
         return session.current().only("application", cls.alloc)
 
     def activateIgnoringOtherApps_(self, hard: bool) -> None:
-        self._active = True
+        self._active, self._hidden = True, False
+
+    def hide_(self, sender: Any) -> None:
+        """The app that was active before gets the keyboard."""
+        self._active, self._hidden = False, True
 
     def activate(self) -> None:
         """A request; menu bar apps report that it is declined while another app is active."""

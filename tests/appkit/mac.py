@@ -76,6 +76,10 @@ class Mac:
         if opened.chosen is not None:
             _choose(opened.chosen)
 
+    def peek(self) -> None:
+        """macOS opens the menu without showing it, for shortcuts, and never says that it closed."""
+        self.item().menu()._prepare()
+
     def click(self, *path: str) -> None:
         with self.menu(*path[:-1]) as menu:
             menu.click(path[-1])
@@ -174,4 +178,10 @@ def _line(item: NSMenuItem) -> str:
 
 
 def _choose(item: Any) -> None:
-    send(item.target(), item.action(), item)
+    """On some Macs the action comes while the menu still fades: no alert may open in it."""
+    now = session.current()
+    now.in_action = True
+    try:
+        send(item.target(), item.action(), item)
+    finally:
+        now.in_action = False

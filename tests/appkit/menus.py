@@ -6,7 +6,7 @@ from typing import Any
 
 from appkit import session
 from appkit.messages import error, responds, send, tell
-from appkit.objects import NSObject, is_text, is_text_or_nil, stored
+from appkit.objects import NSObject, is_text, is_text_or_nil, stored, weak
 from appkit.values import NSArray, array
 
 
@@ -25,7 +25,7 @@ class NSMenuItem(NSObject, framework="AppKit"):
     title, setTitle_ = stored("title", "", is_text)
     attributedTitle, setAttributedTitle_ = stored("attributed")
     action, setAction_ = stored("action")
-    target, setTarget_ = stored("target")
+    target, setTarget_ = weak("target")
     keyEquivalent, setKeyEquivalent_ = stored("key", "", is_text)
     keyEquivalentModifierMask, setKeyEquivalentModifierMask_ = stored("mask", 1 << 20)
     state, setState_ = stored("state", 0)
@@ -100,7 +100,7 @@ class NSMenuItem(NSObject, framework="AppKit"):
 
 class NSMenu(NSObject, framework="AppKit"):
     title, setTitle_ = stored("title", "", is_text)
-    delegate, setDelegate_ = stored("delegate")
+    delegate, setDelegate_ = weak("delegate")
     minimumWidth, setMinimumWidth_ = stored("width", 0.0)
     font, setFont_ = stored("font")
 
@@ -170,9 +170,12 @@ class NSMenu(NSObject, framework="AppKit"):
         if self in now.open_menus:
             now.changed_while_open.append(what)
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         tell(self.delegate(), "menuNeedsUpdate:", self)
         tell(self.delegate(), "menuWillOpen:", self)
+
+    def _open(self) -> None:
+        self._prepare()
         session.current().open_menus.append(self)
 
     def _close(self) -> None:

@@ -71,6 +71,7 @@ def build_modules() -> dict[str, types.ModuleType]:
         "AppKit": appkit,
         "ServiceManagement": _framework("ServiceManagement", {}),
         "UserNotifications": _framework("UserNotifications", {}),
+        "Metal": _metal(),
         "PyObjCTools.MachSignals": _mach_signals(),
     }
 
@@ -166,6 +167,14 @@ def _look_up(name: str) -> ObjCClass:
     if name in known_names():
         session.current().fault(NotImplementedError(f"{name}: Apple has it, the double does not"))
     raise error(name)
+
+
+def _metal() -> types.ModuleType:
+    """One device with its budget: no more of Metal is used, and none of it is in the index."""
+    module = types.ModuleType("Metal")
+    device = types.SimpleNamespace(recommendedMaxWorkingSetSize=lambda: 55662788608)
+    vars(module).update(MTLCreateSystemDefaultDevice=lambda: device)
+    return module
 
 
 def _mach_signals() -> types.ModuleType:

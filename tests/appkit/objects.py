@@ -2,6 +2,7 @@
 
 # ruff: noqa: N802 - the names are Objective-C's
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,24 @@ def stored(name: str, start: Any = None, accepts: Callable[[Any], bool] | None =
             problem = error(f"{type(self).__name__} {name}: invalid parameter {value!r}")
             session.current().fault(problem)
         self.__dict__[slot] = value
+
+    return getter, setter
+
+
+def weak(name: str) -> Any:
+    """A getter and a setter for what AppKit does not keep alive: gone with its last Python name.
+
+    A real Mac would send to freed memory here, or to nil.
+    """
+    slot = f"_{name}"
+
+    def getter(self: Any) -> Any:
+        kept = self.__dict__.get(slot)
+        return kept() if isinstance(kept, weakref.ref) else kept
+
+    def setter(self: Any, value: Any) -> None:
+        is_object = isinstance(value, NSObject)
+        self.__dict__[slot] = weakref.ref(value) if is_object else value
 
     return getter, setter
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from appkit import session
 from appkit.messages import responds, send
-from appkit.objects import NSObject, is_text, stored
+from appkit.objects import NSObject, is_text, stored, weak
 from appkit.values import NSURL, NSError, make_error
 
 _PRESENT = "userNotificationCenter:willPresentNotification:withCompletionHandler:"
@@ -91,11 +91,12 @@ class UNNotification(NSObject, framework="UserNotifications"):
 
 class UNNotificationSettings(NSObject, framework="UserNotifications"):
     def authorizationStatus(self) -> int:
-        return 2 if session.current().may_notify else 1  # UNAuthorizationStatus: authorized, denied
+        """UNAuthorizationStatus: authorized, denied, not determined."""
+        return {"allowed": 2, "denied": 1, "unsigned": 0}[session.current().notifications]
 
 
 class UNUserNotificationCenter(NSObject, framework="UserNotifications"):
-    delegate, setDelegate_ = stored("delegate")
+    delegate, setDelegate_ = weak("delegate")
 
     @classmethod
     def currentNotificationCenter(cls) -> "UNUserNotificationCenter":
@@ -107,7 +108,7 @@ class UNUserNotificationCenter(NSObject, framework="UserNotifications"):
     def requestAuthorizationWithOptions_completionHandler_(
         self, options: int, handler: Callable[[bool, Any], object] | None
     ) -> None:
-        allowed = session.current().may_notify
+        allowed = session.current().notifications == "allowed"
         problem = (
             None if allowed else make_error("UNErrorDomain", 1, "Notifications are not allowed")
         )
@@ -117,7 +118,7 @@ class UNUserNotificationCenter(NSObject, framework="UserNotifications"):
         self, request: UNNotificationRequest, handler: Callable[[Any], object] | None
     ) -> None:
         now = session.current()
-        if not now.may_notify:
+        if now.notifications != "allowed":
             _in_background(handler, make_error("UNErrorDomain", 1, "Notifications are not allowed"))
             return
         now.delivered.append(request)
@@ -152,7 +153,7 @@ class NSUserNotification(NSObject, framework="Foundation"):
 
 
 class NSUserNotificationCenter(NSObject, framework="Foundation"):
-    delegate, setDelegate_ = stored("delegate")
+    delegate, setDelegate_ = weak("delegate")
 
     @classmethod
     def defaultUserNotificationCenter(cls) -> "NSUserNotificationCenter | None":

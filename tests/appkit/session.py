@@ -73,6 +73,7 @@ class Session:
     single: dict[Any, Any] = field(default_factory=dict)
     faults: list[Exception] = field(default_factory=list)
     ended: BaseException | None = None
+    in_action: bool = False  # the action of a menu item runs: the menu may not have closed yet
     script: Callable[[], object] | None = None
     answers: collections.deque[Answer] = field(default_factory=collections.deque)
     class_names: set[str] = field(default_factory=set)
@@ -93,7 +94,8 @@ class Session:
     low_power: bool = False
     activities: list[int] = field(default_factory=list)  # NSActivityOptions of those under way
     # UserNotifications
-    may_notify: bool = True
+    # allowed; denied: by the person; unsigned: macOS refuses, and has never asked the person
+    notifications: str = "allowed"
     shown: list[tuple[str, int]] = field(default_factory=list)  # title, how the delegate wants it
     delivered: list[Any] = field(default_factory=list)
     background: collections.deque[Callable[[], object]] = field(default_factory=collections.deque)

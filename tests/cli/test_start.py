@@ -2,12 +2,15 @@
 
 import argparse
 import errno
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from worker_kit import ROOT
 
+from mpsbar import __version__
 from mpsbar.cli import start
 from mpsbar.system.settings_file import read_settings
 
@@ -153,3 +156,40 @@ def test_where_locks_do_not_work_it_starts_and_the_log_says_so(mac, private, wor
     mac.run(lambda: start.run_menubar(OPTIONS), lambda: mac.click("Quit mpsbar"))
     log = (private / "log/mpsbar.log").read_text()
     assert "whether another mpsbar runs cannot be known: No locks available" in log
+
+
+def test_at_the_start_enabled_environments_are_updated_by_their_files(
+    tmp_path, private, monkeypatch
+):
+    """None is run: one in Documents would make macOS ask whether mpsbar may."""
+    from mpsbar.workers import enable, environments
+
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    python = str(venv / "bin/python")
+    assert enable.connect(python).state == "enabled"
+    site = environments.read_environment(python).site
+    (info,) = site.glob("mpsbar_agent-*.dist-info")
+    info.rename(info.with_name("mpsbar_agent-0.0.9.dist-info"))
+    (site / "mpsbar_agent/server.py").write_text("# older\n")
+
+    def refuse(*_, **__):
+        raise AssertionError("a Python was run")
+
+    for module in (enable, environments):
+        for name in ("start_python", "start_child"):
+            monkeypatch.setattr(module, name, refuse, raising=False)
+    said = []
+    log = SimpleNamespace(
+        info=lambda text, *values: said.append(text % values), warning=said.append
+    )
+    start._refresh_agents(log)
+    start._refresh_agents(log)
+    assert said == [
+        f"enabled: {python}: agent {__version__}, updated",
+        f"enabled: {python}: agent {__version__}",
+    ]
+    assert (site / "mpsbar_agent/server.py").read_text().startswith('"""The agent')
+    shutil.rmtree(venv)
+    start._refresh_agents(log)
+    assert "no agent found" in said[-1]

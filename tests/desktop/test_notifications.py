@@ -8,8 +8,10 @@ import appkit
 import pytest
 from desktop_kit import StandIn, in_thread, wait_for
 
+from mpsbar.core.machine import DeliveryCheck
 from mpsbar.desktop import notifications as notify
 from mpsbar.desktop.notifications import CommandQueue
+from mpsbar.system import paths
 
 ROOM = ("mpsbar.desktop",)
 HOSTILE = [
@@ -129,7 +131,7 @@ def test_notify_send_is_found_on_the_path(tmp_path, monkeypatch):
 
 
 class Recorder:
-    kind = "recorder"
+    kind, delivery = "recorder", "failed"
 
     def __init__(self):
         self.notices = []
@@ -160,16 +162,70 @@ def test_in_the_app_macos_notifies_and_shows_banners_while_active():
             "text",
         )
         assert mac.state.shown == [("Warning", 16 | 8)]  # banner and list
+        assert notifier.delivery == "shown"
         notifier.notify("Resolved: Memory Pressure", "text", "leak-7")
+        mac.wait(0)
         assert [made.identifier() for made in mac.state.delivered] == ["leak-7", "leak-7"]
         mac.wait(0)
     assert log == []
 
 
-def test_refused_notices_go_elsewhere_and_it_is_logged_once():
+def test_what_the_person_has_switched_off_goes_no_other_way():
     log = []
     with appkit.installed(bundle="org.example.mpsbar", forget=ROOM) as mac:
-        mac.state.may_notify = False
+        mac.state.notifications = "denied"
+        notifier = make_in_app(log)
+        notifier._fallback = elsewhere = Recorder()
+        notifier.notify("one", "a", "k1")
+        mac.wait(0)
+        notifier.notify("two", "b", "k2")
+        mac.wait(0)
+        assert elsewhere.notices == []
+        assert (notifier.delivery, log) == ("off", [])
+        mac.state.notifications = "allowed"  # in System Settings
+        notifier.notify("three", "c", "k3")
+        mac.wait(0)
+        assert [made.identifier() for made in mac.state.delivered] == ["k3"]
+        assert notifier.delivery == "shown"
+
+
+@pytest.mark.parametrize(
+    ("state", "delivery"), [("allowed", "shown"), ("denied", "off"), ("unsigned", "script")]
+)
+def test_what_becomes_of_alerts_is_known_before_the_first(state, delivery):
+    with appkit.installed(bundle="org.example.mpsbar", forget=ROOM) as mac:
+        mac.state.notifications = state
+        notifier = make_in_app([])
+        assert notifier.delivery == "unknown"
+        mac.wait(0)
+        assert notifier.delivery == delivery
+
+
+@pytest.mark.parametrize(("code", "delivery"), [(0, "script"), (1, "failed")])
+def test_by_osascript_one_cannot_know_whether_it_is_seen(tmp_path, code, delivery):
+    """It exits with 0 and shows nothing where Script Editor may not notify."""
+    program = StandIn(tmp_path, "osascript", code=code)
+    notifier = notify.make_notifier([].append, "darwin", str(program.path))
+    assert notifier.delivery == "unknown"
+    notifier.notify("a", "b", "c")
+    wait_for(lambda: notifier.delivery == delivery)
+
+
+def test_what_became_of_alerts_is_kept_for_the_doctor(private):
+    assert notify.read_delivery() is None
+    check = DeliveryCheck(12.5, "script")
+    notify.write_delivery(check)
+    assert notify.read_delivery() == check
+    for broken in ("{", "[]", '{"time": 1, "delivery": "perhaps"}', '{"delivery": "off"}'):
+        paths.delivery_file().write_text(broken)
+        assert notify.read_delivery() is None
+
+
+def test_refused_notices_go_elsewhere_and_it_is_logged_once():
+    """By macOS, which does not let an app with this signature ask."""
+    log = []
+    with appkit.installed(bundle="org.example.mpsbar", forget=ROOM) as mac:
+        mac.state.notifications = "unsigned"
         notifier = make_in_app(log)
         notifier._fallback = elsewhere = Recorder()
         notifier.notify("one", "a", "k1")
@@ -177,7 +233,8 @@ def test_refused_notices_go_elsewhere_and_it_is_logged_once():
         notifier.notify("two", "b", "k2")
         mac.wait(0)
         assert elsewhere.notices == [("one", "a", "k1"), ("two", "b", "k2")]
-        mac.state.may_notify = True  # allowed in System Settings meanwhile
+        assert notifier.delivery == "failed"  # as that of the other way
+        mac.state.notifications = "allowed"
         notifier.notify("three", "c", "k3")
         mac.wait(0)
         assert len(elsewhere.notices) == 2
@@ -204,6 +261,7 @@ def test_hostile_texts_reach_macos_as_text(text):
         notifier = make_in_app([])
         mac.wait(0)
         notifier.notify(text, text, "key")
+        mac.wait(0)
         body = mac.state.delivered[0].content().body()
         body.encode("utf-8")
         assert "\0" not in body
@@ -223,7 +281,7 @@ def test_notices_may_come_from_any_thread():
 def test_a_handler_that_fails_is_logged_and_does_not_end_the_process():
     log = []
     with appkit.installed(bundle="org.example.mpsbar", forget=ROOM) as mac:
-        mac.state.may_notify = False
+        mac.state.notifications = "unsigned"
         notifier = make_in_app(log)
         notifier._fallback = type("Broken", (), {"kind": "broken"})()
         notifier.notify("one", "a", "k1")

@@ -80,7 +80,7 @@ def test_the_whole_text():
 def test_the_whole_json():
     record = json.loads(json.dumps(build_doctor(CHECKUP), allow_nan=False))
     assert list(record) == [
-        "schema", "machine", "pythons", "processes", "problems", "left_out", "icon",
+        "schema", "machine", "pythons", "processes", "problems", "left_out", "icon", "alerts",
     ]  # fmt: skip
     assert (record["schema"], record["machine"]["chip"]) == (1, "Apple M2 Pro")
     first, new, crashed, gone, without = record["pythons"]

@@ -13,8 +13,14 @@ LIB = f"{RESOURCES}/lib/python{sys.version_info[0]}.{sys.version_info[1]}"
 ZIP = f"{RESOURCES}/lib/python{sys.version_info[0]}{sys.version_info[1]}.zip"
 sys.path[:] = [ZIP, LIB, f"{LIB}/lib-dynload", TESTS]
 before = set(sys.modules)
-sys.argv[:] = [f"{RESOURCES}/__boot__.py"]
+# As Finder starts a downloaded app for the first time: with a process number, in /, with launchd's
+# PATH and without a language.
+sys.argv[:] = [f"{RESOURCES}/__boot__.py", "-psn_0_1234567"]
+os.chdir("/")
+for name in ("LANG", "LC_ALL", "LC_CTYPE", "LANGUAGE"):
+    os.environ.pop(name, None)
 os.environ |= {
+    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
     "RESOURCEPATH": RESOURCES,
     "ARGVZERO": f"{BUNDLE}/Contents/MacOS/mpsbar",
     "EXECUTABLEPATH": f"{BUNDLE}/Contents/MacOS/mpsbar",

@@ -36,6 +36,12 @@ with appkit.installed(bundle="io.github.mpsbar"):
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
         importlib.import_module("mpsbar.cli.main").run(["status"])
+    budget = importlib.import_module("mpsbar.system.macos.gpu").read_budget()
+ours = [m for n, m in sys.modules.items() if n.partition(".")[0] == "mpsbar"]
+elsewhere = [m.__name__ for m in ours if not str(m.__file__).startswith(f"{LIB}/")]
 compiled = sys.modules["psutil"]._psplatform.cext.__file__
-seen = {"imported": imported, "failed": failed, "status": output.getvalue(), "psutil": compiled}
+seen = {
+    "imported": imported, "failed": failed, "elsewhere": elsewhere, "status": output.getvalue(),
+    "psutil": compiled, "budget": budget,
+}  # fmt: skip
 print(json.dumps(seen), flush=True)

@@ -1,11 +1,13 @@
 """build_app.sh: its words and its order; the tools of macOS are doubles that write down what they do."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import interpreters
 import pytest
 from worker_kit import ROOT
 
@@ -34,7 +36,7 @@ def mac(tmp_path):
     """A checkout's packaging on a pretended Mac; returns a way to run the script there."""
     for name in ("packaging/app", "resources", "mpsbar/agent"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("setup.py", "build_app.sh"):
+    for name in ("setup.py", "build_app.sh", "packaging/minimum_macos.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -253,3 +255,25 @@ class TestCommand:
         changed = re.search(r"CHANGED = \((.*?)\)", start, re.DOTALL)[1]
         assert saved == re.findall(r'"(\w+)"', changed)
         assert Path(ROOT / "packaging/app/bin/mpsbar").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("version", [v for v in interpreters.VERSIONS if v != "3.9"])
+def test_what_it_installs_is_enough_for_each_python(tmp_path, version):
+    """With the script's own requirements: a new venv of 3.10 or 3.11 has an older setuptools."""
+    python = interpreters.need(version)
+    line = re.search(r"pip install .*", SCRIPT.read_text())[0]
+    wanted = [word for word in re.findall(r'"([^"]+)"', line) if not word.startswith(".")]
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
+    venv = tmp_path / "venv/bin/python"
+    pip = [venv, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    installed = subprocess.run([*pip, *wanted], capture_output=True, text=True, timeout=600)
+    if "No matching distribution" in installed.stderr or "Temporary failure" in installed.stderr:
+        pytest.skip("no package index here")
+    assert installed.returncode == 0, installed.stderr
+    build = [ROOT / "tests/packaging/py2app_on_linux.py", "--alias"]
+    folders = ["--dist-dir", tmp_path / "dist", "--bdist-base", tmp_path / "build"]
+    done = subprocess.run(
+        [venv, *build, *folders], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "dist/mpsbar.app/Contents/Info.plist").exists()

@@ -60,6 +60,15 @@ def test_what_they_call_is_there(path):
     assert pasted == []
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_pipe_does_not_hide_a_failure(path):
+    """GitHub's shell on a Mac is bash -e without pipefail."""
+    for block in re.findall(r"run: (?:\|\n((?: {10}.*\n|\n)+)|(.*))", path.read_text()):
+        script = "".join(block)
+        if re.search(r"\| tee\b", script):
+            assert script.index("set -o pipefail") < script.index("| tee")
+
+
 def test_three_macs_and_the_question_to_the_app():
     text = WORKFLOWS[0].read_text()
     assert "[macos-14, macos-15, macos-26]" in text

@@ -21,9 +21,13 @@ class Scripted:
     clients: Any = None
     sizes: dict[int, Any] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
+    waited: float | None = None
 
     def read_machine(self) -> Machine:
         return _answer(self.machine)
+
+    def wait_for_slow(self, seconds: float) -> None:
+        self.waited = seconds
 
     def list_processes(self) -> dict[int, Any] | None:
         pids = _answer(self.pids)

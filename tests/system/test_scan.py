@@ -297,14 +297,31 @@ def test_what_a_platform_did_without_is_told(watch, computer):
 
 def test_who_holds_the_gpu_and_how_much_of_it(watch, computer):
     computer.libraries[1] = TORCH
-    computer.clients = {9: GpuClient(2, 0), 10: GpuClient(4711, 0)}
+    computer.clients = {9: GpuClient(2, 0, True), 10: GpuClient(4711, 0, True)}
     found = watch.look()
     assert (found[2].gpu_client, found[2].gpu_percent) == (True, None)  # one reading tells nothing
     assert (found[1].gpu_client, found[1].gpu_percent) == (False, 0.0)
     assert watch.last.gpu_clients == {1: False, 2: True}
     assert watch.last.has_gpu_times
-    computer.clients = {9: GpuClient(2, 10**9)}
+    computer.clients = {9: GpuClient(2, 10**9, True)}
     assert watch.look(2)[2].gpu_percent == 50.0
+
+
+@pytest.mark.parametrize(
+    ("clients", "told"),
+    [
+        ([], False),
+        ([False], False),  # opened, as by is_available(): the allocator may not exist yet
+        ([None], None),  # this macOS does not report it
+        ([False, None], None),
+        ([None, True], True),
+        ([True, False], True),
+    ],
+)
+def test_only_work_proves_that_a_process_uses_the_gpu(watch, computer, clients, told):
+    computer.clients = {n: GpuClient(2, 0, worked) for n, worked in enumerate(clients)}
+    assert watch.look()[2].gpu_client is told
+    assert watch.last.gpu_clients.get(2) is told
 
 
 def test_a_known_one_that_gets_stuck_keeps_its_row_with_nothing_invented(computer):

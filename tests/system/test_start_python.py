@@ -396,6 +396,7 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
 STARTS = {
     "system/start_python.py": "which judges them",
     "system/macos/gpu.py": "/usr/sbin/ioreg",
+    "system/installed_pythons.py": "/usr/bin/xcode-select",
     "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",

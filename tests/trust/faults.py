@@ -206,7 +206,7 @@ def _read_ready(worker: object) -> list[str]:
 
 
 def replaced_by_exec(times: int) -> tuple[int, int]:
-    """exec and os._exit leave a socket that nobody serves: it is removed."""
+    """exec and os._exit leave a socket that nobody serves: no row, and in the end no file."""
     survived = 0
     with workers_here() as workers:
         poll = WorkerPoll()
@@ -215,9 +215,10 @@ def replaced_by_exec(times: int) -> tuple[int, int]:
             code = f"import mpsbar, os; assert mpsbar.attach(); {end}"
             worker = workers.run([sys.executable, "-c", code])
             wait_for(lambda w=worker: w.process.poll() is not None or w.path.exists(), "agent")
+            wait_for(lambda: not poll.poll(seconds=0.2), "removal")
+            worker.end()  # until then the file of a living process stays, though it refuses
             wait_for(lambda: not poll.poll(seconds=0.2) and not list_pids(workers), "removal")
             survived += 1
-            worker.end()
         poll.close()
     return times, survived
 

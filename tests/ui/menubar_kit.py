@@ -9,6 +9,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Loaded, Settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43% · 9.8 of 27.0 GB)"]
+CLOSED = 0.2
 TAIL = [
     "─",
     "(dtypes: not probed yet)",
@@ -36,6 +37,7 @@ class Notices:
     """A notifier that a test can read."""
 
     kind = "test"
+    delivery = "unknown"
 
     def __init__(self):
         self.told = []
@@ -83,6 +85,7 @@ class MenuBarUser:
     def click(self, *path):
         with self.open(*path[:-1]) as menu:
             menu.click(full(menu, path[-1]))
+        self.mac.wait(CLOSED)  # a dialog opens once the menu has closed
 
     def end(self, number, outcome):
         """One of the things asked ends, as on another thread."""

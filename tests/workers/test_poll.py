@@ -5,11 +5,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from worker_kit import ATTACH, PATIENCE, run_as_stranger, wait_for
+from worker_kit import ATTACH, PATIENCE, fill_queue, run_as_stranger, use_mac_sockets, wait_for
 
 from mpsbar.workers.poll import SILENT_SECONDS, WorkerPoll
 from mpsbar.workers.request import free_worker
@@ -84,19 +86,71 @@ def test_the_dead_are_gone_at_the_next_look_and_their_files_with_them(workers, p
     assert list(workers.run_dir.iterdir()) == []
 
 
+def find_unused_pids():
+    """Above any pid that the kernel gives out."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text()) if sys.platform == "linux" else 99999
+    return range(most + 1, most + 4)
+
+
+def bind(path, queue=None):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    if queue is None:
+        listener.close()
+    else:
+        listener.listen(queue)
+    return listener
+
+
 def test_only_a_refused_connection_removes_a_file(workers, polled):
     """A listener that never accepts, a plain file, and a socket nobody listens on."""
-    (workers.run_dir / "11.sock").touch()
-    silent = socket.socket(socket.AF_UNIX)
-    silent.bind(str(workers.run_dir / f"{ME}.sock"))
-    silent.listen(1)
-    dead = socket.socket(socket.AF_UNIX)
-    dead.bind(str(workers.run_dir / "13.sock"))
-    dead.close()
-    assert states(polled, seconds=0.2) == {ME: "busy"}
+    plain, dead, _ = find_unused_pids()
+    silent = ME
+    (workers.run_dir / f"{plain}.sock").touch()
+    listener = bind(workers.run_dir / f"{silent}.sock", 1)
+    bind(workers.run_dir / f"{dead}.sock")
+    assert states(polled, seconds=0.2) == {silent: "busy"}
     # Linux refuses a connection to a plain file too: nobody will ever listen there.
-    assert [path.name for path in workers.run_dir.iterdir()] == [f"{ME}.sock"]
-    silent.close()
+    assert [path.name for path in workers.run_dir.iterdir()] == [f"{silent}.sock"]
+    listener.close()
+
+
+def test_the_file_of_a_living_process_stays_though_it_refuses(workers, polled):
+    path = workers.run_dir / f"{os.getpid()}.sock"
+    bind(path)
+    assert states(polled) == {}
+    assert path.exists()
+
+
+def test_the_file_of_a_process_whose_pid_is_another_is_removed(workers):
+    path = workers.run_dir / f"{os.getpid()}.sock"
+    bind(path)
+    polled = WorkerPoll(lambda pid: path.lstat().st_mtime + 60)
+    assert states(polled) == {}
+    assert not path.exists()
+    bind(path)
+    polled = WorkerPoll(lambda pid: path.lstat().st_mtime - 60)
+    assert states(polled) == {}
+    assert path.exists()
+
+
+def test_on_macos_a_full_queue_is_a_refusal_and_no_death(workers, polled, monkeypatch):
+    """The worker keeps its row and its file, is asked again, and freed as soon as it can."""
+    use_mac_sockets(monkeypatch)
+    worker = workers.start(IDLE)
+    assert states(polled, seconds=30) == {worker.pid: "live"}
+    worker.freeze()
+    callers = fill_queue(worker.path)
+    for known in list(polled._polled.values()):
+        polled._disconnect(known)  # as the agent does when nobody has asked for a while
+    assert states(polled) == {worker.pid: "busy"}
+    assert worker.path.exists()
+    assert free_worker(worker.pid, seconds=0.3).state == "silent"
+    worker.thaw()
+    for caller in callers:
+        caller.close()
+    wait_for(lambda: states(polled) == {worker.pid: "live"}, "answer")
+    assert free_worker(worker.pid).state == "done"
 
 
 def test_a_lying_agent_can_neither_crash_nor_fool_us(workers, polled):
@@ -237,6 +291,8 @@ def test_sockets_left_by_exit_and_exec_are_removed(workers, polled, end):
     assert states(polled, seconds=PATIENCE) == {worker.pid: "live"}
     worker.process.stdin.write(b"\n")
     wait_for(lambda: states(polled) == {}, "removal")
+    worker.end()  # until then the file of a living process stays, though it refuses
+    assert states(polled) == {}
     assert not worker.path.exists()
 
 

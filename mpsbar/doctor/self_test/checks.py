@@ -15,6 +15,7 @@ from mpsbar.ui.text.wording import duration, size
 from mpsbar.workers.poll import WorkerPoll
 
 RESOURCES = ("icon.png", "icon@2x.png", "icon-warning.png", "icon-critical.png", "mpsbar.icns")
+SLOW_SECONDS = 3.0  # for Metal's first device
 _ANSWER_SECONDS = 10.0  # of our own agent, on a busy machine
 
 
@@ -37,6 +38,8 @@ def _check() -> Iterator[SelfCheck]:
     for key, check in mac_checks.CHECKS.items():
         if sys.platform != "darwin":
             yield SelfCheck(key, "skip", "not_a_mac")
+        elif key in mac_checks.WITH_GPU and this_computer().read_machine().is_virtual:
+            yield SelfCheck(key, "skip", "virtual")
         elif key in mac_checks.IN_APP and not paths.is_in_app():
             yield SelfCheck(key, "skip", "not_in_app")
         else:
@@ -94,6 +97,7 @@ def _check_agent() -> str:
 
 def _check_machine() -> str:
     computer = this_computer()
+    computer.wait_for_slow(SLOW_SECONDS)
     machine = computer.read_machine()
     wanted = {
         "chip": machine.chip,
@@ -101,15 +105,18 @@ def _check_machine() -> str:
         "available": machine.memory_available,
     }
     if sys.platform == "darwin":
+        wanted |= {"pressure": machine.pressure, "swap": machine.swap_used}
+    if sys.platform == "darwin" and not machine.is_virtual:
         gpu = machine.gpu
-        wanted |= {"pressure": machine.pressure, "swap": machine.swap_used, "gpu": gpu.name}
+        wanted |= {"gpu": gpu.name}
         wanted |= {"utilisation": gpu.utilization, "budget": gpu.memory_budget}
         wanted |= {"gpu memory": gpu.memory_in_use}
     problems = [f"{problem.reader}: {problem.text}" for problem in computer.problems]
     unknown = [name for name, value in wanted.items() if value is None]
-    if unknown or (problems and sys.platform == "darwin"):
+    if unknown or (problems and sys.platform == "darwin" and not machine.is_virtual):
         raise ValueError(f"not read: {', '.join(unknown) or '-'}; {'; '.join(problems)}")
-    return f"{machine.chip}, {machine.os}"
+    virtual = ", a virtual machine: its GPU was not checked" if machine.is_virtual else ""
+    return f"{machine.chip}, {machine.os}{virtual}"
 
 
 def _check_process() -> str:

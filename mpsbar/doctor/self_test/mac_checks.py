@@ -10,7 +10,9 @@ from mpsbar.desktop import bundle as app_bundle
 from mpsbar.desktop import login
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.desktop.icon_visibility import draws_no_icon, has_gui_session, read_icon
+from mpsbar.desktop.notifications import read_delivery
 from mpsbar.system import this_computer
+from mpsbar.ui.text.alerts import say_delivery
 
 
 def _check_frameworks() -> str:
@@ -46,6 +48,16 @@ def _check_icon() -> str | None:
     if icon.doubt is not None:
         raise RuntimeError(f"{icon.doubt}: {icon.details}")
     return icon.details
+
+
+def _check_alerts() -> str | None:
+    """Reads what became of the running app's last alert."""
+    seen = read_delivery()
+    if seen is None or seen.delivery == "unknown":
+        return None
+    if seen.delivery == "failed":
+        raise RuntimeError(say_delivery(seen.delivery))
+    return say_delivery(seen.delivery)
 
 
 def _check_login() -> str:
@@ -90,9 +102,12 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "gpu_clients": _check_gpu_clients,
     "screen": _check_screen,
     "icon": _check_icon,
+    "alerts": _check_alerts,
     "login": _check_login,
     "bundle": _check_bundle,
     "sealed": _check_sealed,
     "signature": _check_signature,
 }
 IN_APP = frozenset(("bundle", "sealed", "signature"))
+# A virtual Mac's GPU has neither statistics nor clients of Apple's kind.
+WITH_GPU = frozenset(("gpu_clients",))

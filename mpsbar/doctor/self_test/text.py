@@ -48,6 +48,15 @@ def render_self_test(version: str, checks: Sequence[SelfCheck], home: str) -> st
     return "\n".join([*lines, "", _sum(checks)])
 
 
+def say_readings(file: str, share: bool) -> str:
+    if share:
+        return _(
+            "{file} holds what this computer answered, without names of processes. Check it, then "
+            "attach it to an issue:"
+        ).format(file=file)
+    return _("What this computer answered is in {file}; --share shows it.").format(file=file)
+
+
 def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]:
     """The checks as JSON values, for programs."""
     rows = [{"check": c.key, "state": c.state, "detail": c.detail or None} for c in checks]
@@ -66,6 +75,7 @@ def _line(check: SelfCheck, home: str) -> str:
 def _why_skipped(code: str) -> str:
     return {
         "not_a_mac": _("not checked: this needs a Mac"),
+        "virtual": _("not checked: a virtual machine doesn't report its GPU"),
         "not_in_app": _("not checked: this is not mpsbar.app"),
         "not_yet": _("not checked: the menu bar app has not run yet, or there is no screen"),
     }.get(code, code)
@@ -83,6 +93,7 @@ def _title(key: str) -> str:
         "gpu_clients": _("processes that use the GPU"),
         "screen": _("an icon can be shown"),
         "icon": _("the icon, when the app last checked it"),
+        "alerts": _("alerts, when the app last sent one"),
         "login": _("open at login"),
         "bundle": _("the app bundle"),
         "sealed": _("the app is unmodified"),

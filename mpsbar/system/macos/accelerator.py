@@ -13,6 +13,7 @@ from mpsbar.system.platform import GpuClient
 Properties = Mapping[str, Any]
 
 CLASS = "IOObjectClass"
+MATCHED_CLASS = "IOClass"  # what its driver was matched to; the same name, from another place
 ENTRY_ID = "IORegistryEntryID"
 CHILDREN = "IORegistryEntryChildren"
 STATISTICS = "PerformanceStatistics"
@@ -22,7 +23,7 @@ MODEL = "model"
 CORES = "gpu-core-count"
 CLIENT_CLASS = "AGXDeviceUserClient"
 # Read once of an accelerator; its statistics at every scan.
-FIXED = (MODEL, CORES)
+FIXED = (MODEL, CORES, MATCHED_CLASS)
 
 # The kernel writes it once, at the opening; behind the comma a name of any characters.
 _CREATOR = re.compile(r"pid ([0-9]{1,10}), ")
@@ -47,7 +48,8 @@ def choose_accelerator(accelerators: Iterable[Properties]) -> Properties | None:
 
 def is_apple(properties: Properties) -> bool:
     """Whether its clients report their GPU time. The classes differ by chip; all begin alike."""
-    return str(properties.get(CLASS, "")).startswith("AGX")
+    name = properties.get(CLASS) or properties.get(MATCHED_CLASS)
+    return str(name).startswith("AGX")
 
 
 def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient] | None:
@@ -76,7 +78,9 @@ def parse_client(properties: Properties) -> GpuClient | None:
     match = _CREATOR.match(str(properties.get(CREATOR)))
     if match is None or not 0 < int(match[1]) < 1 << 31:
         return None
-    return GpuClient(int(match[1]), _nanoseconds(properties.get(USAGE)))
+    usage = properties.get(USAGE)
+    has_worked = bool(usage) if isinstance(usage, list) else None
+    return GpuClient(int(match[1]), _nanoseconds(usage), has_worked)
 
 
 def _nanoseconds(usage: Any) -> int | None:

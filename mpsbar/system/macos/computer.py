@@ -58,6 +58,9 @@ class MacComputer:
         )
         return machine
 
+    def wait_for_slow(self, seconds: float) -> None:
+        self._budget.wait(seconds)
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         budget = self._budget.failure

@@ -1,6 +1,5 @@
 """The GPU: through IOKit, through the command ioreg while IOKit fails; its budget from Metal."""
 
-import importlib
 import os
 import plistlib
 import selectors
@@ -137,10 +136,12 @@ def read_budget() -> int:
     Raises whatever PyObjC does, and OSError for what is no number. From here on this process has a
     GPU client of its own.
     """
-    objc = importlib.import_module("objc")
-    metal = importlib.import_module("Metal")
+    # Written as imports, not by importlib: py2app puts into the app what it can see imported.
+    import Metal
+    import objc
+
     with objc.autorelease_pool():
-        device = metal.MTLCreateSystemDefaultDevice()
+        device = Metal.MTLCreateSystemDefaultDevice()
         if device is None:
             raise OSError("Metal has no device here")  # as in some virtual Macs
         budget = device.recommendedMaxWorkingSetSize()

@@ -22,10 +22,10 @@ from mpsbar.ui.bar import build_bar
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.menubar.app_commands import APP_COMMANDS
-from mpsbar.ui.menubar.front_end import MenuBarFrontEnd
+from mpsbar.ui.menubar.front_end import MenuBarFrontEnd, give_focus_back
 from mpsbar.ui.menubar.icon import MenuBarIcon
 from mpsbar.ui.menubar.menu_items import Level, listen
-from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded
+from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded, is_tracking
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text.alerts import say_alert
 from mpsbar.ui.text.dialogs import tell_complaints, tell_running
@@ -34,6 +34,8 @@ OPEN_SECONDS = 0.5  # between two updates of an open menu
 CLOSED_SECONDS = 5.0  # the bar follows each tick; this is for what comes without one
 AWAKE_TICKS = 12  # after so many without a wake event the computer did not sleep
 ICON_SECONDS = 3.0  # after the start: the bar has settled
+FOCUS_SECONDS = 0.2  # between two looks whether macOS has activated us
+FOCUS_LOOKS = 10
 _log = logging.getLogger("mpsbar")
 
 
@@ -83,6 +85,7 @@ class MenuBar:
         self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
+        AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_LOOKS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._controller.read_login()
         if self._complaints:
@@ -92,7 +95,14 @@ class MenuBar:
         """On the ticking thread."""
         AppHelper.callAfter(guarded(self._refresh))
 
+    def _give_focus_back(self, looks: int) -> None:
+        """macOS activates an app a moment after it was asked to."""
+        if not give_focus_back() and looks > 1:
+            AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), looks - 1)
+
     def _tick(self) -> None:
+        self._note_lost_close()
+        self._controller.note_delivery(self._notifier.delivery)
         self._refresh()
         self._check_awake()
         if self._claim.nudged():
@@ -111,12 +121,21 @@ class MenuBar:
 
     def _lay_out(self) -> None:
         """Called just before the menu is shown: a closed menu is not drawn."""
+        self._note_lost_close()
         if not self._front_end.is_menu_open:
+            self._controller.note_delivery(self._notifier.delivery)
             self._level.lay_out(
                 build_menu(self._monitor.latest, self._controller.ui_state).sections
             )
 
+    def _note_lost_close(self) -> None:
+        """macOS may open a menu without showing it, to look for shortcuts, and not say that it
+        closed it. While one is really open, the run loop tracks it."""
+        if self._front_end.is_menu_open and not is_tracking():
+            self._closed()
+
     def _opened(self) -> None:
+        self._watching.close()  # where a close was lost
         self._front_end.is_menu_open = True
         self._wake()
         self._watching.enter_context(self._monitor.watched())

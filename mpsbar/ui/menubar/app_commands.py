@@ -1,4 +1,7 @@
-"""The commands that only the app has: How to Profile, Install Command Line Tool, About, Quit."""
+"""The commands that only the app has: How to Profile, Install Command Line Tool, About, Quit.
+
+Those with a dialog wait until the menu has closed.
+"""
 
 import logging
 from collections.abc import Callable
@@ -8,9 +11,21 @@ from pathlib import Path
 import rumps
 
 from mpsbar import __version__
-from mpsbar.core.actions import Action, InstallCommand, Quit, ShowAbout, ShowProfiling
+from mpsbar.core.actions import (
+    Action,
+    ExplainDelivery,
+    InstallCommand,
+    Quit,
+    ShowAbout,
+    ShowProfiling,
+)
 from mpsbar.desktop import command_line_link
-from mpsbar.desktop.programs import ACTIVITY_MONITOR, INSTRUMENTS, open_application
+from mpsbar.desktop.programs import (
+    ACTIVITY_MONITOR,
+    INSTRUMENTS,
+    open_application,
+    open_notification_settings,
+)
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menubar.front_end import ask, choose_folder
 from mpsbar.ui.menubar.run_loop import call_when_free
@@ -20,6 +35,7 @@ from mpsbar.ui.text.dialogs import (
     ask_link_folder,
     ask_profiling,
     describe_folder_panel,
+    explain_delivery,
     no_application,
     tell_link,
 )
@@ -67,13 +83,29 @@ def show_about(_controller: Controller) -> None:
     ask(about(__version__))
 
 
+def show_delivery(controller: Controller) -> None:
+    if ask(explain_delivery(controller.ui_state.delivery)) == 0:
+        open_notification_settings()
+
+
+def _when_closed(command: Callable[[Controller], None]) -> Callable[[Controller], None]:
+    def run(controller: Controller) -> None:
+        try:
+            command(controller)
+        except Exception as error:  # noqa: BLE001 - logged and shown
+            controller.fail(command.__name__.replace("_", " ").capitalize(), error)
+
+    return lambda controller: call_when_free(run, controller)
+
+
 def quit_app(_controller: Controller) -> None:
     rumps.quit_application()
 
 
 APP_COMMANDS: dict[Action, Callable[[Controller], None]] = {
-    ShowProfiling(): show_profiling,
-    InstallCommand(): install_command,
-    ShowAbout(): show_about,
+    ShowProfiling(): _when_closed(show_profiling),
+    InstallCommand(): _when_closed(install_command),
+    ShowAbout(): _when_closed(show_about),
+    ExplainDelivery(): _when_closed(show_delivery),
     Quit(): quit_app,
 }

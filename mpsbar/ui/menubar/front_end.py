@@ -34,7 +34,14 @@ class MenuBarFrontEnd:
         self._notifier, self._on_change = notifier, on_change
 
     def ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
-        answer(ask(question))
+        call_when_free(self._ask, question, answer)
+
+    def _ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
+        try:
+            answer(ask(question))
+        except Exception as error:  # noqa: BLE001 - the click that asked is long over
+            _log.exception("%s failed", question.title)
+            self.tell_failure(question.title.rstrip("?"), error)
 
     def tell(self, notice: Notice, key: str) -> None:
         if notice.kind == "detail":
@@ -103,3 +110,16 @@ def _come_to_front() -> None:
     Not macOS 14's `activate`: for a menu bar app it is a request that is often declined.
     """
     NSApplication.sharedApplication().activateIgnoringOtherApps_(True)
+
+
+def give_focus_back() -> bool:
+    """Return the keyboard to the app that had it before ours was activated; False: it has it still.
+
+    rumps activates us at every start, at login too, while somebody types. Hiding an app that has no
+    window makes macOS activate the one before; the icon in the menu bar stays.
+    """
+    app = NSApplication.sharedApplication()
+    if not app.isActive():
+        return False
+    app.hide_(None)
+    return True

@@ -49,6 +49,7 @@ class Slot:
         self.row: Row = _BLANK
         self.item = rumps.MenuItem(key, callback=lambda _: on_click(self.row))
         self.is_shown = True
+        self.is_spare = False  # hidden, and may be shown while the menu is open
         self._on_click, self._on_open = on_click, on_open
         self._level: Level | None = None
         self._is_attached = False
@@ -128,12 +129,13 @@ class Level:
 
     def lay_out(self, sections: Sequence[Sequence[Row]], room: int = 0) -> None:
         for number, rows in enumerate(sections):
-            wanted = [*rows, *([_BLANK] * (room - len(rows)))]
-            slots = self._grow(number, len(wanted))
-            for slot, row in zip(slots, wanted, strict=False):
+            slots = self._grow(number, max(len(rows), room))
+            for slot, row in zip(slots, rows, strict=False):
                 slot.lay_out(row)
-            for slot in slots[len(wanted) :]:
-                slot.show(False)
+            for index, slot in enumerate(slots):
+                slot.is_spare = len(rows) <= index < room
+                if index >= len(rows):
+                    slot.show(False)
         for number, line in enumerate(self._lines):
             is_needed = any(sections[: number + 1]) and bool(sections[number + 1])
             line._menuitem.setHidden_(not is_needed)
@@ -141,14 +143,13 @@ class Level:
     def update(self, sections: Sequence[Sequence[Row]]) -> None:
         for slots, rows in zip(self._sections, sections, strict=True):
             coming = {row.key: row for row in rows}
-            shown = [slot for slot in slots if slot.is_shown]
-            free = [slot for slot in shown if slot.row is _BLANK]
-            for slot in shown:
-                if slot.row is not _BLANK:
-                    row = coming.pop(slot.row.key) if slot.row.key in coming else None
-                    slot.update(row or slot.row.ended())
-            for slot, row in zip(free, coming.values(), strict=False):
+            spare = [slot for slot in slots if slot.is_spare and not slot.is_shown]
+            for slot in (slot for slot in slots if slot.is_shown):
+                row = coming.pop(slot.row.key) if slot.row.key in coming else None
+                slot.update(row or slot.row.ended())
+            for slot, row in zip(spare, coming.values(), strict=False):
                 slot.update(row)
+                slot.show(True)
 
     def _grow(self, number: int, size: int) -> list[Slot]:
         slots = self._sections[number]

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from AppKit import NSEventTrackingRunLoopMode
 from Foundation import (
     NSActivityUserInitiatedAllowingIdleSystemSleep,
     NSDate,
@@ -38,6 +39,11 @@ def call_when_free(function: Callable[..., object], *arguments: object) -> None:
     """Call it once no menu or alert is open: an alert must not open over an open menu, whose
     tracking takes its clicks, nor over another alert."""
     AppHelper.callLater(_DELAY_SECONDS, guarded(function), *arguments)
+
+
+def is_tracking() -> bool:
+    """Whether a menu is open, as far as the run loop tells. On the main thread only."""
+    return bool(NSRunLoop.mainRunLoop().currentMode() == NSEventTrackingRunLoopMode)
 
 
 def avoid_nap() -> Any:

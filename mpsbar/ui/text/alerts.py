@@ -100,3 +100,23 @@ def _name(name: str | None, pid: int | None) -> str:
     if name:
         return shorten(printable(name), _NAME_WIDTH)
     return _("process {pid}").format(pid=pid)
+
+
+def say_delivery(delivery: str) -> str:
+    """What becomes of alerts and what to do about it; empty where nothing is known."""
+    return {
+        "shown": _("macOS shows mpsbar's alerts."),
+        "off": _(
+            "Notifications are turned off for mpsbar. To see alerts, turn them on in System "
+            "Settings > Notifications > mpsbar."
+        ),
+        "script": _(
+            "macOS doesn't accept notifications from this copy of mpsbar, so alerts are sent "
+            "through Script Editor. If you see none, allow them in System Settings > Notifications "
+            "> Script Editor. Past alerts are in the menu, under Recent Alerts."
+        ),
+        "failed": _(
+            "macOS doesn't accept notifications from this copy of mpsbar, and they couldn't be "
+            "sent through Script Editor. Past alerts are in the menu, under Recent Alerts."
+        ),
+    }.get(delivery, "")

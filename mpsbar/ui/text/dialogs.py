@@ -8,6 +8,7 @@ from mpsbar.core.actions import Connect, Connected, Freed, Stop, Stopped, Tensor
 from mpsbar.core.naming import printable
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.wording import _, shorten_home
 
 _NAME_WIDTH = 60
@@ -146,6 +147,11 @@ def about(version: str) -> Dialog:
         "out? For {frameworks} on Apple silicon.\n\nMIT License. In a terminal: mpsbar --help"
     ).format(frameworks=join_labels(_("and")), version=version)
     return Dialog("mpsbar", text, (_("OK"),))
+
+
+def explain_delivery(delivery: str) -> Dialog:
+    buttons = (_("Open Notification Settings"), _("Cancel"))
+    return Dialog(_("Alerts may not be visible"), say_delivery(delivery), buttons)
 
 
 def ask_profiling() -> Dialog:

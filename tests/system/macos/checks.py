@@ -107,10 +107,10 @@ def check_clients(mac: FakeMac, make: Make) -> None:
     computer = make()
     for _ in range(3):
         assert computer.read_gpu_clients() == {
-            0x100002DBC: GpuClient(444, 0),
-            0x100002DBD: GpuClient(440, 38_738_170_958 + 76_336_458),
-            0x100002DBE: GpuClient(440, 1_000_000_000),
-            0x100002DBF: GpuClient(31299, 3_992_585_375),
+            0x100002DBC: GpuClient(444, 0, False),
+            0x100002DBD: GpuClient(440, 38_738_170_958 + 76_336_458, True),
+            0x100002DBE: GpuClient(440, 1_000_000_000, True),
+            0x100002DBF: GpuClient(31299, 3_992_585_375, True),
         }
         check_nothing_held(mac)
 

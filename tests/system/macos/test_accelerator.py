@@ -166,7 +166,9 @@ def test_one_without_statistics_is_not_searched_for_all_the_time(mac, computer, 
 )
 def test_what_a_client_used(mac, computer, usage, nanoseconds):
     mac.add_accelerator(with_clients(client("pid 7, python3.12", usage)))
-    assert computer.read_gpu_clients() == {1: GpuClient(7, nanoseconds)}
+    is_read = usage is not None and len(usage) <= 1000
+    has_worked = bool(usage) if is_read else None
+    assert computer.read_gpu_clients() == {1: GpuClient(7, nanoseconds, has_worked)}
     checks.check_nothing_held(mac)
 
 
@@ -198,7 +200,7 @@ def test_usage_that_is_no_list(mac, computer):
 def test_who_opened_a_client(mac, computer, creator, pid):
     mac.add_accelerator(with_clients(client(creator)))
     clients = computer.read_gpu_clients()
-    assert clients == ({} if pid is None else {1: GpuClient(pid, 0)})
+    assert clients == ({} if pid is None else {1: GpuClient(pid, 0, False)})
     checks.check_nothing_held(mac)
 
 
@@ -209,16 +211,16 @@ def test_a_client_without_a_name_yet_gets_one(mac, computer):
     entry = mac.add_entry(nameless, accelerator)
     assert computer.read_gpu_clients() == {}
     mac.set_property(entry, "IOUserClientCreator", "pid 7, x")
-    assert computer.read_gpu_clients() == {5: GpuClient(7, 0)}
+    assert computer.read_gpu_clients() == {5: GpuClient(7, 0, False)}
 
 
 def test_clients_come_and_go(mac, computer):
     accelerator = mac.add_accelerator(APPLE)
     first = mac.add_entry(client("pid 7, x", number=1), accelerator)
-    assert computer.read_gpu_clients() == {1: GpuClient(7, 0)}
+    assert computer.read_gpu_clients() == {1: GpuClient(7, 0, False)}
     mac.c.fake_remove_entry(first)
     mac.add_entry(client("pid 7, x", number=2), accelerator)
-    assert computer.read_gpu_clients() == {2: GpuClient(7, 0)}
+    assert computer.read_gpu_clients() == {2: GpuClient(7, 0, False)}
     checks.check_nothing_held(mac)
 
 
@@ -290,3 +292,13 @@ def test_parse_functions_take_any_dictionary():
         assert (
             accelerator_properties.parse_gpu({STATISTICS: {"Device Utilization %": value}}) == Gpu()
         )
+
+
+def test_an_accelerator_is_known_by_what_its_driver_was_matched_to():
+    """Where the registry does not say its class."""
+    from mpsbar.system.macos.accelerator import is_apple
+
+    assert is_apple({"IOClass": "AGXAcceleratorG13G_B0"})
+    assert is_apple({"IOObjectClass": None, "IOClass": "AGXAcceleratorG13G_B0"})
+    assert not is_apple({"IOObjectClass": "AMDRadeonX6000", "IOClass": "AGX"})
+    assert not is_apple({})

@@ -57,7 +57,7 @@ def test_the_synthetic_clients(mac, computer):
     """Beyond 2^63 the time is unknown; pid 0 opens nothing."""
     for properties in read_accelerators("macos-apple-clients-synthetic.ioreg.plist"):
         mac.add_accelerator(properties)
-    assert computer.read_gpu_clients() == {99: GpuClient(123, None)}
+    assert computer.read_gpu_clients() == {99: GpuClient(123, None, True)}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,20 @@ from dataclasses import replace
 from samples import GB, make_snapshot, make_training
 from ui.menubar_kit import HEAD, TAIL, play
 
+from mpsbar.core.events import Alert
+from mpsbar.core.findings import Reason
+from mpsbar.desktop.notifications import read_delivery
+
+LEAK = Alert(
+    "pressure",
+    "warning",
+    None,
+    None,
+    Reason("pressure", "warning", {"pressure": "warning"}),
+    "raised",
+    "pressure",
+)
+
 
 def test_start_with_no_worker(mac):
     def person(user):
@@ -140,3 +154,75 @@ def test_after_quitting_another_may_start(mac):
 
     play(mac, make_snapshot(), lambda user: None)
     assert claim() is not None
+
+
+def test_the_keyboard_goes_back_to_the_app_that_had_it(mac):
+    """rumps activates us at every start; a dialog activates us again when it is clicked for."""
+
+    def person(user):
+        app = mac.state.single["application"]
+        assert app.isActive()
+        mac.wait(1)
+        assert not app.isActive()
+        mac.answer("OK", meanwhile=lambda: seen.append(app.isActive()))
+        user.click("About mpsbar")
+        mac.wait(10)
+
+    seen = []
+    play(mac, make_snapshot(), person)
+    assert seen == [True]
+
+
+def test_macos_may_activate_late(mac):
+    def person(user):
+        app = mac.state.single["application"]
+        app._active = False
+        mac.wait(0.5)
+        app._active = True  # only now
+        mac.wait(1)
+        assert not app.isActive()
+
+    play(mac, make_snapshot(), person)
+
+
+def test_an_open_without_a_close_does_not_leave_the_menu_stale(mac):
+    """As when macOS looks for a shortcut; then it is opened, at once or later."""
+
+    def person(user):
+        for seconds in (0, 1):
+            user.show(make_snapshot(time=1000.0))
+            mac.peek()
+            mac.wait(seconds)
+            user.show(make_snapshot(make_training(), time=1100.0 + seconds))
+            mac.peek()
+            assert any("train.py" in line for line in user.lines())
+        mac.peek()
+        mac.wait(1)
+        assert user.monitor.looking == 0  # nobody looks
+        assert user.app._clock.interval == 5.0
+
+    play(mac, make_snapshot(), person)
+
+
+def test_alerts_are_kept_in_the_menu_and_it_says_when_they_may_not_be_seen(mac):
+    def person(user):
+        assert not any("Alerts" in line for line in user.lines())
+        user.monitor.happen(LEAK)
+        user.show(make_snapshot(make_training(), time=1300.0))
+        assert "Recent Alerts  ▸" in user.lines()
+        assert "Alerts May Not Be Visible…" not in user.lines()
+        (line,) = user.lines("Recent Alerts")
+        assert line.startswith("(Warning: ")
+        assert line.endswith((" ago))", "(just now))"))
+        user.notices.delivery = "script"
+        assert "Alerts May Not Be Visible…" in user.lines()
+        mac.answer("Open Notification Settings")
+        user.click("Alerts May Not Be Visible…")
+        assert "Script Editor" in mac.state.alerts[-1]
+        assert mac.state.opened[-1].startswith("x-apple.systempreferences:")
+        user.notices.delivery = "off"
+        assert "Alerts May Not Be Visible…" not in user.lines()
+        assert "Notifications Are Off in System Settings…" in user.lines("Settings", "Alerts")
+
+    play(mac, make_snapshot(make_training()), person)
+    assert read_delivery().delivery == "off"

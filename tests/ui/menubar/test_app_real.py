@@ -7,7 +7,7 @@ import sys
 
 import psutil
 import pytest
-from ui.menubar_kit import Notices, full
+from ui.menubar_kit import CLOSED, Notices, full
 from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module
 
 from mpsbar.core.settings import Loaded, Settings
@@ -85,6 +85,7 @@ def stage(mac, workers, only_ours):
                 for step in (start, *path[:-1]):
                     menu.enter(full(menu, step))
                 menu.click(full(menu, path[-1]))
+            mac.wait(CLOSED)  # a dialog opens once the menu has closed
 
     made = Stage()
     yield made

@@ -1,0 +1,109 @@
+"""Finds the Pythons that are installed on a Mac, by their files: nothing is run.
+
+An app has launchd's PATH, on which there is only Apple's python3: a program that opens a dialog to
+install the Command Line Tools where they are missing.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mpsbar.agent.frameworks import FRAMEWORKS
+
+APPLE_PYTHON = "/usr/bin/python3"
+XCODE_SELECT = "/usr/bin/xcode-select"
+_SELECT_SECONDS = 5.0
+_MOST_BYTES = 1 << 20
+# Below the root: Homebrew's on both chips, python.org's.
+_SYSTEM = (
+    "opt/homebrew/bin/python3*",
+    "usr/local/bin/python3*",
+    "Library/Frameworks/Python.framework/Versions/3*/bin/python3",
+)
+# Below the home: pyenv's and uv's.
+_HOME = (".pyenv/versions/*/bin/python", ".local/share/uv/python/*/bin/python3")
+# What conda, mamba and their distributions call their folder, below the home and below /opt.
+_CONDA = ("miniforge3", "mambaforge", "miniconda3", "anaconda3", "micromamba", "mamba", "conda")
+_CONDA_SYSTEM = ("opt", "usr/local")
+_KERNELS = (
+    "Library/Jupyter/kernels",
+    ".local/share/jupyter/kernels",
+    "usr/local/share/jupyter/kernels",
+    "opt/homebrew/share/jupyter/kernels",
+)
+
+
+def find_installed(home: Path, root: Path = Path("/")) -> list[str]:
+    """Those that have a framework that mpsbar watches, each environment once."""
+    found: dict[str, str] = {}
+    for python in _list_files(home, root):
+        prefix = python.parent.parent
+        if os.access(python, os.X_OK) and has_framework(prefix):
+            found.setdefault(str(prefix.resolve()), str(python))
+    return list(found.values())
+
+
+def has_framework(prefix: Path) -> bool:
+    """Whether torch or another framework lies in its packages."""
+    names = {framework.module.partition(".")[0] for framework in FRAMEWORKS}
+    sites = prefix.glob("lib/python3*/site-packages")
+    return any((site / name).is_dir() for site in sites for name in names)
+
+
+def is_usable_shim(python: str, xcode_select: str = XCODE_SELECT) -> bool:
+    """False for Apple's python3 where the Command Line Tools are missing; True for any other."""
+    if os.path.realpath(python) != os.path.realpath(APPLE_PYTHON):
+        return True
+    try:
+        done = subprocess.run(
+            [xcode_select, "-p"], stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_SELECT_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _list_files(home: Path, root: Path) -> Iterator[Path]:
+    yield from _read_kernels([*(home / k for k in _KERNELS[:2]), *(root / k for k in _KERNELS[2:])])
+    for prefix in _list_conda(home, root):
+        yield prefix / "bin/python"
+    for pattern in _HOME:
+        yield from sorted(home.glob(pattern), reverse=True)
+    for pattern in _SYSTEM:
+        files = (path for path in root.glob(pattern) if not path.name.endswith("-config"))
+        yield from sorted(files, reverse=True)
+
+
+def _list_conda(home: Path, root: Path) -> Iterator[Path]:
+    """The environments that conda lists for this user, then those in the usual folders."""
+    listed = _read(home / ".conda/environments.txt").split("\n")
+    yield from (Path(line) for line in listed if line.startswith("/"))
+    places = [home / name for name in _CONDA]
+    places += [root / place / name for place in _CONDA_SYSTEM for name in _CONDA]
+    places.append(root / "opt/homebrew/Caskroom/miniforge/base")
+    for base in places:
+        yield base
+        yield from sorted(base.glob("envs/*"))
+
+
+def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
+    """The Pythons that Jupyter would start."""
+    for folder in folders:
+        for file in sorted(folder.glob("*/kernel.json")):
+            try:
+                program = Path(json.loads(_read(file))["argv"][0])
+            except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+                continue
+            if program.is_absolute():
+                yield program
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,179 @@
+"""Changes the Mac's sources one place at a time and runs their tests: a change that none notices
+shows what is not tested.
+
+python tests/mutations.py [--count 100] [--seconds 60] [--minutes 30] [--only PART OF A PATH]
+
+Works on a copy of the checkout. Each change is tried against the tests of its own module, for at
+most `--seconds`; a test that hangs has noticed it. Prints the survivors; exits with 1 if one of
+them is not explained in EXPLAINED.
+"""
+
+import argparse
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("ui/menubar", "desktop", "system/macos")
+COPIED = ("mpsbar", "tests", "resources", "packaging", "pyproject.toml", "setup.py", "README.md")
+# Where the tests of a module are, if not in tests/<folder>/test_<module>*.py alone.
+MENUBAR = ("tests/ui/menubar/test_app.py", "tests/ui/menubar/test_worker_actions.py")
+TESTS = {
+    "mpsbar/ui/menubar/app.py": MENUBAR,
+    "mpsbar/ui/menubar/front_end.py": (*MENUBAR, "tests/ui/menubar/test_install_command.py"),
+    "mpsbar/ui/menubar/app_commands.py": (
+        "tests/ui/menubar/test_app_commands.py", "tests/ui/menubar/test_install_command.py",
+    ),
+    "mpsbar/ui/menubar/run_loop.py": MENUBAR,
+    "mpsbar/ui/menubar/attributed_text.py": ("tests/ui/menubar/test_menu_items.py", *MENUBAR),
+    "mpsbar/ui/menubar/menu_items.py": ("tests/ui/menubar/test_menu_items.py", *MENUBAR),
+    "mpsbar/desktop/macos_notifications.py": ("tests/desktop/test_notifications.py",),
+    "mpsbar/desktop/bundle.py": ("tests/desktop", "tests/doctor/test_self_test.py"),
+    "mpsbar/desktop/login.py": ("tests/desktop",),
+    "mpsbar/system/macos/computer.py": ("tests/system/macos",),
+    "mpsbar/system/macos/gpu.py": (
+        "tests/system/macos/test_gpu_ioreg.py", "tests/system/macos/test_gpu_budget.py",
+        "tests/system/macos/test_recorded.py",
+    ),
+    "mpsbar/system/macos/iokit.py": (
+        "tests/system/macos/test_accelerator.py", "tests/system/macos/test_faults.py",
+    ),
+    "mpsbar/system/macos/native.py": ("tests/system/macos/test_faults.py",),
+}  # fmt: skip
+# Survivors that no test here can notice: file, the changed line, and why.
+EXPLAINED: dict[tuple[str, str], str] = {
+    ("mpsbar/ui/menubar/app.py", "self._lay_out()"): "the menu is laid out again when it opens",
+}
+_FLIPPED = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutation:
+    file: str
+    line: int
+    before: str  # the line, stripped
+    what: str
+    source: str  # of the whole file, changed
+
+
+def list_places(file: str) -> list[tuple[str, int]]:
+    """The numbers of the nodes of its tree that can be changed."""
+    nodes = list(ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))))
+    return [(file, number) for number, node in enumerate(nodes) if change(node) is not None]
+
+
+def make_mutation(file: str, number: int) -> Mutation:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    node = list(ast.walk(tree))[number]
+    what = change(node)
+    assert what is not None
+    line: int = getattr(node, "lineno", 1)
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    return Mutation(file, line, text.splitlines()[line - 1].strip(), what, source)
+
+
+def change(node: ast.AST) -> str | None:
+    """Changes one node in place and says how; None: nothing to change in it."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _FLIPPED:
+        node.ops[0] = _FLIPPED[type(node.ops[0])]()
+        return "the comparison is the other way round"
+    if isinstance(node, ast.BoolOp):
+        node.op = _FLIPPED[type(node.op)]()
+        return "and is or, or is and"
+    if isinstance(node, ast.If):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+        return "the condition is the other way round"
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        node.value = not node.value
+        return f"{not node.value} is {node.value}"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        node.value = ast.Constant(None)
+        return "the call is left out"
+    if isinstance(node, ast.Return) and isinstance(node.value, (ast.Call, ast.BoolOp, ast.Compare)):
+        node.value = ast.Constant(None)
+        return "None is returned"
+    return None
+
+
+def choose(count: int, only: str) -> list[Mutation]:
+    """Spread evenly over all of them, always the same."""
+    files = [
+        path.relative_to(ROOT).as_posix()
+        for folder in FOLDERS
+        for path in sorted((ROOT / "mpsbar" / folder).glob("*.py"))
+    ]
+    places = [place for file in files if only in file for place in list_places(file)]
+    count = min(count, len(places))
+    return [make_mutation(*places[index * len(places) // count]) for index in range(count)]
+
+
+def find_tests(file: str) -> list[str]:
+    if file in TESTS:
+        return list(TESTS[file])
+    path = Path(file)
+    folder = Path("tests", *path.parts[1:-1])
+    return sorted(str(p.relative_to(ROOT)) for p in (ROOT / folder).glob(f"test_{path.stem}*.py"))
+
+
+def survives(mutation: Mutation, copy: Path, seconds: float) -> bool:
+    target = copy / mutation.file
+    original = target.read_text(encoding="utf-8")
+    target.write_text(mutation.source, encoding="utf-8")
+    options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    command = [sys.executable, "-B", "-m", "pytest", *options, *find_tests(mutation.file)]
+    env = {**os.environ, "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}"}
+    try:
+        quiet = subprocess.DEVNULL
+        done = subprocess.run(
+            command, cwd=copy, env=env, stdout=quiet, stderr=quiet, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        target.write_text(original, encoding="utf-8")
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    mutations, end = choose(options.count, options.only), time.monotonic() + options.minutes * 60
+    tried, unexplained = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy / name)
+        for mutation in mutations:
+            if time.monotonic() > end:
+                break
+            tried += 1
+            if survives(mutation, copy, options.seconds):
+                why = EXPLAINED.get((mutation.file, mutation.before))
+                unexplained += why is None
+                place = f"{mutation.file}:{mutation.line}: {mutation.before}"
+                print(f"{place}\n  {mutation.what}: {why or 'NOT NOTICED'}", flush=True)
+    print(f"{tried} of {len(mutations)} changes tried, {unexplained} not noticed", flush=True)
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
