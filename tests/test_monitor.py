@@ -584,3 +584,16 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
         end()
         assert future.result(PATIENCE).ended == "cancelled"
     assert ended == [True, True]
+
+
+def test_over_its_own_budget_it_ticks_less_often_and_says_so(workers, caplog, monkeypatch):
+    monkeypatch.setattr("mpsbar.core.own_budget.PERIOD", 0.05)
+    monkeypatch.setattr("mpsbar.core.own_budget.CPU_SHARE", 1e-9)
+    monitor = Monitor(interval=0.01)
+    monitor.start()
+    try:
+        wait_for(lambda: monitor.pause > 0.01, "slower ticks")
+        wait_for(lambda: "own use" in [p.reader for p in monitor.latest.problems], "a reason")
+    finally:
+        monitor.close()
+    assert "refreshes 2 times less often" in caplog.text
