@@ -4,6 +4,7 @@ One tick: scan this computer and poll the workers -> Snapshot -> trends -> healt
 tracker -> alerts -> events -> history.
 """
 
+import os
 import queue
 import threading
 import time
@@ -20,10 +21,11 @@ from mpsbar.core.events import EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
+from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import Ended, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import GAP, Trends
-from mpsbar.system import this_computer
+from mpsbar.system import descriptors, this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
@@ -68,8 +70,11 @@ class Monitor:
         self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
+        most_connections = descriptors.raise_limit() - descriptors.RESERVE
         self._workers = (
-            WorkerPoll(computer.read_start) if recorded is None else RecordedWorkers(recorded)
+            WorkerPoll(computer.read_start, most_connections)
+            if recorded is None
+            else RecordedWorkers(recorded)
         )
         self._joined: dict[int, tuple[Worker, Process | None, Worker]] = {}
         self._trends = Trends()
@@ -78,6 +83,7 @@ class Monitor:
         self._alerts = Alerts()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
+        self._budget = OwnBudget()
         self._recorder = recorder
         self._dtypes: LatestResult | None = None
         self._started_at = self.latest.time
@@ -155,8 +161,10 @@ class Monitor:
     def pause(self) -> float:
         """Seconds from the end of one tick to the next."""
         if self._watchers:
-            return min(self.interval, WATCHED)
-        return max(self.interval, ON_BATTERY if self.latest.machine.on_battery else 0.0)
+            usual = min(self.interval, WATCHED)
+        else:
+            usual = max(self.interval, ON_BATTERY if self.latest.machine.on_battery else 0.0)
+        return usual * self._budget.factor
 
     def _run(self, on_tick: Callable[[Snapshot], None] | None) -> None:
         while not self._is_closed:
@@ -183,7 +191,7 @@ class Monitor:
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed | Tensors | Stopped):
             self._outcomes.add(wake, time.monotonic())
-        if isinstance(wake, Freed):
+        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
             self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
 
@@ -193,6 +201,7 @@ class Monitor:
         if self._thread is not None:  # a single reading leaves the dtypes to those who show them
             snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
         snapshot = self._judge(snapshot)
+        snapshot = self._keep_budget(snapshot)
         ended = self._follow(snapshot)
         freed = self._outcomes.find(Freed, time.monotonic())
         seen = replace(snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed)
@@ -263,6 +272,26 @@ class Monitor:
             gpu_utilization=tuple(utilization[-_SPARKLINE:]),
             process_series=self._trends.copy_processes(),
         )
+
+    def _keep_budget(self, snapshot: Snapshot) -> Snapshot:
+        """Tick less often if mpsbar itself uses too much, and add the reason."""
+        now, budget = time.monotonic(), self._budget
+        if self._thread is None:  # a single reading
+            return snapshot
+        if budget.is_due(now):
+            footprint, _ = self._attempt(
+                "reading its own footprint",
+                lambda: self._computer.read_footprint(os.getpid(), with_peak=False),
+            )
+            use = OwnUse(time.process_time(), None if footprint is None else footprint.now)
+            if budget.note(use, now) and budget.reason is not None:
+                import logging
+
+                logging.getLogger("mpsbar").warning("%s", budget.reason)
+        if budget.reason is None:
+            return snapshot
+        problem = Problem("own use", budget.reason)
+        return replace(snapshot, problems=(*snapshot.problems, problem))
 
     def _follow(self, snapshot: Snapshot) -> Ended:
         """Add the events of this snapshot: ends, frees by other programs, alerts."""

@@ -4,7 +4,9 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -47,7 +49,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.
-STARTING_FIXTURES = {"workers", "ssh_hosts", "usable", "built", "browser", "display"}
+STARTING_FIXTURES = {"workers", "read_only", "ssh_hosts", "usable", "built", "browser", "display"}
 STARTING_MODULES = {
     "subprocess",
     "pty",
@@ -161,6 +163,26 @@ def private(tmp_path, monkeypatch):
     for name in ("BAR", "INTERVAL", "ALERTS", "ALERT_CAUSES", "COOL_DOWN"):
         monkeypatch.delenv(f"MPSBAR_{name}", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def read_only():
+    """A way to make a folder unchangeable for a while, for root too: with read_only(folder): …"""
+
+    @contextmanager
+    def mount(folder: Path) -> Iterator[None]:
+        steps = (["--bind", str(folder), str(folder)], ["-o", "remount,ro,bind", str(folder)])
+        for number, step in enumerate(steps):
+            if subprocess.run(["mount", *step], capture_output=True, check=False).returncode:
+                if number:
+                    subprocess.run(["umount", "-l", str(folder)], check=True)
+                pytest.skip("nothing can be mounted here (root only)")
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+    return mount
 
 
 @pytest.fixture

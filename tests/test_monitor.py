@@ -255,7 +255,9 @@ def test_closing_ends_the_thread(monitor):
 
 def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch):
     """A day's worth of looks while processes come and go; the clock runs two seconds for each."""
-    clock = types.SimpleNamespace(now=1.7e9, monotonic=time.monotonic, sleep=time.sleep)
+    clock = types.SimpleNamespace(
+        now=1.7e9, monotonic=time.monotonic, perf_counter=time.perf_counter, sleep=time.sleep
+    )
 
     def tell():
         clock.now += 2.0
@@ -536,7 +538,9 @@ def test_a_recorded_machine_is_not_recorded_again(computer, workers):
 
 def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor, monkeypatch):
     now = [1000.0]
-    clock = types.SimpleNamespace(monotonic=lambda: now[0], time=time.time, sleep=time.sleep)
+    clock = types.SimpleNamespace(
+        monotonic=lambda: now[0], perf_counter=time.perf_counter, time=time.time, sleep=time.sleep
+    )
     monkeypatch.setattr("mpsbar.monitor.time", clock)
     monitor._note(Tensors(7, "done"))
     monitor._note(Freed(7, "a.py", "done"))
@@ -580,3 +584,16 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
         end()
         assert future.result(PATIENCE).ended == "cancelled"
     assert ended == [True, True]
+
+
+def test_over_its_own_budget_it_ticks_less_often_and_says_so(workers, caplog, monkeypatch):
+    monkeypatch.setattr("mpsbar.core.own_budget.PERIOD", 0.05)
+    monkeypatch.setattr("mpsbar.core.own_budget.CPU_SHARE", 1e-9)
+    monitor = Monitor(interval=0.01)
+    monitor.start()
+    try:
+        wait_for(lambda: monitor.pause > 0.01, "slower ticks")
+        wait_for(lambda: "own use" in [p.reader for p in monitor.latest.problems], "a reason")
+    finally:
+        monitor.close()
+    assert "refreshes 2 times less often" in caplog.text

@@ -29,6 +29,9 @@ NO_MPS = softmps.why_not()
 
 TORCH = "import torch, mpsbar\n"
 ATTACH = "import mpsbar; assert mpsbar.attach()\n"
+# For tests that free again and again: the agent would answer some with its last result. On one line,
+# because answers name lines of the code that follows.
+UNPACED = "import mpsbar.agent.pacing as p; p.PAUSES_AT_ONCE_SECONDS = 1e9; del p"
 
 
 class Worker:
@@ -189,6 +192,8 @@ class Workers:
 
     def start_mps(self, code: str, **extra: str) -> Worker:
         """The same on the software MPS device, which aborts when a release overlaps an op."""
+        code = textwrap.dedent(code)
+        code = UNPACED + ("" if code.startswith("\n") else "; ") + code
         return self.start(code, SOFTMPS="1", SOFTMPS_STRICT="1", **extra)
 
     def run(

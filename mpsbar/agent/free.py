@@ -52,6 +52,7 @@ class FreeJob:
         pause: Optional[CollectorPause] = None,
     ) -> None:
         self._started = time.perf_counter()
+        self.paused = 0.0  # seconds that this process could do nothing else
         self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
         states = [(backend, backend.state(gpu_client)) for backend in BACKENDS]
         used = [backend for backend, state in states if state == IN_USE]
@@ -102,6 +103,7 @@ class FreeJob:
         }
 
     def _prepare(self, on_main: bool) -> None:
+        start = time.perf_counter()
         if on_main:  # elsewhere a finalizer would run the host's code on our thread
             self._gui_toolkit = find_gui_toolkit()  # it may have been imported meanwhile
             if self._gui_toolkit is None:
@@ -109,6 +111,7 @@ class FreeJob:
                 self._collected = True
             for backend in self._alone:
                 backend.finish_work()
+        self.paused += time.perf_counter() - start
 
     def _release_alone(self) -> None:
         for backend in self._alone:
@@ -117,10 +120,12 @@ class FreeJob:
             function, arguments = backend.release_call()
             function(*arguments)
             report["paused"] = time.perf_counter() - start
+            self.paused += report["paused"]
             report["after"] = backend.measure()
             report["freed"] = max(0, report["before"] - report["after"])
 
     def _release_anywhere(self, backend: Any) -> Report:
+        start = time.perf_counter()
         try:
             before = backend.measure()
             function, arguments = backend.release_call()
@@ -128,6 +133,8 @@ class FreeJob:
             after = backend.measure()
         except Exception as error:  # noqa: BLE001 - one backend's failure is its own answer
             return {"freed": None, "error": str(error)[:300]}
+        finally:
+            self.paused += time.perf_counter() - start
         freed = released if before is None or after is None else max(0, before - after)
         return {"freed": freed, "before": before, "after": after}
 

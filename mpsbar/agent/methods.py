@@ -15,6 +15,8 @@ from .notebook import find_name
 from .protocol import Message
 from .tensors import TensorCensus
 
+JOBS = ("free", "tensors")
+
 
 def _read_command() -> "list[str]":
     """How this Python was started, also before 3.10: there sys.argv lacks the options and -m."""
@@ -41,7 +43,7 @@ def hello() -> Message:
     return {
         "protocol": protocol.PROTOCOL,
         "agent": __version__,
-        "methods": ["hello", "stats", "free", "tensors"],
+        "methods": ["hello", "stats", *JOBS],
         "pid": os.getpid(),
         "parent": os.getppid(),
         "executable": sys.executable,

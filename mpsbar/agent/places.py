@@ -14,6 +14,8 @@ from typing import Optional
 
 # sun_path is 104 bytes on macOS, with the NUL.
 MAX_PATH = 103
+# pid_t; no kernel gives numbers this high.
+MOST_PID = 2**31 - 1
 # By user, asked once: on macOS the password database is another process, reached by a connection
 # that a forked child must not use.
 _homes: "dict[int, str]" = {}
@@ -75,15 +77,21 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
     found = []
     for directory in candidates() if directories is None else directories:
         try:
-            check(directory)
-            names = os.listdir(directory)
+            found += list_directory(directory)
         except OSError:
             continue
-        for name in names:
-            match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
-            if match:
-                found.append((int(match.group(1)), os.path.join(directory, name)))
     return sorted(found)
+
+
+def list_directory(directory: str) -> "list[tuple[int, str]]":
+    """The same for one directory; OSError if it is not safely ours or cannot be listed now."""
+    check(directory)
+    found = []
+    for name in os.listdir(directory):
+        match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
+        if match and int(match.group(1)) <= MOST_PID:
+            found.append((int(match.group(1)), os.path.join(directory, name)))
+    return found
 
 
 def results_folder() -> "Optional[str]":

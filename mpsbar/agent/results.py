@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import sys
 from typing import Any
 
@@ -41,6 +42,8 @@ def _read(torch: str, device: str) -> "dict[str, bool]":
 
 
 def _parse(path: str, wanted: "dict[str, str]") -> "dict[str, bool]":
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError("it is not a file")  # a pipe would make the host wait
     with open(path, encoding="utf-8") as file:
         record = json.loads(file.read(_LARGEST))
     if any(record.get(name) != value for name, value in wanted.items()):

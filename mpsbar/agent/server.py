@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 from . import gil_io, main_thread, methods, peer, places, protocol
 from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
+from .pacing import Allowance, JobPace
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -17,10 +18,14 @@ CHECK_SECONDS = 30.0
 BIND_AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
+ACCEPTED_AT_ONCE = 16
+MOST_WAITING = 100  # answers that one connection may wait for
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
 # long run so many a second, whoever asks how often; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
 ROUNDS_AT_ONCE = 10.0
+# A round in which clients only came or went does less.
+QUIET_ROUND = 0.25
 # Longer than this, and the host would run without collections whenever it gets the GIL from us.
 AT_A_STRETCH_SECONDS = 0.001
 MOST_UNREAD = 4 * protocol.MAX_LINE
@@ -37,6 +42,7 @@ class Connection:
         self.unread = bytearray()
         self.last_heard = now
         self.waiting = 0  # answers still to come
+        self.results: list[tuple[Any, Message]] = []  # of jobs, about to be sent
         self.ended = False  # nothing more will be read
         self.dropped = False
 
@@ -87,9 +93,10 @@ class Agent:
         self._jobs: list[Job] = []
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
-        self._rounds = ROUNDS_AT_ONCE
-        self._last_round = time.monotonic()
-        self._answered = False  # in this round, somebody who only looks
+        self._rounds = Allowance(ROUNDS_PER_SECOND, ROUNDS_AT_ONCE)
+        self._hears_from = 0.0  # until then clients wait
+        self._paces = {method: JobPace() for method in methods.JOBS}
+        self._answered = False  # in this round, somebody
         self._woken = 0.0
         self._thread = AgentThread(self._run)
 
@@ -152,7 +159,7 @@ class Agent:
         if self._jobs:
             self._step_job()
         now = time.monotonic()
-        if self._answered and not self._jobs:
+        if ready or self._polled[0].found:
             self._pace(now)
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
@@ -160,7 +167,13 @@ class Agent:
 
     def _wait(self) -> "list[Connection]":
         """The connections that something can be done for; the listener is the first entry."""
-        seconds = STEP_SECONDS if self._jobs else self._next_check - time.monotonic()
+        now = time.monotonic()
+        if now < self._hears_from:
+            _watch(self._polled[0], -1, 0)
+            left = self._hears_from - now
+            self._sleep(min(left, STEP_SECONDS) if self._jobs else left)
+            return []
+        seconds = STEP_SECONDS if self._jobs else self._next_check - now
         connections = self._connections
         _watch(self._polled[0], self._listener.number, gil_io.POLLIN)
         for index, connection in enumerate(connections, 1):
@@ -183,11 +196,7 @@ class Agent:
 
     def _pace(self, now: float) -> None:
         """Let requests gather when they come too often; the next round answers them all."""
-        earned = (now - self._last_round) * ROUNDS_PER_SECOND
-        self._rounds = min(ROUNDS_AT_ONCE, self._rounds + earned) - 1.0
-        self._last_round = now
-        if self._rounds < 0:
-            self._sleep(-self._rounds / ROUNDS_PER_SECOND)
+        self._hears_from = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
         """Do something for a connection, if its descriptor is still ours; drop it if that fails."""
@@ -205,18 +214,25 @@ class Agent:
             listener.number = -1
             self._next_check = max(self._next_check, time.monotonic() + BIND_AGAIN_SECONDS)
             return
-        try:
-            number = gil_io.accept(listener.number)
-        except OSError as problem:
-            if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-                self._sleep(0.05)  # the host is out of descriptors: do not spin on the listener
-            return
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                number = gil_io.accept(listener.number)
+            except OSError as problem:
+                if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                    self._sleep(0.05)  # the host is out of descriptors: do not spin on the listener
+                return
+            self._add(number, listener.bound)
+
+    def _add(self, number: int, path: bytes) -> None:
         for stale in [each for each in self._connections if each.number == number]:
             self._drop_record(stale)  # the host closed it, and the number came back to us
-        if len(self._connections) >= MOST_CONNECTIONS or not _is_same_user(number):
-            gil_io.close_ours(number, listener.bound)
+        if not _is_same_user(number):
+            gil_io.close_ours(number, path)
             return
-        self._connections.append(Connection(number, listener.bound, time.monotonic()))
+        if len(self._connections) >= MOST_CONNECTIONS:
+            # Whoever keeps all of them busy must not lock the monitor out.
+            self._drop(min(self._connections, key=lambda each: (each.waiting, each.last_heard)))
+        self._connections.append(Connection(number, path, time.monotonic()))
 
     def _serve(self, connection: Connection) -> None:
         if not connection.ended:
@@ -241,6 +257,7 @@ class Agent:
                 self._sleep(0.001)
 
     def _answer(self, connection: Connection, line: bytes) -> None:
+        self._answered = True
         try:
             number, method, params = protocol.parse_request(line)
         except protocol.ProtocolError as problem:
@@ -248,13 +265,11 @@ class Agent:
             connection.unread += protocol.error(None, problem.code, str(problem))
             connection.ended = True
             return
-        if method in ("free", "tensors"):
+        if method in methods.JOBS:
             self._ask_job(connection, number, method, params)
         elif method == "stats":
-            self._answered = True
             connection.unread += protocol.result(number, methods.stats(params))
         elif method == "hello":
-            self._answered = True
             connection.unread += protocol.result(number, methods.hello())
         else:
             text = f"no method {method[:40]!r}"
@@ -282,10 +297,16 @@ class Agent:
 
     # ------------------------------------------------------------------- free, tensors
     def _ask_job(self, connection: Connection, number: Any, method: str, params: Message) -> None:
+        if connection.waiting >= MOST_WAITING:
+            raise OSError("the client asks without end")
         for job in self._jobs:
             if job.method == method:
                 break
         else:
+            answer = self._paces[method].find_answer(time.monotonic())
+            if answer is not None:
+                connection.unread += protocol.result(number, answer)
+                return
             job = Job(method, methods.start_job(method, params, self._pause))
             self._jobs.append(job)
         job.asked.append((connection, number))
@@ -301,11 +322,20 @@ class Agent:
         if answer is None:
             return
         self._jobs.remove(job)
+        paused = getattr(job.work, "paused", 0.0)
+        self._paces[job.method].note(answer, paused, time.monotonic())
         for connection, number in job.asked:
             connection.waiting -= 1
             if not connection.dropped:
-                connection.unread += protocol.result(number, answer)
-                self._guard(connection, self._send)
+                connection.results.append((number, answer))
+                self._guard(connection, self._deliver)
+
+    def _deliver(self, connection: Connection) -> None:
+        """Under the guard: an answer may be too long for a line."""
+        for number, answer in connection.results:
+            connection.unread += protocol.result(number, answer)
+        connection.results.clear()
+        self._send(connection)
 
     # -------------------------------------------------------------------- housekeeping
     def _check(self, now: float) -> None:

@@ -38,6 +38,7 @@ class TensorCensus:
         states = {backend.NAME: backend.state(gpu_client) for backend in BACKENDS}
         self._used = [backend for backend in BACKENDS if states[backend.NAME] == IN_USE]
         self._report: Optional[Report] = None
+        self.paused = 0.0  # seconds that this process could do nothing else
         alone = states["mps"] not in (None, NOT_INITIALISED)
         deadline = time.monotonic() + DEADLINE_SECONDS
         self._job = MainThreadJob(self._prepare, self._count, deadline, alone, pause)
@@ -59,7 +60,11 @@ class TensorCensus:
 
     def _count(self) -> None:
         allocated = {backend.NAME: backend.stats().get("allocated") for backend in self._used}
-        self._report = count(allocated, None if self._job.on_main else self._job.kept_until)
+        start = time.perf_counter()
+        try:
+            self._report = count(allocated, None if self._job.on_main else self._job.kept_until)
+        finally:
+            self.paused += time.perf_counter() - start
 
 
 def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = None) -> Report:

@@ -40,7 +40,10 @@ def _disable_all() -> int:
 def _disable_known(python: str) -> int:
     if Path(python).exists():
         return _disable(python)
-    forget_enabled(python)
+    try:
+        forget_enabled(python)
+    except EnvironmentProblem as problem:
+        return _complain(problem)
     print(f"{python}: no longer exists")
     return 0
 
@@ -57,9 +60,9 @@ def _disable_jupyter() -> int:
 def _disable(given: str | None) -> int:
     try:
         python = choose_python(given)
-        forget_enabled(python)
         environment = read_environment(python)
         changed = setup.disable(environment)
+        forget_enabled(python)  # last: what could not be removed must stay known
     except EnvironmentProblem as problem:
         return _complain(problem)
     print(f"{environment.prefix}: {'disabled' if changed else 'was not enabled'}")

@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mpsbar.monitor import Monitor
 
 DESCRIPTION = (
-    "Serves this computer, its PyTorch and MLX processes and what their allocators hold as "
+    f"Serves this computer, its {join_labels('and')} processes and what their allocators hold as "
     "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
     "them unless --listen names another address, which takes TLS or --insecure. With --textfile "
     "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "

@@ -51,14 +51,24 @@ def run(arguments: Sequence[str]) -> int:
     except UserError as complaint:
         print(f"mpsbar: {complaint}", file=sys.stderr)
         return 1
+    except OSError as problem:
+        if is_debugging():
+            traceback.print_exc()
+        named = f"{problem.filename}: " if problem.filename else ""
+        print(f"mpsbar: {named}{problem.strerror or problem}", file=sys.stderr)
+        return 1
     except Exception as error:  # noqa: BLE001 - the last line of defence
-        if os.environ.get("MPSBAR_DEBUG", "") not in ("", "0"):
+        if is_debugging():
             traceback.print_exc()
         else:
             text = f"mpsbar: internal error: {type(error).__name__}: {error}"
             print(f"{text} (MPSBAR_DEBUG=1 shows where)", file=sys.stderr)
         return 1
     return code
+
+
+def is_debugging() -> bool:
+    return os.environ.get("MPSBAR_DEBUG", "") not in ("", "0")
 
 
 def _run_verb(arguments: Sequence[str]) -> int:

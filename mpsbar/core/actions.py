@@ -157,6 +157,7 @@ class Freed:
     error: str | None = None
     number: int | None = None  # of the worker's Frees; None for an older agent
     asked_here: bool = True  # False: another program asked for it
+    age: float | None = None  # of a result that the worker gave again: it was asked too often
 
 
 @dataclass(frozen=True, slots=True)

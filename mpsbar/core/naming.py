@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Literal
 
+from mpsbar.core.secrets import WITH_VALUE, mask, shorten_title
+
 Kind = Literal["script", "notebook", "server"]
 
 KERNEL = "notebook kernel"
 CHILD = "child process"
-# Options of python that take the next argument.
-_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
+UNKNOWN = "unknown"
 _MODULE_OPTION = re.compile(r"-[A-Za-z]*m")  # -m, -um, -Im
 # Programs that start a script or an app, and the pattern of its argument.
 _SCRIPT = re.compile(r".+\.py")
@@ -42,13 +43,13 @@ def name_process(
 ) -> str:
     """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
     a rank of torchrun, a served app; for a program that is not Python the name of its file."""
-    name = _name_program(command, executable)
+    name = mask(_name_program(command, executable)).strip() or UNKNOWN
     return add_notebook(name, notebook) + _rank(variables or {}, name)
 
 
 def add_notebook(name: str, notebook: str | None) -> str:
     """A kernel's name with its notebook, which only its agent knows; any other as it is."""
-    return f"{name}: {notebook}" if notebook and name == KERNEL else name
+    return f"{name}: {mask(notebook)}" if notebook and name == KERNEL else name
 
 
 def kind_of(name: str) -> Kind:
@@ -67,20 +68,20 @@ def _rank(variables: Mapping[str, str], name: str) -> str:
 
 def _name_program(command: tuple[str, ...], executable: str | None) -> str:
     if not command:
-        return PurePath(executable).name if executable else "unknown"
+        return PurePath(executable).name if executable else UNKNOWN
     program = PurePath(command[0]).name
     if not program.lower().startswith("python") and executable is not None:
         if not PurePath(executable).name.lower().startswith("python"):
             return PurePath(executable).name  # another program
         # py2app's start, or the process wrote a title over its arguments.
-        return program if command[0].startswith(("/", "./")) else command[0]
+        return program if command[0].startswith(("/", "./")) else shorten_title(command[0])
     return _name_python(command)
 
 
 def _name_python(command: tuple[str, ...]) -> str:
     arguments = iter(command[1:])
     for argument in arguments:
-        if argument in _WITH_VALUE:
+        if argument in WITH_VALUE:
             next(arguments, None)
         elif _MODULE_OPTION.fullmatch(argument):
             return _name_module(next(arguments, "?"), arguments)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.findings import Reason, Value
 from mpsbar.core.naming import printable
+from mpsbar.core.secrets import MASK, mask
 
 Release = tuple[int, int]  # (2, 13)
 
@@ -79,6 +80,15 @@ _NUMBER = re.compile(
 )
 _WHOLE = re.compile(r"\s*[+-]?\d{1,18}", re.ASCII)
 _MOST_UNKNOWN = 10
+
+
+def mask_settings(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of torch: those that are known with their values, others by name alone."""
+    return {
+        name: mask(value) if name in KNOWN_SETTINGS else MASK
+        for name, value in variables.items()
+        if name.startswith("PYTORCH_")
+    }
 
 
 def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tuple[Reason, ...]:

@@ -11,7 +11,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.naming import printable
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.system import paths
-from mpsbar.system.files import NotAFile, TooLarge, is_usable, read_bytes, replace_own_file
+from mpsbar.system.files import is_usable, read_bytes, replace_own_file
 
 CORE_GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
@@ -156,5 +156,5 @@ def read_icon() -> IconCheck | None:
         stored = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
         doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
         return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))
-    except (OSError, NotAFile, TooLarge, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None

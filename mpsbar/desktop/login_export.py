@@ -80,7 +80,7 @@ def build_job(command: list[str], folders_made: int) -> dict[str, Any]:
 def build_unit(command: list[str], folders_made: int) -> str:
     lines = [
         "[Unit]",
-        "Description=mpsbar export: PyTorch and MLX memory for Prometheus",
+        "Description=mpsbar export: GPU memory of machine learning processes for Prometheus",
         f"{_UNIT_MARK}{folders_made}",
         "",
         "[Service]",

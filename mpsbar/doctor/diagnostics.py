@@ -8,6 +8,7 @@ from pathlib import PurePath
 from mpsbar import __version__
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import render_doctor
 from mpsbar.doctor.rules import Checkup
@@ -52,9 +53,11 @@ def without_private(snapshot: Snapshot) -> Snapshot:
 def bare_name(name: str) -> str:
     """Keep torchrun train.py; shorten /data/jane/serve --key=1 to serve."""
     words = [PurePath(word).name if "/" in word else word for word in name.split(" ")]
-    first, *others = words or [""]
-    plain = [word for word in others if "=" not in word and not word.startswith("--")]
-    return " ".join([first, *plain]) if first else name
+    for number, word in enumerate(words):
+        is_module = word == "-m"  # of a name that mpsbar gave
+        if number and ("=" in word or (word.startswith("-") and not is_module)):
+            return mask(" ".join(words[:number]))
+    return mask(" ".join(words)) if words[0] else mask(name)
 
 
 def _render_memory(snapshot: Snapshot) -> str:

@@ -4,7 +4,7 @@ import signal
 from typing import Any
 
 from mpsbar.core.dtype_results import parse_number, parse_text
-from mpsbar.core.torch_facts import parse_numbers
+from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 
 _LONGEST_TEXT = 1000
@@ -103,7 +103,7 @@ def _signal_name(code: int | None) -> str | None:
 def _parse_settings(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
-    return {_text(k): _text(v) for k, v in list(value.items())[:_MOST]}
+    return mask_settings({_text(k): _text(v) for k, v in list(value.items())[:_MOST]})
 
 
 def _parse_dtypes(value: Any) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.machine import Machine
@@ -139,7 +139,7 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
     if snapshot.processes is not None:
         yield gauge(
             "mpsbar_processes",
-            "Processes with PyTorch or MLX loaded.",
+            f"Processes with {join_labels('or')} loaded.",
             ("connected",),
             [
                 ((word,), sum((one.pid in connected) is is_connected for _, one in found))

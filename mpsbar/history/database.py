@@ -1,13 +1,14 @@
 """Opens the file of the history: creates it, migrates it, or moves a damaged one aside."""
 
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
 from mpsbar.core.counters import COUNTERS
-from mpsbar.system.files import make_folder
+from mpsbar.system.files import NotAFile, make_folder
 from mpsbar.system.ownership import require_safe
 
 # Each step brings a file up by one version. Steps are never changed, only added. The column of a
@@ -44,6 +45,8 @@ _PAGE = 4096
 # The size of the write-ahead log, at most; the cap leaves room for it.
 WAL_BYTES = 1 << 20
 _MOST_DAMAGED = 1
+# SQLite has only its message for that.
+_WRONG_TABLES = re.compile(r"no such (table|column)|has no column|already exists|views")
 
 
 def build_steps() -> list[str]:
@@ -70,6 +73,8 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
     make_folder(file.parent)
     require_safe(file)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    if not file.is_file():
+        raise NotAFile("it is not a file")
     connection = sqlite3.connect(
         file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -88,7 +93,11 @@ def find_room(cap: int) -> int:
 
 def is_damage(error: Exception) -> bool:
     """Whether the file is no database, or not a complete one; a full disk is no damage."""
-    return type(error) is sqlite3.DatabaseError
+    if type(error) is sqlite3.DatabaseError:
+        return True
+    return (
+        isinstance(error, sqlite3.OperationalError) and _WRONG_TABLES.search(str(error)) is not None
+    )
 
 
 def is_busy(error: Exception) -> bool:
@@ -139,9 +148,13 @@ def _prepare(connection: sqlite3.Connection, cap: int) -> None:
 
 def _check(connection: sqlite3.Connection) -> None:
     """Check version and integrity, before anything in the file is changed."""
-    version = read_version(connection)
+    version, tables = read_version(connection), _read_tables(connection)
+    if tables and not {"runs", "samples", "machine", "events"} <= set(tables):
+        raise sqlite3.DatabaseError("its tables are not mpsbar's")
     if version > len(build_steps()):
         raise NewerFormat(f"its format {version} is from a newer mpsbar")
+    if version < 0 or (tables and version == 0) or not _are_ours(tables, version):
+        raise sqlite3.DatabaseError("its tables are not mpsbar's")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:
         answer = cursor.fetchone()
     if answer is None or answer[0] != "ok":
@@ -163,6 +176,26 @@ def _migrate(connection: sqlite3.Connection) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _are_ours(tables: dict[str, set[str]], version: int) -> bool:
+    """Whether they have every column that a file of this version has."""
+    with closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(";".join(build_steps()[:version]))
+        wanted = _read_tables(model)
+    return all(columns <= tables.get(name, set()) for name, columns in wanted.items())
+
+
+def _read_tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    """The names of the columns of each table."""
+    rows = connection.execute(
+        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+        " WHERE m.type IN ('table', 'view')"
+    ).fetchall()
+    tables: dict[str, set[str]] = {}
+    for table, column in rows:
+        tables.setdefault(table, set()).add(column)
+    return tables
 
 
 def read_version(connection: sqlite3.Connection) -> int:

@@ -221,6 +221,6 @@ def _read_events(
 def _parse(details: str | None) -> dict[str, Any]:
     try:
         values = json.loads(details or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -145,21 +145,23 @@ class Recorder:
             retention.hold_cap(self._connection, self._cap)
             if read_size(self._file) > self._cap:
                 raise OSError("it has reached its maximum size, and another program keeps it open")
-        self._write_rows(self._connection)
+        if left_out := self._write_rows(self._connection):
+            self._report("history_rows_left_out", {"count": left_out}, now)
         if now >= self._tidy_due or is_new:
             self._tidy(snapshot.time, now)
         if is_new and snapshot.processes is not None:
             return self._runs.end_unseen(self._connection, snapshot.time)
         return ()
 
-    def _write_rows(self, connection: sqlite3.Connection) -> None:
+    def _write_rows(self, connection: sqlite3.Connection) -> int:
         try:
-            self._runs.write(connection, self._rows)
+            return self._runs.write(connection, self._rows)
         except sqlite3.OperationalError as error:
             if not is_full(error):
                 raise
             retention.hold_cap(connection, self._cap)
-            self._runs.write(connection, self._rows)  # if our own limit was reached, there is room
+            # If our own limit was reached, there is room now.
+            return self._runs.write(connection, self._rows)
 
     def _tidy(self, wall: float, now: float) -> None:
         assert self._connection is not None
@@ -196,7 +198,9 @@ class Recorder:
     def _fail(self, code: str, error: Exception, now: float) -> None:
         self._disconnect()
         self._due = now + _RETRY_SECONDS
+        self._report(code, {"error": str(error)}, now)
+
+    def _report(self, code: str, values: dict[str, str | int], now: float) -> None:
         if now >= self._reported.get(code, 0.0):
             self._reported[code] = now + _REPORT_SECONDS
-            values = {"file": str(self._file), "error": str(error)}
-            self._on_problem(Reason(code, "warning", {**values}))
+            self._on_problem(Reason(code, "warning", {"file": str(self._file), **values}))

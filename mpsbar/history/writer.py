@@ -22,6 +22,8 @@ STILL_SECONDS = 55.0
 _MOST_ROWS = 40_000
 # Limits the file even if somebody starts processes without end.
 MOST_PROCESSES = 200
+# Processes that came and went while nothing could be written; then the oldest are lost.
+_MOST_WAITING = 5_000
 _MOST_DETAILS = 2_000
 _MOST_NAME = 300
 # Seconds by which two readings of one start may differ: the boot time it is based on moves.
@@ -42,6 +44,11 @@ _SAMPLE = (
     f"INSERT OR IGNORE INTO samples (time, run, {', '.join(RECORDED)})"  # noqa: S608
     f" VALUES (?, ?{', ?' * len(RECORDED)})"
 )
+_MACHINE = "INSERT OR IGNORE INTO machine VALUES (?, ?, ?, ?, ?, ?, ?)"
+_EVENT = (
+    "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _ENDED = (
     "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held FROM runs"
     " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
@@ -49,6 +56,8 @@ _ENDED = (
 )
 
 _Values = tuple[int | None, ...]  # in the order of RECORDED
+# SQLite cannot store such a value: a whole number beyond 64 bits, a text that is no Unicode.
+_NOT_STORABLE = (OverflowError, ValueError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
 class PendingRows:
@@ -95,6 +104,8 @@ class PendingRows:
                 written[process.pid] = (process, process.values, now)
                 self.samples.append((time, process, tuple(process.values.values())))
                 self.seen[id(process)] = process
+        _drop_oldest(self.seen)
+        _drop_oldest(self.ended)
 
     def add_all(self) -> None:
         """Give every recorded process a row, because a file that was just opened may lack it."""
@@ -116,6 +127,11 @@ class PendingRows:
         self.seen.clear()
         self.ended.clear()
         self.is_urgent = False
+
+
+def _drop_oldest(waiting: dict[int, Any]) -> None:
+    while len(waiting) > _MOST_WAITING:
+        del waiting[next(iter(waiting))]
 
 
 def _build_event(event: Event) -> tuple[Any, ...] | None:
@@ -150,27 +166,29 @@ class RunWriter:
         # By id() of the process; the process is stored too, so that its id() is not reused.
         self._ids: dict[int, tuple[TrackedProcess, int]] = {}
 
-    def write(self, connection: sqlite3.Connection, rows: PendingRows) -> None:
-        """Write all rows in one transaction; rows that exist already are never replaced."""
+    def write(self, connection: sqlite3.Connection, rows: PendingRows) -> int:
+        """Write all rows in one transaction; rows that exist already are never replaced.
+
+        Returns how many rows SQLite cannot store: they are left out, the others are written.
+        """
         new: dict[int, tuple[TrackedProcess, int]] = {}
+        left_out = 0
         connection.execute("BEGIN IMMEDIATE")
         try:
             for process in rows.seen.values():
-                number = self._find(connection, process, new)
-                connection.execute(_UPDATE, (*_describe(process, rows), number))
+                left_out += not self._write_run(connection, process, rows, new)
             known = self._ids | new
-            connection.executemany(
-                _SAMPLE,
-                [(time, known[id(process)][1], *values) for time, process, values in rows.samples],
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO machine VALUES (?, ?, ?, ?, ?, ?, ?)", rows.machine
-            )
-            connection.executemany(
-                "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                rows.events,
-            )
+            samples = [
+                (time, known[id(process)][1], *values)
+                for time, process, values in rows.samples
+                if id(process) in known
+            ]
+            for statement, values in (
+                (_SAMPLE, samples),
+                (_MACHINE, rows.machine),
+                (_EVENT, rows.events),
+            ):
+                left_out += sum(not _execute(connection, statement, row) for row in values)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -180,6 +198,21 @@ class RunWriter:
         for key in rows.ended:
             self._ids.pop(key, None)
         rows.clear()
+        return left_out
+
+    def _write_run(
+        self,
+        connection: sqlite3.Connection,
+        process: TrackedProcess,
+        rows: PendingRows,
+        new: dict[int, tuple[TrackedProcess, int]],
+    ) -> bool:
+        """Returns False if SQLite cannot store it."""
+        try:
+            number = self._find(connection, process, new)
+        except _NOT_STORABLE:
+            return False
+        return _execute(connection, _UPDATE, (*_describe(process, rows), number))
 
     def end_unseen(self, connection: sqlite3.Connection, now: float) -> tuple[EndedProcess, ...]:
         """Mark runs of an earlier recorder as ended; return all that ended in the last day."""
@@ -210,6 +243,14 @@ class RunWriter:
             row = (connection.execute(_BEGIN, (*values, *times)).lastrowid,)
         new[id(process)] = (process, int(row[0]))
         return int(row[0])
+
+
+def _execute(connection: sqlite3.Connection, statement: str, row: tuple[Any, ...]) -> bool:
+    try:
+        connection.execute(statement, row)
+    except _NOT_STORABLE:
+        return False
+    return True
 
 
 def find_ended(file: Path, now: float) -> tuple[EndedProcess, ...]:

@@ -39,7 +39,7 @@ _EXECUTABLE = re.compile(rb"\S+ ..x. \S+ \S+ \d+ +(/.*)")
 _MEMORY = re.compile(rb"(?m)^(MemTotal|MemAvailable|SwapTotal|SwapFree):\s+(\d+) kB$")
 _MEMORY_LINES = 4
 _CHARGED = re.compile(rb"(?m)^(VmHWM|VmRSS):\s+(\d+) kB$")
-_PRESSURE = re.compile(rb"(?m)^(some|full) avg10=([\d.]+)")
+_PRESSURE = re.compile(rb"(?m)^(some|full) avg10=(\d{1,9}(?:\.\d{1,9})?)")
 # Percent of the last 10 s in which something (some) or everything (full) waited for memory.
 # systemd-oomd acts at 60% "full"; people notice far less.
 _SOME_WARNING = 10.0

@@ -12,6 +12,8 @@ from pathlib import Path
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.secrets import shorten_command
+from mpsbar.core.torch_facts import mask_settings
 from mpsbar.system.platform import MAX_VALUE, Computer, Details
 
 # A process of the same size as before has loaded nothing since, nor become another program by
@@ -64,11 +66,11 @@ def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) ->
         name=printable(name_process(details.command, None, variables, details.executable)),
         frameworks=tuple(framework.name for framework in FRAMEWORKS if framework.name in libraries),
         parent=details.parent,
-        command=details.command,
+        command=shorten_command(details.command),
         executable=details.executable and printable(details.executable, MAX_VALUE),
         python=python,
         environment=environment,
-        settings={k: v for k, v in variables.items() if k.startswith("PYTORCH_")},
+        settings=mask_settings(variables),
         footprint=footprint.now,
         footprint_peak=footprint.peak,
         footprint_kind=computer.footprint_kind,

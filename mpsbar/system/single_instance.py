@@ -6,7 +6,7 @@ import time
 from weakref import WeakSet
 
 from mpsbar.system import paths
-from mpsbar.system.files import make_folder
+from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
 
 # HFS+ and some network file systems count whole seconds.
@@ -71,8 +71,7 @@ def read_holder(name: str = "menubar") -> int | None:
     path = paths.lock_file(name)
     try:
         require_safe(path)
-        with path.open("rb") as file:
-            text = file.read(20).strip()
+        text = read_bytes(path, 20).strip()
     except OSError:
         return None
     return int(text) if text.isdigit() and int(text) < 2**31 else None

@@ -19,7 +19,8 @@ class Refused(Exception):
 class WorkerConnection:
     """Sends requests and matches answers to them in whatever order they come."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, pid: int | None = None) -> None:
+        """`pid`: the process that must be at the other end, by the kernel's word."""
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.setblocking(False)
         self._unsent = bytearray()
@@ -32,6 +33,9 @@ class WorkerConnection:
             self.socket.connect(path)
             if peer.read_uid(self.socket) != os.geteuid():
                 raise PermissionError(f"{path} is served by another user")
+            served_by = None if pid is None else peer.read_pid(self.socket)
+            if served_by not in (None, pid):
+                raise PermissionError(f"{path} is served by another process ({served_by})")
         except ConnectionRefusedError:
             self.close()
             raise Refused from None

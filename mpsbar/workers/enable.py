@@ -12,14 +12,15 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import __version__, places
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
-from mpsbar.system.files import replace_file
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.ownership import NotTrusted, require_safe
 from mpsbar.system.start_python import start_python
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.environments import (
@@ -65,15 +66,18 @@ if any(hasattr(finder, "watches_for_mpsbar") for finder in sys.meta_path):
 """
 
 Files = dict[str, bytes]
+_MOST_BYTES = 1 << 20
 
 
 def enable(environment: Environment) -> bool:
     """Writes the files; False if they were there already. EnvironmentProblem if it cannot."""
     files = build_files(environment)
     site = environment.site
+    _refuse_links(site, files)
     if all(_read(site / name) == content for name, content in files.items()):
         return False
     try:
+        require_safe(site)
         old = set(_recorded(site))
         for name, content in files.items():
             path = site / name
@@ -93,8 +97,8 @@ def enable(environment: Environment) -> bool:
 
 def disable(environment: Environment) -> bool:
     """Removes every file we made; False if there was none."""
-    names = _recorded(environment.site)
     try:
+        names = _recorded(environment.site)
         _remove(environment.site, set(names))
     except OSError as problem:
         reason = problem.strerror or problem
@@ -153,8 +157,14 @@ def _build_record(files: Files, record: str) -> str:
 def _recorded(site: Path) -> list[str]:
     """The files of an earlier enable, as its own RECORD lists them; nothing outside of `site`."""
     names = []
-    for record in site.glob(f"{PACKAGE}-*.dist-info/RECORD"):
-        for line in record.read_text(encoding="utf-8").splitlines():
+    for info in site.glob(f"{PACKAGE}-*.dist-info"):
+        if info.is_symlink():
+            continue  # what it leads to is not ours
+        try:
+            record = read_bytes(info / "RECORD", _MOST_BYTES)
+        except FileNotFoundError:
+            continue
+        for line in record.decode("utf-8", "replace").splitlines():
             name = line.split(",")[0]
             is_ours = name.startswith((START, f"{PACKAGE}/", f"{PACKAGE}-", "mpsbar-agent."))
             if is_ours and ".." not in Path(name).parts:
@@ -164,9 +174,21 @@ def _recorded(site: Path) -> list[str]:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_bytes(path, _MOST_BYTES)
     except OSError:
         return None
+
+
+def _find_link(site: Path, folder: Path) -> Path | None:
+    """The first link among the folders below `site`."""
+    below = [folder, *folder.parents]
+    return next((each for each in below if site in each.parents and each.is_symlink()), None)
+
+
+def _refuse_links(site: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if link := _find_link(site, (site / name).parent):
+            raise EnvironmentProblem(f"{link} is a link to another folder: remove it first")
 
 
 def _remove(site: Path, names: set[str]) -> None:
@@ -174,8 +196,11 @@ def _remove(site: Path, names: set[str]) -> None:
     folders = set()
     for name in names:
         path = site / name
+        if _find_link(site, path.parent) is not None:
+            continue  # what it leads to is not ours
         compiled = path.parent / "__pycache__"
-        for old in [path, *compiled.glob(f"{path.stem}.*.pyc")]:
+        caches = [] if compiled.is_symlink() else compiled.glob(f"{path.stem}.*.pyc")
+        for old in [path, *caches]:
             old.unlink(missing_ok=True)
         folders |= {compiled, path.parent}
     for folder in sorted(folders - {site}, key=lambda folder: -len(folder.parts)):

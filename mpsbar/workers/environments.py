@@ -4,7 +4,9 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from mpsbar.core.naming import printable
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
@@ -13,6 +15,7 @@ from mpsbar.system.ownership import NotTrusted
 # Enough for a cold interpreter on a busy machine; one that hangs is refused.
 ASK_SECONDS = 60.0
 _MOST_BYTES = 1 << 20
+_LONGEST_PATH = 1000
 _MARK = "\x1empsbar "
 _QUESTION = f"""
 import importlib.util, json, os, sys, sysconfig
@@ -70,13 +73,15 @@ def _ask(python: str) -> ChildAnswer:
 
 def parse_environment(python: str, answer: ChildAnswer) -> Environment:
     """Checks a Python's answer; EnvironmentProblem if it may not be changed. Pure."""
-    if not {"version", "site", "managed"} <= set(answer):
+    version, implementation = _parse_version(answer.get("version")), answer.get("implementation")
+    prefix, site = _parse_path(answer.get("prefix")), _parse_path(answer.get("site"))
+    is_typed = isinstance(implementation, str) and isinstance(answer.get("managed"), bool)
+    if version is None or prefix is None or site is None or not is_typed:
         raise EnvironmentProblem(f"{python} is not a usable Python")
-    version = (int(answer["version"][0]), int(answer["version"][1]))
-    if answer["implementation"] != "cpython" or version < (3, 9):
-        name = f"{answer['implementation']} {version[0]}.{version[1]}"
+    if implementation != "cpython" or version < (3, 9):
+        name = f"{printable(str(implementation), 40)} {version[0]}.{version[1]}"
         raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or later is required")
-    if ".app/Contents/" in f"{answer['site']}/":
+    if ".app/Contents/" in f"{site}/":
         raise EnvironmentProblem(
             f"{python} belongs to an app, whose signature does not allow changes"
         )
@@ -85,9 +90,21 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
             f"{python} is managed by the system (EXTERNALLY-MANAGED): "
             "create a venv and enable that, or use mpsbar run"
         )
-    return Environment(
-        python, version, answer["prefix"], Path(answer["site"]), bool(answer["has_mpsbar"])
-    )
+    return Environment(python, version, prefix, Path(site), answer.get("has_mpsbar") is True)
+
+
+def _parse_version(value: Any) -> tuple[int, int] | None:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return None
+    good = all(type(number) is int and 0 <= number < 1000 for number in value)
+    return (value[0], value[1]) if good else None
+
+
+def _parse_path(value: Any) -> str | None:
+    """None for what is no absolute path, or would harm a terminal."""
+    if not isinstance(value, str) or not value.startswith("/") or len(value) > _LONGEST_PATH:
+        return None
+    return value if value.isprintable() and ".." not in Path(value).parts else None
 
 
 def read_enabled() -> list[str]:
@@ -104,22 +121,26 @@ def read_enabled() -> list[str]:
 
 def remember_enabled(python: str) -> None:
     """Adds a Python to the list, so that an upgrade can refresh it; a failure is only logged."""
-    _write([*(other for other in read_enabled() if other != python), python])
+    try:
+        _write([*(other for other in read_enabled() if other != python), python])
+    except OSError as problem:
+        log_refused(paths.enabled_file(), problem)
 
 
 def forget_enabled(python: str) -> None:
-    """Takes a Python off the list."""
+    """Takes a Python off the list; EnvironmentProblem if the list cannot be changed."""
     enabled = read_enabled()
-    if enabled == [python]:
-        paths.enabled_file().unlink(missing_ok=True)
-    elif python in enabled:
-        _write([other for other in enabled if other != python])
+    file = paths.enabled_file()
+    try:
+        if enabled == [python]:
+            file.unlink(missing_ok=True)
+        elif python in enabled:
+            _write([other for other in enabled if other != python])
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise EnvironmentProblem(f"{python} is still listed in {file}: {reason}") from None
 
 
 def _write(pythons: list[str]) -> None:
-    file = paths.enabled_file()
     text = json.dumps({"schema": 1, "pythons": pythons}, indent=1)
-    try:
-        replace_own_file(file, text.encode())
-    except OSError as problem:
-        log_refused(file, problem)
+    replace_own_file(paths.enabled_file(), text.encode())

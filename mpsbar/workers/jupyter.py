@@ -4,10 +4,11 @@ import os
 import re
 from pathlib import Path
 
-from mpsbar.system.files import replace_file
+from mpsbar.system.files import read_bytes, replace_file
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"
+_MOST_BYTES = 1 << 20
 # A profile serves all environments: one without mpsbar must not notice. One that was enabled has
 # the agent under its other name. Runs in the user's namespace: no name may stay in it.
 _CODE = """\
@@ -85,7 +86,7 @@ def _read_folders(path: Path) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_bytes(path, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

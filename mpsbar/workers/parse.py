@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mpsbar.agent.protocol import MOST_NUMBER
 from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.snapshot import LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
+_MOST_DEVICE = 20  # characters: it is a column of the tables
 _GROUP_FIELDS = ("device", "dtype", "shape")
 
 
@@ -31,7 +34,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
         name=name_process(command, notebook, None, executable) if command else f"process {pid}",
         state="busy",
         age=None,
-        command=command,
+        command=shorten_command(command),
         python=_optional_text(hello.get("python")),
         executable=executable,
         notebook=notebook,
@@ -93,8 +96,9 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         not_known=tuple(map(parse_text, names[:10])) if isinstance(names, list) else (),
         reason=code,
         where=where,
-        error=parse_text(errors[0]) if errors else None,
+        error=mask(parse_text(errors[0])) if errors else None,
         number=parse_count(answer.get("number")),
+        age=parse_seconds(answer.get("age")),
     )
 
 
@@ -103,7 +107,7 @@ def parse_tensors(pid: int, answer: Any) -> Tensors:
         return Tensors(pid, "failed", error="the agent did not answer")
     if answer.get("state") != "done":
         code, where = _parse_reason(answer)
-        error = parse_text(answer["error"]) if answer.get("error") else None
+        error = mask(parse_text(answer["error"])) if answer.get("error") else None
         state: FreeState = "busy" if answer.get("state") == "busy" else "failed"
         return Tensors(pid, state, reason=code, where=where, error=error)
     groups = answer.get("groups")
@@ -141,8 +145,11 @@ def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def parse_count(value: Any) -> int | None:
-    """A number of bytes, or None: never a negative one, a float, or more than any machine has."""
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    """A number of bytes, or None: never a negative one, a float, or more than any machine has.
+
+    At most 2**53: sums of many still fit a column of SQLite.
+    """
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
     return value if good else None
 
 
@@ -164,7 +171,7 @@ def parse_text(value: Any) -> str:
 def _parse_backend(name: Any, value: Any) -> Backend:
     fields = _object(value)
     return Backend(
-        name=parse_text(name),
+        name=parse_text(name)[:_MOST_DEVICE] or "?",
         framework=parse_text(fields.get("framework", "?")),
         state=parse_text(fields.get("state", "?")),
         **{counter.name: parse_count(fields.get(counter.name)) for counter in SENT},

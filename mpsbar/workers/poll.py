@@ -1,6 +1,7 @@
 """Asks every worker of this user at once; one that is slow keeps its last values."""
 
 import contextlib
+import errno
 import os
 import selectors
 import sys
@@ -16,6 +17,9 @@ from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 
 POLL_SECONDS = 0.5
+# One that was silent in the last poll has only so long: it must not delay every tick.
+SILENT_SECONDS = 0.03
+MOST_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
@@ -38,6 +42,11 @@ class _Polled:
     answered: float | None = None  # when the stats came
     has_failed: bool = False
     reconnected: bool = False  # once in a poll is enough
+    was_silent: bool = False  # in the last poll
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.connection is not None and self.connection.is_waiting("stats")
 
 
 class WorkerPoll:
@@ -46,7 +55,12 @@ class WorkerPoll:
     `read_start` tells when a process started, so that a pid that is used again is noticed.
     """
 
-    def __init__(self, read_start: Callable[[int], float] | None = None) -> None:
+    def __init__(
+        self,
+        read_start: Callable[[int], float] | None = None,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        self._most_connections = most_connections
         self._read_start = read_start
         self._polled: dict[str, _Polled] = {}
         self._sockets = SocketList()
@@ -59,17 +73,27 @@ class WorkerPoll:
 
         `gpu_clients`: which processes hold a Metal device, for agents that cannot find out.
         """
-        deadline = time.monotonic() + seconds
         self._find_workers()
         hints = gpu_clients or {}
+        self._receive_all(0.0, hints)  # answers to the last poll that came late
         for polled in list(self._polled.values()):
             polled.reconnected = False
             self._ask(polled, hints.get(polled.pid))
-        while (left := deadline - time.monotonic()) > 0 and self._is_waiting():
-            for key, _ in self._selector.select(left):
-                self._receive(key.data, hints)
+        start = time.monotonic()
+        for deadline, with_silent in (
+            (start + min(seconds, SILENT_SECONDS), True),
+            (start + seconds, False),
+        ):
+            while (left := deadline - time.monotonic()) > 0 and self._is_waiting(with_silent):
+                self._receive_all(left, hints)
         now = time.monotonic()
+        for polled in self._polled.values():
+            polled.was_silent = polled.is_waiting
         return tuple(_describe(polled, now) for polled in self._polled.values())
+
+    def _receive_all(self, seconds: float, hints: dict[int, bool]) -> None:
+        for key, _ in self._selector.select(seconds):
+            self._receive(key.data, hints)
 
     def close(self) -> None:
         for polled in list(self._polled.values()):
@@ -108,13 +132,17 @@ class WorkerPoll:
             self._ask(polled, gpu_client)
 
     def _connect(self, polled: _Polled) -> None:
-        polled.connection = WorkerConnection(polled.path)
+        if len(self._selector.get_map()) >= self._most_connections:
+            raise OSError(errno.EMFILE, "too many workers for this process")
+        polled.connection = WorkerConnection(polled.path, polled.pid)
         polled.connection.ask("hello")
         self._selector.register(polled.connection.socket, selectors.EVENT_READ, polled)
 
-    def _is_waiting(self) -> bool:
-        connections = (polled.connection for polled in self._polled.values())
-        return any(c is not None and c.is_waiting("stats") for c in connections)
+    def _is_waiting(self, with_silent: bool) -> bool:
+        return any(
+            polled.is_waiting and (with_silent or not polled.was_silent)
+            for polled in self._polled.values()
+        )
 
     def _receive(self, polled: _Polled, hints: dict[int, bool]) -> None:
         assert polled.connection is not None
@@ -181,7 +209,7 @@ def _describe(polled: _Polled, now: float) -> Worker:
     if polled.parsed is None:
         hello = polled.hello or parse_hello(polled.pid, None)
         polled.parsed = parse_stats(hello, polled.stats, "live", 0.0)
-    waits = polled.connection is None or polled.connection.is_waiting("stats")
+    waits = polled.connection is None or polled.is_waiting
     if not waits and not polled.has_failed:
         return polled.parsed
     age = None if polled.answered is None else now - polled.answered
@@ -216,11 +244,19 @@ class SocketList:
         """The pid and the path of each."""
         stamps = [_read_stamp(folder) for folder in self._folders]
         if stamps != self._stamps:
-            self._found = places.list_sockets(self._folders)
+            try:
+                self._found = _list_all(self._folders, stamps)
+            except OSError:  # out of descriptors: what was known stays, and is listed again
+                return self._found
             newest = max((stamp for stamp in stamps if stamp is not None), default=0)
             is_settled = time.time() - newest / 1e9 > _SETTLED_SECONDS
             self._stamps = stamps if is_settled else None
         return self._found
+
+
+def _list_all(folders: list[str], stamps: list[int | None]) -> list[tuple[int, str]]:
+    usable = [folder for folder, stamp in zip(folders, stamps, strict=True) if stamp is not None]
+    return sorted(found for folder in usable for found in places.list_directory(folder))
 
 
 def _read_stamp(folder: str) -> int | None:

@@ -84,7 +84,7 @@ def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
     """Refused: the process has ended. macOS refuses too while the queue of a living one is full."""
     while True:
         try:
-            return WorkerConnection(path)
+            return WorkerConnection(path, pid)
         except Refused:
             if sys.platform != "darwin" or has_ended(pid, 0.0):
                 raise

@@ -245,7 +245,7 @@ import gc, itertools, json, sys
 from mpsbar.agent import gc_pause, main_thread
 FILES = (gc_pause.__file__, main_thread.__file__)
 EVENT = "line" if sys.version_info[:2] == (3, 12) else "opcode"  # there they come late
-call = main_thread._pending_call
+call = main_thread._pending_call.trigger
 def interrupt_at(moment):
     events = itertools.count()
     def trace(frame, event, argument):

@@ -15,6 +15,25 @@ def test_this_kernel_names_this_user():
         assert peer.read_uid(one) == os.geteuid()
 
 
+def test_this_kernel_names_the_process_that_listens():
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        assert peer.read_pid(one) == os.getpid()
+
+
+@pytest.mark.parametrize(("said", "pid"), [(77, 77), (0, None), (OSError("no"), None)])
+def test_macos_is_asked_for_its_pid(monkeypatch, said, pid):
+    class Darwin:
+        def getsockopt(self, level, option):
+            assert (level, option) == (0, 2)  # SOL_LOCAL, LOCAL_PEERPID
+            if isinstance(said, OSError):
+                raise said
+            return said
+
+    monkeypatch.setattr(peer.sys, "platform", "darwin")
+    assert peer.read_pid(Darwin()) == pid
+
+
 def test_xucred_is_read_at_apples_offsets():
     # struct xucred: cr_version @0, cr_uid @4, cr_ngroups @8, cr_groups[16] @12; 76 bytes.
     raw = bytearray(76)

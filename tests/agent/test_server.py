@@ -1,5 +1,6 @@
 """The agent's socket against friends, strangers and nuisances."""
 
+import json
 import os
 import socket
 import stat
@@ -128,19 +129,15 @@ def test_answers_are_still_sent_after_the_client_ended_its_side(worker):
         assert client.file.readline() == b""
 
 
-def test_a_crowd_is_cut_off_at_64_connections(worker):
-    crowd = [worker.connect() for _ in range(70)]
+def _count_answered(crowd, pid):
     answered = 0
     for client in crowd:
         try:
             client.send("hello")
-            answered += client.receive()["result"]["pid"] == worker.pid
+            answered += client.receive()["result"]["pid"] == pid
         except (OSError, AssertionError):
             pass
-    for client in crowd:
-        client.__exit__(None, None, None)
-    assert answered == 64
-    wait_for(lambda: _answers(worker), "place again")
+    return answered
 
 
 def _answers(worker):
@@ -148,6 +145,98 @@ def _answers(worker):
         return worker.ask("hello")
     except (OSError, AssertionError):
         return None
+
+
+def test_of_a_crowd_the_oldest_idle_connections_give_way(worker):
+    crowd = [worker.connect() for _ in range(70)]
+    assert worker.ask("hello")["pid"] == worker.pid  # all of the crowd came before
+    assert _count_answered(crowd[:7], worker.pid) == 0
+    assert _count_answered(crowd[7:], worker.pid) == 63
+    assert worker.ask("hello")["pid"] == worker.pid
+    for client in crowd:
+        client.__exit__(None, None, None)
+
+
+def test_who_waits_for_an_answer_gives_way_last(workers):
+    slow = "import mpsbar.agent.free as f\nf.FreeJob.step = lambda self: None\n"
+    worker = workers.start(slow + IDLE)
+    waiting = worker.connect()
+    waiting.send("free")
+    crowd = [worker.connect() for _ in range(64)]
+    assert worker.ask("hello")["pid"] == worker.pid
+    waiting.send("hello")
+    assert waiting.receive()["result"]["pid"] == worker.pid
+    for client in [*crowd, waiting]:
+        client.__exit__(None, None, None)
+
+
+def test_a_long_id_is_refused_and_leaves_nobody_unanswered(worker):
+    """An answer repeats the id: one too long for a line once left all who asked without theirs."""
+    with worker.connect() as long, worker.connect() as other:
+        message = {"jsonrpc": "2.0", "id": "x" * 65_000, "method": "tensors"}
+        long.socket.sendall(json.dumps(message).encode() + b"\n")
+        other.send("tensors")
+        assert other.receive()["result"]["state"] == "done"
+        assert long.receive()["error"]["code"] == -32600
+        assert long.file.readline() == b""
+
+
+def test_sixty_four_hogs_with_long_ids_do_not_make_it_deaf(worker):
+    message = {"jsonrpc": "2.0", "id": "x" * 65_000, "method": "tensors"}
+    hogs = [worker.connect() for _ in range(64)]
+    for hog in hogs:
+        hog.socket.sendall(json.dumps(message).encode() + b"\n")
+    assert worker.ask("tensors")["state"] == "done"
+    assert worker.ask("stats")["backends"] == {}
+    for hog in hogs:
+        hog.__exit__(None, None, None)
+
+
+def test_an_answer_too_long_for_a_line_costs_only_who_asked(workers):
+    endless = (
+        "import mpsbar.agent.tensors as t\nt.TensorCensus.step = lambda s: {'x': 'y' * 70000}\n"
+    )
+    worker = workers.start(endless + IDLE)
+    with worker.connect() as client:
+        client.send("tensors")
+        assert client.file.readline() == b""
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_a_client_that_asks_without_end_is_dropped(workers):
+    slow = "import mpsbar.agent.free as f\nf.FreeJob.step = lambda self: None\n"
+    worker = workers.start(slow + IDLE)
+    with worker.connect() as client:
+        for _ in range(101):
+            client.send("free")
+        assert client.file.readline() == b""
+    assert worker.ask("hello")["pid"] == worker.pid
+
+
+def test_a_job_that_makes_its_host_wait_is_not_repeated_before_a_rest(workers):
+    """Twenty times the pause of the last; who asks sooner gets its result again."""
+    code = """
+import time
+import mpsbar.agent.tensors as t
+calls = 0
+def count(*_):
+    global calls
+    calls += 1
+    time.sleep(0.3)
+    return {"state": "done", "calls": calls}
+t.count = count
+"""
+    worker = workers.start(code + IDLE)
+    start = time.monotonic()
+    with worker.connect() as client:
+        answers = [client.ask("tensors") for _ in range(20)]
+    rested = (time.monotonic() - start) / (20 * 0.3)
+    assert answers[0]["calls"] == 1
+    assert "age" not in answers[0]
+    # One more because a few clicks are not slowed.
+    assert answers[-1]["calls"] <= 2 + rested
+    again = [answer for answer in answers if "age" in answer]
+    assert len(again) == 20 - answers[-1]["calls"]
 
 
 def test_idle_connections_are_closed(workers):
@@ -281,26 +370,38 @@ def test_every_question_of_an_eager_client_is_answered_in_order(worker):
         assert other.ask("hello")["pid"] == worker.pid
 
 
-def test_rounds_are_ten_at_once_then_ten_a_second(workers, monkeypatch):
-    """By a clock of the test's own: what the agent would sleep after each round of answers."""
-    slept = []
+def test_rounds_are_ten_at_once_then_ten_a_second(workers):
+    """By a clock of the test's own: from when on the agent would hear its clients again."""
     agent = server.Agent()  # not started: only its pace is asked for
-    monkeypatch.setattr(agent, "_sleep", slept.append)
+    agent._answered = True
+
+    def pause(now):
+        agent._pace(now)
+        return pytest.approx(agent._hears_from - now)
+
     try:
-        start = agent._last_round
-        for _ in range(10):
-            agent._pace(start)
-        assert slept == []
-        agent._pace(start)
-        assert slept == [pytest.approx(0.1)]
-        agent._pace(start + 0.1)
-        assert slept == [pytest.approx(0.1), pytest.approx(0.1)]
-        agent._pace(start + 60)  # left alone for long, ten at once again and no more
-        for _ in range(9):
-            agent._pace(start + 60)
-        assert len(slept) == 2
-        agent._pace(start + 60)
-        assert len(slept) == 3
+        start = time.monotonic() + 1
+        assert [pause(start) for _ in range(10)] == [0] * 10
+        assert pause(start) == 0.1
+        assert pause(start + 0.1) == 0.1
+        # Left alone for long, ten at once again and no more.
+        assert [pause(start + 60) for _ in range(10)] == [0] * 10
+        assert pause(start + 60) == 0.1
+        agent._answered = False  # clients that only come and go
+        assert [pause(start + 99) for _ in range(40)] == [0] * 40
+        assert pause(start + 99) == 0.025
+    finally:
+        agent.close()
+
+
+@pytest.mark.parametrize("line", [b'{"jsonrpc": "2.0", "id": 1, "method": "no"}\n', b"garbage\n"])
+def test_what_is_no_method_is_paced_like_one(workers, line):
+    agent = server.Agent()
+    try:
+        connection = server.Connection(-1, b"", 0.0)
+        agent._answered = False
+        agent._answer(connection, line.rstrip())
+        assert agent._answered
     finally:
         agent.close()
 

@@ -117,6 +117,7 @@ class NSWorkspaceOpenConfiguration(NSObject, framework="AppKit", any_thread=True
 class NSPasteboard(NSObject, framework="AppKit"):
     def _setup(self) -> None:
         self._contents: dict[str, str] = {}
+        self._is_ours = False
 
     @classmethod
     def generalPasteboard(cls) -> "NSPasteboard":
@@ -124,13 +125,15 @@ class NSPasteboard(NSObject, framework="AppKit"):
 
     def clearContents(self) -> int:
         self._contents.clear()
+        self._is_ours = True
         return 1
 
     def setString_forType_(self, text: str, kind: str) -> bool:
         if not is_text_or_nil(text):
             session.current().fault(TypeError(f"a string for the pasteboard, not {text!r}"))
-        self._contents[kind] = text
-        return True
+        if self._is_ours:  # who has not cleared it may not write to it
+            self._contents[kind] = text
+        return self._is_ours
 
     def stringForType_(self, kind: str) -> str | None:
         return self._contents.get(kind)

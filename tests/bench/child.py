@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 RUN_DIR = "MPSBAR_RUN_DIR"
+# Else the agent would answer most of many Frees with its last result.
+UNPACED = "import mpsbar.agent.pacing as p; p.PAUSES_AT_ONCE_SECONDS = 1e9\n"
 
 
 @contextmanager
 def running(code: str, number: int = 1, **extra: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """`number` processes with this code, all attached."""
     started = [
-        subprocess.Popen([sys.executable, "-c", code], env=os.environ | extra)
+        subprocess.Popen([sys.executable, "-c", UNPACED + code], env=os.environ | extra)
         for _ in range(number)
     ]
     try:

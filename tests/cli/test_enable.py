@@ -136,6 +136,35 @@ def test_disable_all_takes_out_what_was_enabled(mpsbar, venv):
     assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
 
 
+def test_what_could_not_be_removed_stays_known(mpsbar, venv, workers):
+    python = venv / "bin" / "python"
+    mpsbar("enable", "--python", str(python))
+    (record,) = venv.rglob("mpsbar_agent-*.dist-info/RECORD")
+    record.unlink()
+    record.mkdir()  # as good as a folder that cannot be changed, for root too
+    done = mpsbar("disable", "--python", str(python))
+    assert done.returncode == 1
+    assert done.stderr.startswith("mpsbar: couldn't change ")
+    assert "internal error" not in done.stderr
+    assert str(python) in (workers.folder / "data" / "enabled.json").read_text()
+
+
+def test_a_data_folder_that_cannot_be_changed_has_its_sentence(mpsbar, venv, workers, read_only):
+    python = str(venv / "bin" / "python")
+    mpsbar("enable", "--python", python)
+    with read_only(workers.folder / "data"):
+        done = mpsbar("disable", "--python", python)
+        assert done.returncode == 1
+        assert f"{python} is still listed in" in done.stderr
+        assert "internal error" not in done.stderr
+        for arguments in (["disable", "--all"], ["enable", "--list"], ["report"], ["status"]):
+            done = mpsbar(*arguments)
+            assert "internal error" not in done.stderr, done.stderr
+            assert "Traceback" not in done.stderr
+    assert mpsbar("disable", "--python", python).stdout == f"{venv}: was not enabled\n"
+    assert not (workers.folder / "data" / "enabled.json").exists()
+
+
 def test_disable_all_forgets_what_is_gone(mpsbar, venv):
     python = str(venv / "bin/python")
     assert mpsbar("enable", "--python", python).returncode == 0

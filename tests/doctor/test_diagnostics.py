@@ -16,7 +16,7 @@ from mpsbar.dtypes.summary import render_brief
     [
         ("train.py", "train.py"),
         ("torchrun train.py rank 1 of 4", "torchrun train.py rank 1 of 4"),
-        ("/Users/jane/secret/serve --key=hunter2 --port 80", "serve 80"),
+        ("/Users/jane/secret/serve --key=hunter2 --port 80", "serve"),
         ("ray::Trainer /data/jane/run", "ray::Trainer run"),
         ("-m pkg.train", "-m pkg.train"),
         ("", ""),

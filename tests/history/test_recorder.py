@@ -234,6 +234,94 @@ def test_a_file_damaged_while_it_is_written(play):
     assert play.read().runs[0].name == "train.py"
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 0",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 1",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 57",
+        "CREATE TABLE runs (id); CREATE TABLE samples (id); CREATE TABLE machine (id);"
+        " CREATE TABLE events (id); PRAGMA user_version = 1",
+        "CREATE TABLE runs (id); CREATE TABLE samples (id); CREATE TABLE machine (id);"
+        " CREATE TABLE events (id); PRAGMA user_version = 0",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = -3",
+    ],
+)
+def test_a_database_that_is_not_ours_is_moved_aside(file, statements):
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(statements)
+    foreign = file.read_bytes()
+    play = Play(file)
+    play.ticks(20, train())
+    assert [reason.code for reason in play.problems] == ["history_damaged"]
+    (moved,) = file.parent.glob("history.damaged-*.sqlite")
+    assert moved.read_bytes() == foreign
+    assert play.count("machine") >= 15
+    play.recorder.close()
+
+
+@pytest.mark.parametrize("drop", ["DROP TABLE samples", "ALTER TABLE runs DROP COLUMN how"])
+def test_a_table_that_somebody_drops_while_it_is_written(play, drop):
+    play.ticks(10, train())
+    with closing(sqlite3.connect(play.file)) as connection:
+        connection.execute(drop)
+    play.ticks(60, train())
+    assert [reason.code for reason in play.problems] == ["history_damaged"]
+    assert play.count("samples") > 0
+
+
+@pytest.mark.parametrize("size", [100, 4096, 40_000])
+def test_a_header_that_is_smashed_while_it_is_written(play, size):
+    """SQLite may make it good from its log; else the recorder begins a new file by itself."""
+    play.ticks(10, train())
+    with play.file.open("r+b") as opened:
+        opened.write(b"smashed!" * (size // 8))
+    play.ticks(100, train())
+    play.recorder.close()
+    again = Play(play.file, wall=play.wall)
+    again.ticks(20, train())
+    assert again.count("machine") >= 15
+    assert {reason.code for reason in play.problems + again.problems} <= {"history_damaged"}
+    again.recorder.close()
+
+
+def test_one_impossible_number_costs_its_own_row_and_is_said(play):
+    """An agent's totals beyond 64 bits once ended the history of everybody."""
+    play.ticks(10, train(held=2**70, cached=1, pid=1, name="liar.py"), train())
+    play.ticks(10, train())
+    assert {run.name for run in play.read().runs} >= {"train.py"}
+    assert play.count("samples") > 0
+    assert [reason.code for reason in play.problems] == ["history_rows_left_out"]
+    assert play.recorder._rows.is_empty or len(play.recorder._rows.samples) < 20
+
+
+def test_what_waits_is_bounded_while_nothing_can_be_written(play, monkeypatch):
+    monkeypatch.setattr("mpsbar.history.writer._MOST_WAITING", 50)
+    rows = play.recorder._rows
+    for number in range(0, 300, 3):
+        play.tracker = ProcessTracker()
+        monkeypatch.setattr(play.recorder, "_due", play.own + 1e6)
+        rows.is_urgent = False
+        workers = [train(pid=1000 + number + i) for i in range(3)]
+        play.tick(*workers)
+        rows._written.clear()
+    assert len(rows.seen) <= 50
+    monkeypatch.setattr(play.recorder, "_due", 0.0)
+    play.ticks(3, train())
+    assert play.count("samples") > 0
+    assert play.problems == []
+
+
+def test_a_pipe_in_its_place_is_said_and_nobody_waits(file):
+    file.parent.mkdir(parents=True)
+    os.mkfifo(file)
+    play = Play(file)
+    play.ticks(20, train())
+    assert [reason.code for reason in play.problems] == ["history_not_written"]
+    play.recorder.close()
+
+
 def test_someone_removes_it(play):
     play.ticks(10, train())
     for path in play.file.parent.glob("history.sqlite*"):

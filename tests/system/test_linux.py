@@ -114,7 +114,7 @@ def test_what_is_known_of_one(started):
     }
     process = started(*python("import torch"), env=env)
     (found,) = look_for(process.pid).values()
-    assert found.settings == {"PYTORCH_ENABLE_MPS_FALLBACK": "1", "PYTORCH_X": "a\ufffdb\ufffd[31m"}
+    assert found.settings == {"PYTORCH_ENABLE_MPS_FALLBACK": "1", "PYTORCH_X": "***"}
     assert "hunter2" not in repr(found)
     assert (found.parent, found.footprint_kind) == (os.getpid(), "rss")
     assert (found.python, found.environment) == (sys.executable, sys.prefix)

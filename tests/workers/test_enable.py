@@ -271,6 +271,65 @@ def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv):
     assert Path("/etc/passwd").exists()
 
 
+def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_path):
+    environment = read_environment(this_venv.python)
+    setup.enable(environment)
+    elsewhere = tmp_path / "elsewhere"
+    (this_venv.site / "mpsbar_agent").rename(elsewhere)
+    (this_venv.site / "mpsbar_agent").symlink_to(elsewhere)
+    before = sorted(path.name for path in elsewhere.iterdir())
+    with pytest.raises(EnvironmentProblem, match="mpsbar_agent is a link to another folder"):
+        setup.enable(environment)
+    assert setup.disable(environment)
+    assert sorted(path.name for path in elsewhere.iterdir()) == before
+    assert not (this_venv.site / "mpsbar-agent.pth").exists()
+
+
+def test_a_linked_record_and_cache_are_not_followed(this_venv, tmp_path):
+    environment = read_environment(this_venv.python)
+    setup.enable(environment)
+    (info,) = this_venv.site.glob("mpsbar_agent-*.dist-info")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "_mpsbar_start.mine.pyc").touch()
+    shutil.rmtree(this_venv.site / "__pycache__", ignore_errors=True)
+    (this_venv.site / "__pycache__").symlink_to(cache)
+    setup.disable(environment)
+    assert (cache / "_mpsbar_start.mine.pyc").exists()
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    (planted / "RECORD").write_text("mpsbar_agent/__init__.py,,\n")
+    (this_venv.site / info.name).symlink_to(planted)
+    (this_venv.site / "mpsbar_agent").mkdir()
+    (this_venv.site / "mpsbar_agent" / "__init__.py").write_text("mine")
+    assert not setup.disable(environment)
+    assert (this_venv.site / "mpsbar_agent" / "__init__.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["mpsbar-agent.pth", "_mpsbar_start.py", "RECORD"])
+def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(this_venv, name):
+    environment = read_environment(this_venv.python)
+    setup.enable(environment)
+    (path,) = this_venv.site.rglob(name)
+    path.unlink()
+    os.mkfifo(path)
+    if name == "RECORD":
+        with pytest.raises(EnvironmentProblem, match="it is not a file"):
+            setup.disable(environment)
+    else:
+        assert setup.enable(environment)
+        assert path.is_file()
+
+
+def test_endless_output_is_neither_kept_nor_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("mpsbar.workers.environments.ASK_SECONDS", 1.0)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec yes\n")
+    python.chmod(0o755)
+    with pytest.raises(EnvironmentProblem, match="did not answer within 1 s"):
+        read_environment(str(python))
+
+
 def test_from_3_15_on_there_is_a_start_file_too(tmp_path):
     """PEP 829: one entry point, pkg.mod:callable; no such Python is here to run it."""
     names = {
@@ -335,6 +394,20 @@ def test_noise_of_start_up_files_is_passed_over(this_venv):
     [
         ({}, "p is not a usable Python"),
         ({"version": [3, 12]}, "p is not a usable Python"),
+        (answer(version="3.12"), "p is not a usable Python"),
+        (answer(version=[3, "12"]), "p is not a usable Python"),
+        (answer(version=[3]), "p is not a usable Python"),
+        (answer(version=[3, 10**9]), "p is not a usable Python"),
+        (answer(version=[True, True]), "p is not a usable Python"),
+        (answer(implementation=["cpython"]), "p is not a usable Python"),
+        (answer(site="lib/site"), "p is not a usable Python"),
+        (answer(site="/x/../../etc"), "p is not a usable Python"),
+        (answer(site=7), "p is not a usable Python"),
+        (answer(site="/x" * 600), "p is not a usable Python"),
+        (answer(prefix="/x\x1b[2J"), "p is not a usable Python"),
+        (answer(prefix=None), "p is not a usable Python"),
+        (answer(managed=None), "p is not a usable Python"),
+        (answer(implementation="py\x1b[2Jpy"), "p is py\ufffd[2Jpy 3.12; CPython 3.9 or later is required"),
         (answer(version=[3, 8]), "p is cpython 3.8; CPython 3.9 or later is required"),
         (answer(implementation="pypy"), "p is pypy 3.12; CPython 3.9 or later is required"),
         (answer(managed=True), "p is managed by the system (EXTERNALLY-MANAGED): create a venv and enable that, or use mpsbar run"),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 from worker_kit import ATTACH, PATIENCE, fill_queue, run_as_stranger, use_mac_sockets, wait_for
 
-from mpsbar.workers.poll import WorkerPoll
+from mpsbar.workers.poll import SILENT_SECONDS, WorkerPoll
 from mpsbar.workers.request import free_worker
 
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
+# The pid in a socket's name must be that of the process that serves it.
+ME = os.getpid()
 
 
 @pytest.fixture
@@ -101,7 +104,8 @@ def bind(path, queue=None):
 
 def test_only_a_refused_connection_removes_a_file(workers, polled):
     """A listener that never accepts, a plain file, and a socket nobody listens on."""
-    plain, silent, dead = find_unused_pids()
+    plain, dead, _ = find_unused_pids()
+    silent = ME
     (workers.run_dir / f"{plain}.sock").touch()
     listener = bind(workers.run_dir / f"{silent}.sock", 1)
     bind(workers.run_dir / f"{dead}.sock")
@@ -156,7 +160,7 @@ def test_a_lying_agent_can_neither_crash_nor_fool_us(workers, polled):
         b'{"jsonrpc":"2.0","id":2,"result":{"backends":{"mps":{"state":"in use","allocated":-5,'
         b'"reserved":1e400,"driver":99999999999999999999999,"peak":true,"budget":"7"},"x":[]}}}\n',
     ]
-    with Liar(workers.run_dir / "14.sock", answers):
+    with Liar(workers.run_dir / f"{ME}.sock", answers):
         (found,) = polled.poll(seconds=10)
     assert found.name == "a�[2J�b.py"
     backend = found.backends[0]
@@ -167,16 +171,16 @@ def test_a_lying_agent_can_neither_crash_nor_fool_us(workers, polled):
 @pytest.mark.parametrize("noise", [b"\xff" * 100 + b"\n", b"[]\n", b"x" * 70000, b"{}\n" * 3])
 def test_noise_only_costs_its_own_row(workers, polled, noise):
     worker = workers.start(IDLE)
-    with Liar(workers.run_dir / "15.sock", [noise]):
+    with Liar(workers.run_dir / f"{ME}.sock", [noise]):
         found = states(polled, seconds=5)
     assert found[worker.pid] == "live"
-    assert found[15] == "busy"
+    assert found[ME] == "busy"
 
 
 def test_an_agent_that_closes_at_once_does_not_make_us_spin(workers, polled):
-    with Liar(workers.run_dir / "16.sock", []) as liar:
+    with Liar(workers.run_dir / f"{ME}.sock", []) as liar:
         start = time.monotonic()
-        assert states(polled, seconds=1) == {16: "busy"}
+        assert states(polled, seconds=1) == {ME: "busy"}
         assert time.monotonic() - start < 30
         assert liar.accepted <= 2
 
@@ -256,12 +260,68 @@ def test_an_error_for_an_answer_is_not_taken_for_nothing_loaded(workers, polled)
                         json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply}).encode() + b"\n"
                     )
 
-    with Falters(workers.run_dir / "21.sock", []):
+    with Falters(workers.run_dir / f"{ME}.sock", []):
         (first,) = polled.poll(seconds=PATIENCE)
         (second,) = polled.poll(seconds=PATIENCE)
     assert (first.state, first.held) == ("live", 7)
     assert (second.state, second.held) == ("busy", 7)
     assert second.age > 0
+
+
+def test_a_socket_served_by_another_process_than_its_name_says_is_refused(workers, polled):
+    """Else a row, and Stop in it, would be about the wrong process."""
+    with Liar(workers.run_dir / f"{os.getppid()}.sock", []) as liar:
+        assert states(polled, seconds=0.2) == {}
+        assert free_worker(os.getppid()).state == "refused"
+        assert liar.accepted <= 3
+
+
+@pytest.mark.parametrize("name", ["9999999999", "4294967296", "2147483648"])
+def test_a_pid_that_no_kernel_gives_is_passed_over(workers, polled, name):
+    with Liar(workers.run_dir / f"{name}.sock", []):
+        assert states(polled, seconds=0.2) == {}
+
+
+@pytest.mark.parametrize(
+    "end", ["import os; os._exit(3)", "import os; os.execv('/bin/sleep', ['sleep', '600'])"]
+)
+def test_sockets_left_by_exit_and_exec_are_removed(workers, polled, end):
+    worker = workers.start(IDLE.partition("while")[0] + f"print('up')\ninput()\n{end}\n",
+                           popen={"stdin": subprocess.PIPE})  # fmt: skip
+    assert states(polled, seconds=PATIENCE) == {worker.pid: "live"}
+    worker.process.stdin.write(b"\n")
+    wait_for(lambda: states(polled) == {}, "removal")
+    worker.end()  # until then the file of a living process stays, though it refuses
+    assert states(polled) == {}
+    assert not worker.path.exists()
+
+
+def test_who_was_silent_last_time_delays_nobody(workers, polled, monkeypatch):
+    """By a clock of the test's own: for how long the poll would wait at most."""
+    silent, other = workers.start(IDLE), workers.start(IDLE)
+    assert set(states(polled, seconds=PATIENCE).values()) == {"live"}
+    silent.freeze()
+    waits = []
+    select = polled._selector.select
+    monkeypatch.setattr(polled._selector, "select", lambda s: waits.append(s) or select(s))
+    assert states(polled, seconds=3)[silent.pid] == "busy"
+    assert max(waits) > 1
+    waits.clear()
+    assert states(polled, seconds=PATIENCE) == {silent.pid: "busy", other.pid: "live"}
+    # While only the silent one is missing, no wait is longer than its short one.
+    assert waits[-1] <= SILENT_SECONDS
+    silent.thaw()
+    wait_for(lambda: states(polled)[silent.pid] == "live", "answer")
+    waits.clear()
+    assert states(polled, seconds=PATIENCE)[silent.pid] == "live"
+
+
+def test_near_the_limit_of_descriptors_a_reserve_is_kept(workers, polled):
+    first, second = workers.start(IDLE), workers.start(IDLE)
+    polled._most_connections = 1
+    found = states(polled, seconds=PATIENCE)
+    assert sorted(found) == sorted((first.pid, second.pid))
+    assert sorted(found.values()) == ["busy", "live"]
 
 
 def test_the_hint_reaches_the_worker_it_is_about(workers, polled):
@@ -273,6 +333,6 @@ def test_the_hint_reaches_the_worker_it_is_about(workers, polled):
             asked.append(link.recv(65536))
             link.close()
 
-    with Hears(workers.run_dir / "18.sock", []):
-        polled.poll({18: True, 19: False}, seconds=1)
+    with Hears(workers.run_dir / f"{ME}.sock", []):
+        polled.poll({ME: True, ME + 1: False}, seconds=1)
     assert b'"method":"stats","params":{"gpu_client":true}' in asked[0]

@@ -1,5 +1,6 @@
 """Socket files are listed anew when one came or went, and not missed when two come at once."""
 
+import errno
 import os
 import time
 
@@ -20,13 +21,13 @@ def folder(tmp_path, monkeypatch):
 def listings(monkeypatch):
     """How often the folder was really listed."""
     count = []
-    real = places.list_sockets
+    real = places.list_directory
 
     def listed(folders):
         count.append(1)
         return real(folders)
 
-    monkeypatch.setattr(places, "list_sockets", listed)
+    monkeypatch.setattr(places, "list_directory", listed)
     return count
 
 
@@ -83,3 +84,23 @@ def test_a_folder_that_is_no_longer_safe_is_not_looked_at(folder, tmp_path):
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")
     assert pids(sockets) == []
+
+
+def test_a_folder_that_could_not_be_listed_is_listed_again(folder, monkeypatch):
+    """Out of descriptors once, a monitor saw no worker until the folder changed."""
+    sockets = SocketList()
+    folder.mkdir(0o700, exist_ok=True)
+    (folder / "7.sock").touch()
+    age(folder, 10)
+    real = places.list_directory
+
+    def fail(_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(places, "list_directory", fail)
+    assert pids(sockets) == []
+    monkeypatch.setattr(places, "list_directory", real)
+    assert pids(sockets) == [7]
+    (folder / "8.sock").touch()
+    monkeypatch.setattr(places, "list_directory", fail)
+    assert pids(sockets) == [7]  # what was known stays

@@ -93,6 +93,10 @@ def _busy(outcome: Freed) -> str:
 
 def _freed_done(outcome: Freed) -> str:
     words = freed_briefly(outcome)
+    if outcome.age is not None:
+        words += _("; that was {time} ago, freeing more often would slow it down").format(
+            time=wording.duration(outcome.age)
+        )
     if outcome.not_known:
         names = ", ".join(outcome.not_known)
         words += _("; {names} skipped: can't tell whether the process uses it").format(names=names)

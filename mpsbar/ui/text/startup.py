@@ -42,9 +42,12 @@ def say_history(reason: Reason) -> str:
         "history_not_written": _(
             "couldn't write history to {file} ({error}); trying again every minute"
         ),
+        "history_rows_left_out": _(
+            "{count} rows were left out of the history: a process reported impossible numbers"
+        ),
     }.get(reason.code, reason.code)
     values = {key: printable(str(value), 1000) for key, value in reason.values.items()}
-    return words.format_map({"file": UNKNOWN, "error": UNKNOWN} | values)
+    return words.format_map({"file": UNKNOWN, "error": UNKNOWN, "count": UNKNOWN} | values)
 
 
 def say_no_icon(reason: str) -> str:

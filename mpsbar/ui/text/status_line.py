@@ -2,6 +2,7 @@
 
 import string
 
+from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -24,7 +25,7 @@ FIELDS = {
     "pressure": "memory pressure: normal, warning, critical",
     "health": "ok, warning, critical",
     "workers": "number of connected processes",
-    "processes": "number of processes with PyTorch or MLX",
+    "processes": f"number of processes with {join_labels('or')}",
     "top": "name of the worker that holds most",
     "top_held": "what it holds",
 }

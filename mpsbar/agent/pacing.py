@@ -1,0 +1,48 @@
+"""How often the agent may make its host wait, whoever asks: some at once, then so much a second."""
+
+import time
+from typing import Any, Optional
+
+# A Free or a count of tensors makes the host wait: of 21 seconds at most one, in the long run.
+REST_FACTOR = 20.0
+# What a few clicks may cost before that begins to matter.
+PAUSES_AT_ONCE_SECONDS = 0.25
+# A job that did next to nothing has still woken the host's threads some times.
+LEAST_PAUSE_SECONDS = 0.005
+
+
+class Allowance:
+    """An amount that grows with time up to `most`; what is spent beyond it must be waited for."""
+
+    def __init__(self, per_second: float, most: float) -> None:
+        self._per_second, self._most = per_second, most
+        self._left = most
+        self._last = time.monotonic()
+
+    def spend(self, amount: float, now: float) -> float:
+        """Spend it; the time, by time.monotonic(), from which on more may be spent."""
+        earned = max(0.0, now - self._last) * self._per_second
+        self._left = min(self._most, self._left + earned) - amount
+        self._last = now
+        return now + max(0.0, -self._left / self._per_second)
+
+
+class JobPace:
+    """When a job of one kind may run again, and what the last one answered."""
+
+    def __init__(self) -> None:
+        self._allowance = Allowance(1.0 / REST_FACTOR, PAUSES_AT_ONCE_SECONDS)
+        self._rests_until = 0.0
+        self._ended = 0.0
+        self._answer: Optional[dict[str, Any]] = None
+
+    def note(self, answer: "dict[str, Any]", paused: float, now: float) -> None:
+        """A job has ended that made its host wait for `paused` seconds."""
+        self._answer, self._ended = answer, now
+        self._rests_until = self._allowance.spend(max(paused, LEAST_PAUSE_SECONDS), now)
+
+    def find_answer(self, now: float) -> "Optional[dict[str, Any]]":
+        """The last answer with its age, for who asks again too soon; None: the job may run."""
+        if self._answer is None or now >= self._rests_until:
+            return None
+        return {**self._answer, "age": now - self._ended}

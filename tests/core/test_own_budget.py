@@ -1,0 +1,45 @@
+"""mpsbar's own budget, by a clock of the test's own."""
+
+from mpsbar.core.own_budget import MEMORY, MOST_FACTOR, OwnBudget, OwnUse
+
+
+def test_within_the_budget_nothing_changes():
+    budget = OwnBudget()
+    for minute in range(10):
+        assert not budget.note(OwnUse(minute * 1.0, 50_000_000), minute * 60.0)
+    assert (budget.factor, budget.reason) == (1.0, None)
+
+
+def test_over_it_the_refresh_slows_down_and_the_reason_is_said():
+    budget = OwnBudget()
+    budget.note(OwnUse(0, None), 0)
+    assert not budget.note(OwnUse(50, None), 30)  # half a minute is no evidence
+    assert budget.note(OwnUse(30, None), 60)
+    assert budget.factor == 2
+    assert budget.reason == (
+        "mpsbar used 50% of a core in the last minute, more than its 5%: it refreshes 2 times less often"
+    )
+    for minute in range(2, 9):
+        budget.note(OwnUse(30.0 * minute, None), minute * 60)
+    assert budget.factor == MOST_FACTOR
+
+
+def test_it_returns_step_by_step_once_there_is_room_for_twice_as_often():
+    budget = OwnBudget()
+    for minute in range(4):
+        budget.note(OwnUse(30.0 * minute, None), minute * 60)
+    assert budget.factor == 8
+    used = 90.0
+    for minute, factor in ((4, 4), (5, 2), (6, 1)):
+        used += 0.6
+        assert budget.note(OwnUse(used, None), minute * 60)
+        assert budget.factor == factor
+    assert budget.reason is None
+
+
+def test_too_much_memory_is_said():
+    budget = OwnBudget()
+    budget.note(OwnUse(0, MEMORY + 1), 0)
+    assert budget.note(OwnUse(0, MEMORY + 1), 60)
+    assert budget.factor == 1
+    assert budget.reason == "mpsbar itself uses 400 MB, more than its 400 MB: start it again"

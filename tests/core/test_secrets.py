@@ -1,0 +1,104 @@
+"""Keys and passwords are not shown; what people call their files is."""
+
+import pytest
+
+from mpsbar.core.naming import name_process
+from mpsbar.core.secrets import mask, shorten_command, shorten_title
+from mpsbar.core.torch_facts import mask_settings
+
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
+# Made up, each in the shape of its kind.
+SECRETS = (
+    "sk-proj-Ab12Cd34Ef56Gh78Ij90", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "sk-ant-api03-xyzXYZ123456",
+    "hf_AbCdEfGhIjKlMnOpQrStUvWx", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "glpat-AbCd1234efGH5678ijKL",
+    "github_pat_11ABCDEFG0abcdefghijkl_mnopqrst", "xoxb-123456789012-abcdefGHIJKL", "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", "ya29.a0AfH6SMBxyz-123", "pypi-AgEIcHlwaS5vcmcCJDU3",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjMifQ.dozjgNryP4J3jVmNHl0w5N", "npm_AbCdEfGhIjKlMnOpQrStUv12",
+    "dckr_pat_AbCdEfGhIjKlMn", "SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf09kqeF8", "r8_AbCdEfGhIjKlMnOpQrSt",
+    "nvapi-AbCdEfGhIjKlMnOpQrStUv", HEX, "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_key_is_recognised_by_its_shape(secret):
+    for text in (secret, f"could not log in with {secret}: denied", f"x_{secret}", f"[{secret}]"):
+        assert secret not in mask(text)
+        assert "***" in mask(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("https://jane:hunter2@host/x", "https://***@host/x"),
+        ("Authorization: Bearer abc.def-123", "Authorization: ***"),
+        ("token=hunter2 and more", "*** and more"),
+        ("API_KEY:hunter2", "***"),
+        ("WANDB_API_KEY=hunter2", "***"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "***"),
+    ],
+)
+def test_a_password_is_recognised_by_its_place(text, masked):
+    assert "hunter2" not in mask(text)
+    assert mask(text).replace("WANDB_", "") == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train.py", "torchrun train.py rank 1 of 4", "notebook kernel: attention-is-all-you-need.ipynb",
+        "Llama-3.2-11B-Vision-Instruct-4bit.py", "gunicorn: worker [serve:app]", "-m mypackage.train",
+        "tokenizer.py", "secret_santa.py", "author.py", "sk-learn.py", "basic_training.py", "desk-lamp-demo.py",
+        "/Users/jane/miniforge3/envs/torch213/bin/python3.11", "/opt/homebrew/Cellar/python@3.11/3.11.7",
+        "RuntimeError: MPS backend out of memory (MPS allocated: 17.53 GB, other allocations: 1.2 GB)",
+    ],
+)  # fmt: skip
+def test_what_people_call_things_is_kept(text):
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("title", "short"),
+    [
+        ("serve --api-key hunter2", "serve"),
+        ("serve -k hunter2 --port 80", "serve"),
+        ("serve hunter key=hunter2", "serve hunter"),
+        ("gunicorn: worker [serve:app]", "gunicorn: worker [serve:app]"),
+        ("ray::train_fn()", "ray::train_fn()"),
+        ("", ""),
+    ],
+)
+def test_nothing_after_the_first_option_of_a_title_is_kept(title, short):
+    assert shorten_title(title) == short
+    if title:
+        assert name_process((title,), executable="/usr/bin/python3") == short
+
+
+@pytest.mark.parametrize(
+    ("command", "short"),
+    [
+        (("python", "train.py"), ("python", "train.py")),
+        (("python", "-u", "-X", "dev", "train.py", "data", "--key", "hunter2"),
+         ("python", "-u", "-X", "dev", "train.py", "data", "…")),
+        (("python", "-m", "pkg.train", "lr=1", "x"), ("python", "-m", "pkg.train", "…")),
+        (("python", "-c", "login('hunter2')"), ("python", "…")),
+        (("serve --api-key hunter2",), ("serve",)),
+        (("python", "x.py", HEX), ("python", "x.py", "***")),
+        ((), ()),
+    ],
+)  # fmt: skip
+def test_nothing_after_the_first_option_of_a_command_is_kept(command, short):
+    assert shorten_command(command) == short
+
+
+def test_of_torchs_variables_only_known_ones_have_values():
+    variables = {"PYTORCH_ENABLE_MPS_FALLBACK": "1", "PYTORCH_HUB_TOKEN": "hunter2", "HOME": "/"}
+    assert mask_settings(variables) == {
+        "PYTORCH_ENABLE_MPS_FALLBACK": "1",
+        "PYTORCH_HUB_TOKEN": "***",
+    }
+
+
+@pytest.mark.parametrize("command", [("python", ""), ("", ""), ("", " ")])
+def test_a_process_without_a_name_is_unknown(command):
+    assert name_process(command) == "unknown"
+    assert name_process((" ",), executable="/usr/bin/python3") == "unknown"
