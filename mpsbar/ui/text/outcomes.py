@@ -86,7 +86,7 @@ def _busy(outcome: Freed) -> str:
     """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
     words = _("busy: {reason}").format(reason=reason(outcome))
     if outcome.freed:
-        done = _("freed {size}, the rest was not tried").format(size=wording.size(outcome.freed))
+        done = _("freed only {size}, try again").format(size=wording.size(outcome.freed))
         return f"{words}; {done}"
     return words + _("; nothing was freed, try again")
 

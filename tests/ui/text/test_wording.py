@@ -110,6 +110,11 @@ def test_long_names_are_cut_in_the_middle():
             "busy: another thread is computing (T-1, app.py:3 in f); nothing was freed, try again",
         ),
         (
+            Freed(1, "a", "busy", 736 << 10, 5.0, reason="main_unproven", where="a.py:3 in f"),
+            "busy: the main thread couldn't be shown to be waiting (a.py:3 in f); freed only 736 kB, try again",
+        ),
+        (Freed(1, "a", "ended"), "the process ended meanwhile"),
+        (
             Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
             "busy: the main thread is computing (train.py:42 in step); nothing was freed, try again",
         ),
