@@ -16,7 +16,9 @@ from mpsbar.system.settings_file import read_settings
 
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-OPTIONS = argparse.Namespace(bar=None, interval=None, json=False, watch=None, host=None, format=None)
+OPTIONS = argparse.Namespace(
+    bar=None, interval=None, json=False, watch=None, host=None, format=None
+)
 
 
 def mpsbar(*arguments, env):
