@@ -2,7 +2,10 @@
 
 import gc
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import compress, starmap
+from operator import itemgetter
 from typing import Any, Optional
 
 from . import idle_check
@@ -66,7 +69,7 @@ def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = N
     """
     start = time.monotonic()
     # In steps of `for` loops: between a list that took too long and its end no other thread runs.
-    for objects in iter(gc.get_objects, None):
+    for objects in _all_of(_tensor_types()):
         break
     for now in iter(time.monotonic, None):
         break
@@ -94,6 +97,34 @@ def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = N
         idle_check.drop_references(objects)  # other threads may have run
     del objects
     return _report(groups, allocated, listed, time.monotonic() - start, cut_short)
+
+
+def _all_of(types: "list[type]") -> "Iterator[list[Any]]":
+    """An iterator whose one step gives all objects of these types.
+
+    While all objects are listed, each has one reference more. A tuple that another thread is just
+    filling from a generator cannot grow then: that thread would get a SystemError. So listing,
+    choosing and letting go are one step of C code, in which no other thread runs.
+    """
+    every: list[Any] = []  # its iterators look at it only when they are asked
+    # By id: a metaclass may hash with foreign code.
+    wanted = {id(kind) for kind in types}
+    chosen = compress(every, map(wanted.__contains__, map(id, map(type, every))))
+    steps = zip(
+        map(every.extend, map(gc.get_objects, (None,))),
+        map(list, (chosen,)),
+        starmap(every.clear, ((),)),
+    )
+    return map(itemgetter(1), steps)
+
+
+def _tensor_types() -> "list[type]":
+    """The tensor classes of all frameworks here, with every class made from them."""
+    modules = [(loaded(framework.module), framework.tensor) for framework in FRAMEWORKS]
+    found = [getattr(module, name) for module, name in modules if module is not None]
+    for kind in found:  # grows meanwhile
+        found.extend(type.__subclasses__(kind))
+    return found
 
 
 def _describer(kind: type) -> Any:

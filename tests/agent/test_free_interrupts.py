@@ -240,7 +240,7 @@ try:
 except BaseException as error:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)]
     print("got", [frame.name for frame in frames if frame.name != "slow_collect"],
-        any("mpsbar" in frame.filename for frame in frames))
+        any("mpsbar/agent" in frame.filename for frame in frames))
 queue.Queue().get()
 """)  # fmt: skip
     worker.wait_line("caught")

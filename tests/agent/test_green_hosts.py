@@ -4,6 +4,7 @@ A hub belongs to one thread. Patched modules, called on the agent's, make anothe
 the host's greenlets in the wrong place.
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -79,8 +80,21 @@ def need(patch):
         pytest.skip(f"no {name} in this Python")
 
 
+def poll_one_by_one(worker):
+    """As monitors do that come and go: patched modules do not survive many rounds of their loop."""
+    for _ in range(0 if ALONE else 3):
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(worker.connect()) for _ in range(4)]
+            for _ in range(12):
+                for client in clients:
+                    client.send("stats")
+                for client in clients:
+                    assert "result" in client.receive()
+
+
 def put_load_on(worker):
     """Polled and freed, the host goes on and then ends as it should."""
+    poll_one_by_one(worker)
     with Load(worker) as load:
         for _ in range(3):
             load.poll(200)

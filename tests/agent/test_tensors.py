@@ -133,9 +133,10 @@ def test_the_fifty_biggest_groups_and_the_others(torch):
 
 
 def test_the_scan_is_boxed_in_time_and_says_so(monkeypatch):
+    torch = pytest.importorskip("torch")
     clock = iter(range(10**6))
     monkeypatch.setattr(tensors.time, "monotonic", lambda: next(clock) / 10)
-    monkeypatch.setattr(gc, "get_objects", lambda: [[] for _ in range(10_000)])
+    monkeypatch.setattr(gc, "get_objects", lambda _: [torch.ones(1)] * 10_000)
     report = tensors.count({})
     assert report["cut_short"] is True
     assert report["list_seconds"] == pytest.approx(0.1)
@@ -146,7 +147,7 @@ def test_a_whole_scan_says_how_long_the_list_took_and_asks_for_it_once(monkeypat
     asked = []
     real = gc.get_objects
 
-    def slow_list():
+    def slow_list(generation):
         asked.append(1)
         time.sleep(0.3)  # longer than the box of the scan, which begins after it
         return real()[:2000]
@@ -205,7 +206,7 @@ loss = (weight * 2).exp().sum()
 assert mpsbar.attach()
 wait()
 """)  # fmt: skip
-    report = worker.ask("tensors")
+    report = wait_for(lambda: count_all(worker), "a whole count")
     # exp keeps its result for backward; the scalar's block is larger than the scalar.
     assert report["not_visible"]["mps"] == 4 * MiB + 256 - 4
 
@@ -244,3 +245,28 @@ def test_it_leaves_nothing_behind(torch):
     before = sys.getrefcount(kept)
     tensors.count({})
     assert sys.getrefcount(kept) == before
+
+
+@pytest.mark.parametrize("main", ["while True: time.time()", "queue.Queue().get()"])
+def test_a_tuple_that_another_thread_fills_meanwhile_can_still_grow(workers, main):
+    """Python refuses to resize a tuple that has a second reference, as in a list of all objects."""
+    worker = workers.start(f"""
+import queue, threading, time, torch, mpsbar
+many = [[number] for number in range(200_000)]
+found = []
+def fill():
+    while True:
+        try: tuple([number] for number in range(40))
+        except SystemError as error: found.append(repr(error))
+def tell():
+    while True:
+        time.sleep(0.1)
+        print("errors", found, flush=True)
+for target in (fill, fill, tell): threading.Thread(target=target, daemon=True).start()
+assert mpsbar.attach()
+{main}
+""")
+    for _ in range(8):
+        assert worker.ask("tensors")["state"] == "done"
+    for _ in range(3):
+        assert worker.wait_line("errors") == "errors []"

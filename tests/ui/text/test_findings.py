@@ -102,7 +102,7 @@ PYTHON = "/Users/me/my env/bin/python"
 ADVICE = [
     (
         Advice("free_cache", {"cached": 3 * GB}, 7),
-        "Free up to 3.0 GB cached by train.py: mpsbar free 7",
+        "Free 3.0 GB cached by train.py: mpsbar free 7",
     ),
     (
         Advice("free_all", {"cached": 4 * GB, "number": 2}),

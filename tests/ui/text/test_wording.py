@@ -99,7 +99,7 @@ def test_long_names_are_cut_in_the_middle():
         (Freed(1, "a", "done", 0, 0.001, pinned=0), "freed 0 B in 1 ms"),
         (
             Freed(1, "a", "done", 0, 0.001, collected=False, gui_toolkit="Tk"),
-            "freed 0 B in 1 ms; without gc.collect(), which can crash a program that uses Tk",
+            "freed 0 B in 1 ms; gc.collect() skipped: it can crash a program that uses Tk",
         ),
         (
             Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
