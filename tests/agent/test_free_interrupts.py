@@ -138,8 +138,10 @@ class Faulty:
     def __init__(self): self.me = self
     def __del__(self): raise ValueError("mine")
 Faulty()
+print("made")
 spin()
 """)  # fmt: skip
+    worker.wait_line("made")
     assert worker.ask("free")["state"] == "done"
     assert worker.wait_line("unraisable") == "unraisable ValueError('mine')"
 

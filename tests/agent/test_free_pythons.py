@@ -114,12 +114,13 @@ def spin():
 def interrupt(*_): raise KeyboardInterrupt
 signal.signal(signal.SIGINT, interrupt)  # asyncio would make a cancellation of it
 torch.mps.slow = 60
-try: {main}
+try: print("slow", flush=True); {main}
 except BaseException as error:
     time.sleep(0.5)  # until the agent has cleaned up
     print("got", repr(error), error.__context__, sys.getswitchinterval(), gc.isenabled())
 queue.Queue().get()
 """)  # fmt: skip
+    worker.wait_line("slow")
     with worker.connect() as client:
         client.send("free")
         worker.wait_line("releasing")

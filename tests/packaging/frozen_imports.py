@@ -22,11 +22,15 @@ import appkit  # noqa: E402
 
 # Scripts for a Python with torch; the one that steps aside for the user's.
 SCRIPTS = ("mpsbar.cli.demo_workers.", "mpsbar.agent.site.")
+# `mpsbar compare` hands this folder to a Python with torch; the app itself uses these two of it.
+COMPARE, WITHOUT_TORCH = "mpsbar.dtypes.compare.", ("text", "html")
 imported, failed = [], {}
 with appkit.installed(bundle="io.github.mpsbar"):
     for path in sorted(Path(LIB, "mpsbar").rglob("*.py")):
         name = ".".join(path.relative_to(LIB).with_suffix("").parts).removesuffix(".__init__")
         if name.startswith(SCRIPTS):
+            continue
+        if name.startswith(COMPARE) and name.removeprefix(COMPARE) not in WITHOUT_TORCH:
             continue
         try:
             importlib.import_module(name)

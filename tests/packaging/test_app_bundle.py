@@ -25,6 +25,7 @@ PYOBJC = {"AppKit", "Foundation", "Metal", "ServiceManagement", "UserNotificatio
 # people have.
 MISSING = PYOBJC | {
     "_abcoll", "_io._WindowsConsoleIO", "_overlapped", "dummy_thread", "jnius", "mlx.core", "thread",
+    "torch",  # of mpsbar.compare(), which runs where torch is
 }  # fmt: skip
 
 
