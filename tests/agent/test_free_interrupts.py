@@ -22,7 +22,6 @@ def say_and_empty():
     print("releasing")
     empty_cache()
 torch.mps.empty_cache = say_and_empty
-assert mpsbar.attach()
 interval = sys.getswitchinterval()
 hook = sys.unraisablehook
 def report(error):
@@ -33,10 +32,14 @@ def report(error):
         sys.getswitchinterval() == interval, gc.isenabled(), sys.unraisablehook is hook)
 # In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
 def spin():
+    assert mpsbar.attach()  # only here: a Free must find the scene that the test has set
     while True: time.time()
+async def wait():
+    assert mpsbar.attach()
+    await asyncio.sleep(1000)
 """
 SPIN = "spin()"
-LOOP = "asyncio.run(asyncio.sleep(1000))"
+LOOP = "asyncio.run(wait())"
 HANDLERS = ["terminate", "Handlers().method", "Handlers()", "functools.partial(terminate)"]
 
 
@@ -207,6 +210,7 @@ def stop(*_):
         x.sum().item())
     os._exit(0)
 signal.signal(signal.SIGUSR1, stop)
+assert mpsbar.attach()
 signal.setitimer(signal.ITIMER_REAL, 0.5, 0.0271)
 while True:
     try: survive()
