@@ -48,8 +48,8 @@ def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
     )
     package.replace(
         "system/macos/accelerator.py",
-        "FIXED = (MODEL, CORES)",
-        'FIXED = (MODEL, CORES, "MetalPluginName")',
+        "FIXED = (MODEL, CORES, MATCHED_CLASS)",
+        'FIXED = (MODEL, CORES, MATCHED_CLASS, "MetalPluginName")',
     )
     package.insert(
         "core/machine.py",
@@ -119,7 +119,7 @@ def test_free_by_process_name(package):
     """Its argument and what it selects are both in the verb's file."""
     package.replace("cli/free.py", "type=parse_pid, ", "")
     package.replace(
-        "cli/free.py", "else pids", "else [worker.pid for worker in workers if worker.name in pids]"
+        "cli/free.py", "else pids", "else [worker.pid for worker in snapshot.workers if worker.name in pids]"
     )
     output = package.run("""
 import os

@@ -267,7 +267,7 @@ async def main():
     await asyncio.sleep(1000)
 def wait():
     torch.ops.softmps.work_(x, 2.0)
-    print("waiting")
+    asyncio.get_running_loop().call_soon(print, "waiting")  # once this call has ended
 asyncio.run(main(), debug=True)
 """, SOFTMPS_QUEUE="1")  # fmt: skip
     worker.wait_line("waiting")  # a Free within the first step of main() would be logged, rightly

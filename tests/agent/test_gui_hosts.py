@@ -149,8 +149,13 @@ def test_tk_windows(workers, display, version):
 
 TK_THREAD = """
 import tkinter
+stopping, stopped = threading.Event(), threading.Event()
+def report(usual=report):  # it collects, on main: not beside a window that waits for its own thread
+    stopping.set()
+    stopped.wait()
+    return usual()
 def gui():
-    while True:
+    while not stopping.is_set():
         root = tkinter.Tk()
         root.after(5, root.quit)
         root.mainloop()
@@ -160,6 +165,7 @@ def gui():
         time.sleep(0.02)  # the moment in which a collection on main is fatal
         gc.collect()  # here, where it must be
         next(ticks)
+    stopped.set()
 gc.disable()
 torch._C._has_mps = False  # whose rule is never to do anything beside such a thread
 start(gui)

@@ -31,8 +31,8 @@ def work(number):
 def await_threshold(wanted):
     # Another one is allowed while the agent works; ten seconds are for busy cores.
     end = time.monotonic() + 10
-    while gc.get_threshold() != wanted and time.monotonic() < end: time.sleep(0.001)
-    if gc.get_threshold() != wanted: faults.append(f"threshold {gc.get_threshold()}, not {wanted}")
+    while (found := gc.get_threshold()) != wanted and time.monotonic() < end: time.sleep(0.001)
+    if found != wanted: faults.append(f"threshold {found}, not {wanted}")
 def toggle():
     while not stopping:
         number = next(looks)

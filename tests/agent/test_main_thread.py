@@ -146,12 +146,14 @@ park(lambda: (go.wait(), results.put("result")))
 async def main():
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stop.set)
+    print("waiting")
     await stop.wait()
     return "awaited"
 awaited = asyncio.run(main())
 go.set()
 print("both", awaited, results.get())
 """)  # fmt: skip
+    worker.wait_line("waiting")  # else the signal ends the process
     free(worker)
     worker.process.send_signal(signal.SIGUSR1)
     assert worker.wait_line("both") == "both awaited result"
