@@ -208,6 +208,11 @@ def sleep(seconds):
     forking.set()
     while not forked.is_set(): time.sleep(0.01)
 main_thread._sleep_of = lambda pause: sleep
+main = threading.get_ident()
+def watch():
+    while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
+    print("waits")
+threading.Thread(target=watch).start()
 assert mpsbar.attach()
 forking.wait()
 during = sys.getswitchinterval()
@@ -215,6 +220,7 @@ if not os.fork(): child_says(during, sys.getswitchinterval(), gc.isenabled())
 forked.set()
 queue.Queue().get()
 """)  # fmt: skip
+    worker.wait_line("waits")  # before that the Free would be main's own
     assert worker.ask("free")["state"] == "done"
     assert worker.wait_line("child") == "child 0.25 0.005 True"
 
