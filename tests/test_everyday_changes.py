@@ -119,7 +119,9 @@ def test_free_by_process_name(package):
     """Its argument and what it selects are both in the verb's file."""
     package.replace("cli/free.py", "type=parse_pid, ", "")
     package.replace(
-        "cli/free.py", "else pids", "else [worker.pid for worker in snapshot.workers if worker.name in pids]"
+        "cli/free.py",
+        "else pids",
+        "else [worker.pid for worker in snapshot.workers if worker.name in pids]",
     )
     output = package.run("""
 import os
