@@ -25,9 +25,10 @@ from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import Ended, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import GAP, Trends
-from mpsbar.system import descriptors, this_computer
+from mpsbar.system import this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner
+from mpsbar.workers.connection import raise_connection_limit
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ class Monitor:
         self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
-        most_connections = descriptors.raise_limit() - descriptors.RESERVE
         self._workers = (
-            WorkerPoll(computer.read_start, most_connections)
+            WorkerPoll(computer.read_start, raise_connection_limit())
             if recorded is None
             else RecordedWorkers(recorded)
         )

@@ -53,7 +53,7 @@ def show_top(options: argparse.Namespace) -> int:
 
 
 def free(options: argparse.Namespace) -> int:
-    from mpsbar.fleet.free import free_on_host
+    from mpsbar.fleet.hosts import free_on_host
 
     pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
     words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
@@ -120,7 +120,7 @@ def _watch(options: argparse.Namespace, seconds: float) -> int:
 
 def _show(readings: "list[HostReading]", as_json: bool) -> None:
     if as_json:
-        from mpsbar.fleet.hosts_json import build_hosts
+        from mpsbar.fleet.text import build_hosts
 
         print(json.dumps(build_hosts(readings)))
         return

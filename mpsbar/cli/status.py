@@ -1,9 +1,11 @@
-"""mpsbar status: the computer and its processes as a table or JSON, once or repeatedly."""
+"""mpsbar status: the computer and its processes as a table, JSON or one line; once or repeated."""
 
 import argparse
 import json
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
@@ -18,6 +20,9 @@ from mpsbar.ui.text.status_json import build_status
 
 _READ_SECONDS = 20.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+# For --format: several status bars ask every second or two, and a reading costs more than all else.
+_FRESH_SECONDS = 2.0
+_MOST_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = (
     f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
@@ -51,9 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.host:
         return on_hosts.show_status(options)
     if options.format is not None:
-        from mpsbar.cli import status_line
-
-        return status_line.run(options.format)
+        return _show_line(options.format)
     if options.watch is None:
         _show(read_snapshot(), options.json)
         return 0
@@ -135,3 +138,48 @@ def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
     from mpsbar.dtypes.summary import build_dtypes
 
     return build_dtypes(find_result(snapshot))
+
+
+def _show_line(text: str) -> int:
+    """--format: one line, from a file if somebody asked a moment ago."""
+    from mpsbar.system.paths import status_line_file
+    from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
+
+    parsed = parse_format(text)
+    fields = _read_fields(status_line_file())
+    if fields is None:
+        monitor = Monitor()
+        try:
+            fields = build_fields(monitor.tick())
+        finally:
+            monitor.close()
+        _write_fields(status_line_file(), fields)
+    print(render_line(parsed, fields))
+    return 0
+
+
+def _read_fields(path: Path) -> dict[str, str] | None:
+    """None if there are none, or they are old, or not ours."""
+    from mpsbar.system import files
+    from mpsbar.ui.text.status_line import FIELDS
+
+    try:
+        if not files.is_usable(path):
+            return None
+        record: Any = json.loads(files.read_bytes(path, _MOST_LINE_BYTES))
+        age = time.time() - float(record["time"])
+        fields = {str(name): str(value) for name, value in record["fields"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    # A clock that was set back makes a file from the future: it is old, too.
+    return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+
+
+def _write_fields(path: Path, fields: dict[str, str]) -> None:
+    from mpsbar.system import files
+
+    record = {"time": time.time(), "fields": fields}
+    try:
+        files.replace_own_file(path, json.dumps(record).encode())
+    except OSError:
+        return  # the next one reads for itself

@@ -5,17 +5,22 @@ paths and users are in no label.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.core.actions import Freed, FreeState
+from mpsbar.core.alerts import CAUSES
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
 from mpsbar.core.machine import Machine
 from mpsbar.core.naming import printable
+from mpsbar.core.process_tracker import EndCause
 from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
-from mpsbar.fleet.totals import Totals
 
 Labels = tuple[str, ...]
 
@@ -26,10 +31,44 @@ _WORKER_STATES = ("live", "busy")
 _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _LONGEST_LABEL = 100
+# The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
+_MOST_WORDS = 50
 _DTYPE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 _WORKER = ("pid", "name", "device", "framework")
 _PROCESS = ("pid", "name", "framework")
+
+
+class Totals:
+    """Counts frees, alerts and ends since the exporter started. One thread adds every snapshot,
+    others read.
+
+    The words that are known beforehand start at 0, because `rate()` cannot see the first event of
+    a series that begins with it.
+    """
+
+    def __init__(self) -> None:
+        self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
+        self.alerts = Counter(dict.fromkeys((*ALERT_CAUSES, "ended"), 0))
+        self.ends = Counter(dict.fromkeys(get_args(EndCause), 0))
+        self.freed_bytes = 0
+        self._last = 0  # the number of the last event that was counted
+
+    def add(self, snapshot: Snapshot) -> None:
+        for event in snapshot.events_after(self._last):
+            self._last = event.number
+            if isinstance(event.what, Freed):
+                _count(self.frees, event.what.state)
+                self.freed_bytes += max(0, event.what.freed or 0)
+            elif isinstance(event.what, EndedProcess):
+                _count(self.ends, event.what.how)
+            elif isinstance(event.what, Alert) and event.what.kind != "recovered":
+                _count(self.alerts, CAUSES.get(event.what.code, event.what.code))
+
+
+def _count(counts: Counter[str], word: str) -> None:
+    word = printable(word, 40)
+    counts[word if word in counts or len(counts) < _MOST_WORDS else "other"] += 1
 
 
 def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:

@@ -68,7 +68,7 @@ def test_help_lists_every_verb_and_imports_none(workers):
 
 def test_every_file_of_the_folder_is_a_verb_or_shared():
     files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
-    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts", "status_line"}
+    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts"}
     assert files - set(VERBS) == shared
 
 

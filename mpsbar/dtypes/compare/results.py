@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from .checking import ModuleVerdict
-from .html import render_html
 from .measuring import Timing
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_text
+from .text import build_headline, render_html, render_text
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 Data = dict[str, Any]
@@ -9,6 +10,8 @@ _MOST_CULPRITS = 5
 _MOST_MODULES = 8
 # How far the usual round may lie above the best: then a speed is approximate, then not told.
 _UNSURE, _UNSTEADY = 0.15, 1.0
+_COLOURS = {"works": "#1a7f37", "differs": "#cf222e", "nonfinite": "#cf222e", "raised": "#9a6700"}
+_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!"}
 
 
 def build_headline(data: Data) -> str:
@@ -274,3 +277,17 @@ def _size(count: int | None) -> str:
             return f"{value:.3g} {unit}"
         value /= 1024
     return f"{value:.3g} GB"
+
+
+def render_html(data: Data) -> str:
+    """For a notebook: one line a dtype, and the whole text to unfold."""
+    lines = [
+        f'<li style="list-style:none"><b style="color:{_COLOURS[found["state"]]}">'
+        f"{_SIGNS[found['state']]}</b> {escape(say_dtype(name, found))}</li>"
+        for name, found in data["dtypes"].items()
+    ]
+    return (
+        f'<div><ul style="padding-left:0">{"".join(lines)}</ul>'
+        f"<details><summary>{escape(data['model'])}, module by module</summary>"
+        f"<pre>{escape(render_text(data))}</pre></details></div>"
+    )

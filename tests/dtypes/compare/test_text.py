@@ -2,8 +2,13 @@
 
 import pytest
 
-from mpsbar.dtypes.compare.html import render_html
-from mpsbar.dtypes.compare.text import build_headline, render_text, say_seconds, say_share
+from mpsbar.dtypes.compare.text import (
+    build_headline,
+    render_html,
+    render_text,
+    say_seconds,
+    say_share,
+)
 
 NOTHING = {
     "state": "works", "eps": 0.00098, "largest_number": 65504.0, "culprits": [], "followers": [], "raised": None,

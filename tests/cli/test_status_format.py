@@ -30,17 +30,17 @@ def test_a_worker_and_the_kept_answer(workers):
 
 
 def test_a_fresh_answer_is_taken(workers, monkeypatch, capsys):
-    from mpsbar.cli import status_line
+    from mpsbar.cli.main import run
 
     for name, value in workers.env().items():
         monkeypatch.setenv(name, value)
-    assert status_line.run("{held}") == 0
+    assert run(["status", "--format", "{held}"]) == 0
     record = json.loads(cache(workers).read_text())
     fields = record["fields"] | {"held": "kept"}
     cache(workers).write_text(json.dumps({"time": time.time(), "fields": fields}))
-    monkeypatch.setattr(status_line, "FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr("mpsbar.cli.status._FRESH_SECONDS", 3600.0)
     capsys.readouterr()
-    assert status_line.run("{held}") == 0
+    assert run(["status", "--format", "{held}"]) == 0
     assert capsys.readouterr().out == "kept\n"
 
 

@@ -6,8 +6,7 @@ import pytest
 from samples import make_snapshot
 
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.exporter import Exporter
-from mpsbar.fleet.textfile import TextFile
+from mpsbar.fleet.exporter import Exporter, TextFile
 
 
 class Ticks:

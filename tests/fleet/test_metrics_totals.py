@@ -7,7 +7,7 @@ from samples import MB, make_snapshot
 from mpsbar.core.actions import Freed
 from mpsbar.core.events import Alert, EndedProcess, EventLog
 from mpsbar.core.findings import Reason
-from mpsbar.fleet.totals import Totals
+from mpsbar.fleet.metrics import Totals
 
 
 def alert(code, kind="raised"):
