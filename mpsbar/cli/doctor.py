@@ -3,24 +3,17 @@
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpsbar import __version__
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
-from mpsbar.desktop.notifications import read_delivery
-from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
-from mpsbar.doctor.pythons import check_up, find_pythons
-from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
-from mpsbar.doctor.rules import Checkup
-from mpsbar.dtypes.results import find_result
-from mpsbar.dtypes.summary import render_brief
-from mpsbar.ui.text.wording import shorten_home
-from mpsbar.workers.environments import read_enabled
+
+if TYPE_CHECKING:
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.doctor.rules import Checkup
 
 DESCRIPTION = (
     "Checks the Pythons of running torch processes, of enabled environments, the active one and "
@@ -52,19 +45,28 @@ def run(options: argparse.Namespace) -> int:
         return 2
     if options.self_test:
         return _test_self(options.json, options.share)
+    from mpsbar.doctor.render import build_doctor, render_doctor
+
     snapshot = read_snapshot()
     named = options.python is not None
-    pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
-    checkup = _check_up(snapshot, pythons)
+    checkup = check_up_pythons(snapshot, [find_python(options.python)] if named else None)
     if options.json:
         print(json.dumps(build_doctor(checkup)))
+    elif named:
+        print(render_doctor(checkup, str(Path.home())))
     else:
-        home = str(Path.home())
-        dtypes = render_brief(find_result(snapshot))
-        whole = render_diagnostics(read_versions(), snapshot, checkup, home, dtypes)
-        print(render_doctor(checkup, home) if named else whole.rstrip("\n"))
+        print(_render_whole(snapshot, checkup).rstrip("\n"))
     has_no_torch = all(device.ended == "no_torch" for device, _ in checkup.pythons)
     return 1 if checkup.worries or (named and has_no_torch) else 0
+
+
+def _render_whole(snapshot: "Snapshot", checkup: "Checkup") -> str:
+    from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
+    from mpsbar.dtypes.results import find_result
+    from mpsbar.dtypes.summary import render_brief
+
+    dtypes = render_brief(find_result(snapshot))
+    return render_diagnostics(read_versions(), snapshot, checkup, str(Path.home()), dtypes)
 
 
 def _test_self(as_json: bool, share: bool) -> int:
@@ -84,6 +86,7 @@ def _write_readings(share: bool) -> None:
     """Write what this computer answered; with `share` show it, so that nothing is sent unseen."""
     from mpsbar.doctor.self_test.readings import write_readings
     from mpsbar.doctor.self_test.text import say_readings
+    from mpsbar.ui.text.wording import shorten_home
 
     try:
         file = write_readings()
@@ -95,12 +98,18 @@ def _write_readings(share: bool) -> None:
         print(file.read_text(encoding="utf-8"))
 
 
-def check_up_all(snapshot: Snapshot) -> Checkup:
-    """Check every Python that is worth it, with progress on a terminal."""
-    return _check_up(snapshot, find_pythons(snapshot, read_enabled()))
+def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> "Checkup":
+    """Check these, or every Python that is worth it, with progress on a terminal."""
+    from dataclasses import replace
 
+    from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
+    from mpsbar.desktop.notifications import read_delivery
+    from mpsbar.doctor.pythons import check_up, find_pythons
+    from mpsbar.doctor.render import render_progress
+    from mpsbar.workers.environments import read_enabled
 
-def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
+    if pythons is None:
+        pythons = find_pythons(snapshot, read_enabled())
     try:
         checkup = check_up(
             snapshot, pythons, lambda done, total: show_progress(render_progress(done, total))

@@ -2,14 +2,13 @@
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.core.actions import Free, Freed
-from mpsbar.monitor import Monitor
-from mpsbar.ui.text import outcomes as outcome_text
-from mpsbar.ui.text import wording
+
+if TYPE_CHECKING:
+    from mpsbar.core.actions import Freed
 
 DESCRIPTION = (
     "Returns the caches of workers to the system. Live tensors stay; the process pauses briefly, "
@@ -49,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
         if options.pids and len(set(options.host)) > 1:
             options.refuse("a PID belongs to one host: give one --host, or --all")
         return on_hosts.free(options)
+    from dataclasses import asdict
+
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
@@ -57,8 +58,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 
-def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
+def _free(pids: list[int] | None, seconds: float) -> "list[Freed]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
+    from dataclasses import replace
+
+    from mpsbar.core.actions import Free
+    from mpsbar.monitor import Monitor
+
     monitor = Monitor()
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
@@ -72,9 +78,12 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
         monitor.close()
 
 
-def _print(outcomes: list[Freed]) -> None:
+def _print(outcomes: "list[Freed]") -> None:
+    from mpsbar.ui.text import wording
+    from mpsbar.ui.text.outcomes import freed
+
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-        print(f"{outcome.pid}{name}: {outcome_text.freed(outcome)}")
+        print(f"{outcome.pid}{name}: {freed(outcome)}")

@@ -5,9 +5,7 @@ import json
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from mpsbar.cli.output import is_coloured
@@ -53,6 +51,8 @@ def show_top(options: argparse.Namespace) -> int:
 
 
 def free(options: argparse.Namespace) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
     from mpsbar.fleet.hosts import free_on_host
 
     pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
@@ -61,19 +61,21 @@ def free(options: argparse.Namespace) -> int:
     seconds = options.timeout + _ONCE_SECONDS
     with ThreadPoolExecutor(len(hosts)) as pool:  # a slow host delays none of the others
         asked = [pool.submit(free_on_host, host, words, options.ssh, seconds) for host in hosts]
-    found = {host: one.result() for host, one in zip(hosts, asked, strict=True)}
+    found = {host: answer.result() for host, answer in zip(hosts, asked, strict=True)}
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
     else:
         _tell_freed(found)
     done = (
-        not isinstance(outcomes, str) and all(one.state == "done" for one in outcomes)
+        not isinstance(outcomes, str) and all(outcome.state == "done" for outcome in outcomes)
         for outcomes in found.values()
     )
     return 0 if all(done) else 1
 
 
 def _freed_json(outcomes: "list[Freed] | str") -> dict[str, Any]:
+    from dataclasses import asdict
+
     if isinstance(outcomes, str):
         return {"problem": outcomes, "freed": []}
     return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
@@ -103,7 +105,7 @@ def _watch(options: argparse.Namespace, seconds: float) -> int:
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
         deadline = time.monotonic() + _FIRST_SECONDS
-        while time.monotonic() < deadline and any(_is_waiting(one) for one in hosts.readings):
+        while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
             time.sleep(0.05)
         try:
             while True:
@@ -137,4 +139,6 @@ def _is_waiting(reading: "HostReading") -> bool:
 def _judge_late(reading: "HostReading") -> "HostReading":
     if reading.is_done or reading.problem is not None:
         return reading
+    from dataclasses import replace
+
     return replace(reading, problem=f"nothing within {_ONCE_SECONDS:g} seconds")

@@ -2,8 +2,11 @@
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell has it
+_Result = TypeVar("_Result")
 
 
 def is_terminal() -> bool:
@@ -25,3 +28,19 @@ def show_progress(text: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _Result:
+    """run() on a thread; after Ctrl-C it is cancelled, and what it has until then is returned."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-run") as pool:
+        running = pool.submit(run)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            cancel()
+            return running.result()
+        finally:
+            cancel()
+            show_progress("")

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.system.paths import data_folder, is_in_app
-from mpsbar.workers.run import SITE, build_environment, copy_agent, why_not_connected
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
 
@@ -31,6 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from mpsbar.workers.run import why_not_connected
+
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         options.refuse("no command given; for example: mpsbar run python train.py")
@@ -51,6 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _build_environment() -> dict[str, str]:
     """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
+    from mpsbar.system.paths import data_folder, is_in_app
+    from mpsbar.workers.run import SITE, build_environment, copy_agent
+
     try:
         site = copy_agent(data_folder()) if is_in_app() else SITE
     except OSError as problem:

@@ -4,19 +4,19 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_coloured
-from mpsbar.core.findings import NOT_PROBED, DtypeHealth, Reason
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.monitor import Monitor
-from mpsbar.system.paths import probe_folder
-from mpsbar.ui.text.status import render_status
-from mpsbar.ui.text.status_json import build_status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mpsbar.core.findings import DtypeHealth, Reason
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.monitor import Monitor
 
 _READ_SECONDS = 20.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[2J"
@@ -68,8 +68,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_snapshot() -> Snapshot:
+def read_snapshot() -> "Snapshot":
     """One reading, which writes nothing."""
+    from mpsbar.monitor import Monitor
+
     monitor = Monitor()
     try:
         return monitor.read_once()
@@ -77,9 +79,10 @@ def read_snapshot() -> Snapshot:
         monitor.close()
 
 
-def make_recorder() -> Monitor:
+def make_recorder() -> "Monitor":
     """A monitor that also records history, unless the menu bar app does."""
     from mpsbar.history.recorder import Recorder
+    from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
     monitor = Monitor(recorder=Recorder(_complain))
@@ -87,13 +90,13 @@ def make_recorder() -> Monitor:
     return monitor
 
 
-def _complain(reason: Reason) -> None:
+def _complain(reason: "Reason") -> None:
     from mpsbar.ui.text.startup import say_history
 
     print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 
-def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
+def _watch(monitor: "Monitor", as_json: bool, seconds: float) -> None:
     """Repeat until Ctrl-C: in place on a terminal, one after the other in a pipe."""
     in_place = sys.stdout.isatty() and not as_json
     snapshot = monitor.read_once()
@@ -110,7 +113,7 @@ def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
         return
 
 
-def _read_after(monitor: Monitor, seconds: float) -> Snapshot:
+def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
     """Reads in between too: points too far apart show no trend."""
     shown_at = time.monotonic() + seconds
     while True:
@@ -121,16 +124,23 @@ def _read_after(monitor: Monitor, seconds: float) -> Snapshot:
             return snapshot
 
 
-def _show(snapshot: Snapshot, as_json: bool) -> None:
+def _show(snapshot: "Snapshot", as_json: bool) -> None:
     dtypes = _read_dtypes(snapshot)
     if as_json:
+        from mpsbar.ui.text.status_json import build_status
+
         print(json.dumps(build_status(snapshot, dtypes)))
     else:
+        from mpsbar.ui.text.status import render_status
+
         print(render_status(snapshot, is_coloured(), dtypes))
 
 
-def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
+def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
     """The last probe; without one its code is not even imported."""
+    from mpsbar.core.findings import NOT_PROBED
+    from mpsbar.system.paths import probe_folder
+
     folder = probe_folder()
     if folder is None or not folder.is_dir():
         return NOT_PROBED
@@ -142,6 +152,7 @@ def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
 
 def _show_line(text: str) -> int:
     """--format: one line, from a file if somebody asked a moment ago."""
+    from mpsbar.monitor import Monitor
     from mpsbar.system.paths import status_line_file
     from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 
@@ -158,7 +169,7 @@ def _show_line(text: str) -> int:
     return 0
 
 
-def _read_fields(path: Path) -> dict[str, str] | None:
+def _read_fields(path: "Path") -> dict[str, str] | None:
     """None if there are none, or they are old, or not ours."""
     from mpsbar.system import files
     from mpsbar.ui.text.status_line import FIELDS
@@ -175,7 +186,7 @@ def _read_fields(path: Path) -> dict[str, str] | None:
     return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
 
 
-def _write_fields(path: Path, fields: dict[str, str]) -> None:
+def _write_fields(path: "Path", fields: dict[str, str]) -> None:
     from mpsbar.system import files
 
     record = {"time": time.time(), "fields": fields}

@@ -107,8 +107,8 @@ def clean_label(text: str) -> str:
 def _machine(machine: Machine) -> Iterator[Metric]:
     words = {"os": machine.os, "model": machine.model, "chip": machine.chip}
     words["gpu"] = machine.gpu.name
-    told = {key: clean_label(word) for key, word in words.items() if word is not None}
-    yield InfoMetricFamily("mpsbar_machine", "This computer.", value=told)
+    labels = {key: clean_label(word) for key, word in words.items() if word is not None}
+    yield InfoMetricFamily("mpsbar_machine", "This computer.", value=labels)
     gpu = machine.gpu
     used = None if gpu.utilization is None else gpu.utilization / 100
     pressure = _PRESSURES.get(machine.pressure or "")
@@ -133,13 +133,13 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
         "mpsbar_workers",
         "Connected processes: live answers, busy does not.",
         ("state",),
-        [((state,), sum(one.state == state for one in present)) for state in _WORKER_STATES],
+        [((state,), sum(worker.state == state for worker in present)) for state in _WORKER_STATES],
     )
     yield gauge(
         "mpsbar_worker_answering",
         "1 if the worker answered the last time; if not, what it holds is left out.",
         ("pid", "name"),
-        [((str(one.pid), one.name), int(one.state == "live")) for one in present],
+        [((str(worker.pid), worker.name), int(worker.state == "live")) for worker in present],
     )
     # One that does not answer repeats old counters: they are not known now.
     live = [(worker, _name_backends(worker)) for worker in present if worker.state == "live"]
@@ -171,8 +171,15 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
     """Connected or not, as seen from the outside; nothing if processes could not be looked for."""
     names = snapshot.names
     found = [
-        ((str(one.pid), names[one.pid], one.frameworks[0] if one.frameworks else "other"), one)
-        for one in snapshot.processes or ()
+        (
+            (
+                str(process.pid),
+                names[process.pid],
+                process.frameworks[0] if process.frameworks else "other",
+            ),
+            process,
+        )
+        for process in snapshot.processes or ()
     ]
     connected = {worker.pid for worker in snapshot.workers}
     if snapshot.processes is not None:
@@ -181,7 +188,7 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
             f"Processes with {join_labels('or')} loaded.",
             ("connected",),
             [
-                ((word,), sum((one.pid in connected) is is_connected for _, one in found))
+                ((word,), sum((process.pid in connected) is is_connected for _, process in found))
                 for word, is_connected in (("yes", True), ("no", False))
             ],
         )
@@ -189,28 +196,28 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
         "mpsbar_process_footprint_bytes",
         "What the system charges a process: footprint on macOS, resident memory on Linux.",
         _PROCESS,
-        [(labels, one.footprint) for labels, one in found],
+        [(labels, process.footprint) for labels, process in found],
     )
     yield gauge(
         "mpsbar_process_gpu_ratio",
         "A process's share of the GPU, 0 to 1.",
         _PROCESS,
         [
-            (labels, None if one.gpu_percent is None else one.gpu_percent / 100)
-            for labels, one in found
+            (labels, None if process.gpu_percent is None else process.gpu_percent / 100)
+            for labels, process in found
         ],
     )
     yield gauge(
         "mpsbar_process_start_time_seconds",
         "When a process started, in seconds since the epoch.",
         _PROCESS,
-        [(labels, one.started) for labels, one in found],
+        [(labels, process.started) for labels, process in found],
     )
 
 
 def _health(snapshot: Snapshot) -> Iterator[Metric]:
-    reasons = [one for one in snapshot.health.reasons if one.level != "ok"]
-    if not any(one.code == "not_judged" for one in snapshot.health.reasons):
+    reasons = [reason for reason in snapshot.health.reasons if reason.level != "ok"]
+    if not any(reason.code == "not_judged" for reason in snapshot.health.reasons):
         level = _LEVELS[snapshot.health.level]
         meaning = "The worst finding: 0 ok, 1 warning, 2 critical."
         yield gauge("mpsbar_health_level", meaning, (), [((), level)])
@@ -221,8 +228,11 @@ def _health(snapshot: Snapshot) -> Iterator[Metric]:
         "about the whole computer.",
         ("code", "pid", "name"),
         [
-            ((one.code, str(one.pid or ""), names.get(one.pid or 0, "")), _LEVELS[one.level])
-            for one in reasons
+            (
+                (reason.code, str(reason.pid or ""), names.get(reason.pid or 0, "")),
+                _LEVELS[reason.level],
+            )
+            for reason in reasons
         ],
     )
     readers = [problem.reader for problem in snapshot.problems]
@@ -236,8 +246,8 @@ def _health(snapshot: Snapshot) -> Iterator[Metric]:
 
 def _dtypes(probe: Probe) -> Iterator[Metric]:
     device = probe.device if probe.device in _DEVICES else "other"
-    cells = [(one.dtype, one.state) for one in probe.cells if _DTYPE.fullmatch(one.dtype)]
-    checks = [one.state for one in probe.checks]
+    cells = [(cell.dtype, cell.state) for cell in probe.cells if _DTYPE.fullmatch(cell.dtype)]
+    checks = [check.state for check in probe.checks]
     yield gauge(
         "mpsbar_dtype_operations",
         "Operations of the last dtype probe, by what they did.",

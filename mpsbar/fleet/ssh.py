@@ -102,8 +102,8 @@ class RemoteCommand:
     def complaint(self) -> str:
         """The last line it wrote to stderr, safe to show."""
         lines = bytes(self._complaint).decode("utf-8", "replace").split("\n")
-        told = [line.strip() for line in lines if line.strip()]
-        return printable(told[-1], 200) if told else ""
+        written = [line.strip() for line in lines if line.strip()]
+        return printable(written[-1], 200) if written else ""
 
     def end(self) -> None:
         """Also what it started, as a ProxyCommand."""

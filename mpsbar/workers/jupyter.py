@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from mpsbar.core.errors import UserError
 from mpsbar.system.files import read_bytes, replace_file
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
@@ -30,7 +31,7 @@ del _mpsbar_load
 """
 
 
-class NotOurs(Exception):
+class NotOurs(UserError):
     """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:

@@ -85,7 +85,7 @@ def test_the_culprit_in_words_and_exit_code_1(file):
         "Sequential (4 modules, 676 parameters) on mps against cpu float32, torch 2.13"
     )
     assert lines[0] == "float32 works: same top-1."
-    assert lines[1].startswith("float16: wrong numbers from 1 (ReLU): off by up to ")
+    assert lines[1].startswith("float16: wrong results from 1 (ReLU): off by up to ")
     assert "noise" not in done.stdout
 
 

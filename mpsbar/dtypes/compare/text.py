@@ -8,7 +8,7 @@ from typing import Any
 Data = dict[str, Any]
 _MOST_CULPRITS = 5
 _MOST_MODULES = 8
-# How far the usual round may lie above the best: then a speed is approximate, then not told.
+# How far the usual round may lie above the best: then a speed is approximate, then not shown.
 _UNSURE, _UNSTEADY = 0.15, 1.0
 _COLOURS = {"works": "#1a7f37", "differs": "#cf222e", "nonfinite": "#cf222e", "raised": "#9a6700"}
 _SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!"}
@@ -53,7 +53,7 @@ def _say_output(output: Data) -> str:
     same = output.get("same_top1")
     if same is None:
         return f"largest error {say_share(output['largest'])}"
-    return "same top-1" if same == 1 else f"top-1 the same in {100 * same:.0f} %"
+    return "same top-1" if same == 1 else f"top-1 the same in {100 * same:.0f}%"
 
 
 def _say_speed(speed: float, found: Data) -> str:
@@ -92,7 +92,7 @@ def say_culprit(culprit: Data, found: Data) -> str:
     largest = say_share(difference["largest"])
     explained = say_share(difference["tolerance"])
     return (
-        f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {explained}"
+        f"wrong results from {where}{what}: off by up to {largest}, rounding explains {explained}"
     )
 
 
@@ -116,7 +116,7 @@ def say_share(share: float | None) -> str:
     percent = 100 * share
     if percent >= 1000:
         return f"{share:.3g} times its size"
-    return f"{percent:.3g} %" if percent >= 1e-3 else "0 %" if share < 1e-12 else f"{share:.1e}"
+    return f"{percent:.3g}%" if percent >= 1e-3 else "0%" if share < 1e-12 else f"{share:.1e}"
 
 
 def plural(number: int, word: str) -> str:
@@ -161,9 +161,9 @@ def say_details(found: Data, data: Data) -> list[str]:
     others = [
         c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")
     ]
-    told = say_dtype("", found)
+    headline = say_dtype("", found)
     sentences = [say_culprit(culprit, found) for culprit in others]
-    shown = [sentence for sentence in sentences if sentence not in told]
+    shown = [sentence for sentence in sentences if sentence not in headline]
     lines += shown[:_MOST_CULPRITS]
     more = len(shown) - _MOST_CULPRITS
     lines += [f"and {plural(more, 'more module')}"] if more > 0 else []

@@ -53,7 +53,7 @@ def test_the_headline():
         "float32 works: same top-1, 3.0× the CPU's speed. "
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory. "
         "float16: NaN from layers.7.norm. "
-        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %."
+        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%."
     )
 
 
@@ -64,8 +64,8 @@ def test_the_whole_text():
         "float32 works: same top-1, 3.0× the CPU's speed.",
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory.",
         "float16: NaN from layers.7.norm.",
-        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %.",
-        "    typical error 0.01 %; 1 % of the numbers are beyond rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
+        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%.",
+        "    typical error 0.01%; 1% of the numbers are beyond rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
         "    1 other module off only because of the input: tail",
         "    cumsum fell back to the CPU 3 times: in a, b",
         "",
@@ -100,8 +100,8 @@ def test_html_escapes_what_a_model_is_called():
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.5, "50 %"),
-        (0.0, "0 %"),
+        (0.5, "50%"),
+        (0.0, "0%"),
         (1e-7, "1.0e-07"),
         (20.0, "20 times its size"),
         (None, "any amount"),
