@@ -39,7 +39,7 @@ def _praise(found: Data, name: str) -> list[str]:
         times = sum(fallback["times"] for fallback in found["fallbacks"])
         words.append(f"{plural(times, 'operation')} fell back to the CPU")
     if (found.get("spread") or 0.0) > _UNSTEADY:
-        words.append("its speed was not steady enough to tell")
+        words.append("its speed varied too much to measure")
     elif name != "float32" and found.get("speed_to_float32"):
         words.append(f"{_say_speed(found['speed_to_float32'], found)} float32's speed")
     elif found.get("speed_to_cpu"):
@@ -53,7 +53,7 @@ def _say_output(output: Data) -> str:
     same = output.get("same_top1")
     if same is None:
         return f"largest error {say_share(output['largest'])}"
-    return "same top-1" if same == 1 else f"top-1 the same in {100 * same:.0f}%"
+    return "same top-1" if same == 1 else f"same top-1 in {100 * same:.0f}%"
 
 
 def _say_speed(speed: float, found: Data) -> str:
@@ -76,7 +76,7 @@ def _say_problem(found: Data) -> str:
     if found.get("unexplained"):
         error = say_share(found["unexplained"]["largest"])
         return f"the output differs by {error}, though no module alone does"
-    return "no gradient of " + ", ".join((found.get("gradients") or {}).get("missing", []))
+    return "no gradient for " + ", ".join((found.get("gradients") or {}).get("missing", []))
 
 
 def say_culprit(culprit: Data, found: Data) -> str:
@@ -105,8 +105,8 @@ def _say_range(culprit: Data, found: Data) -> str:
     if most is None:
         return ""
     if most > holds:
-        return f": it should return {most:.3g}, this dtype ends at {holds:.3g}"
-    return f": its numbers (up to {most:.3g}) would fit, those inside it do not"
+        return f": it should return up to {most:.3g}, but this dtype ends at {holds:.3g}"
+    return f": its results (up to {most:.3g}) would fit, but values computed inside it don't"
 
 
 def say_share(share: float | None) -> str:
@@ -182,8 +182,9 @@ def _say_followers(found: Data) -> list[str]:
     names = found["followers"]
     if not names:
         return []
-    word = plural(len(names), "other module")
-    return [f"{word} off only because of the input: {_list(names)}"]
+    if len(names) == 1:
+        return [f"1 other module differs only because its input does: {_list(names)}"]
+    return [f"{len(names)} other modules differ only because their inputs do: {_list(names)}"]
 
 
 def _say_fallbacks(found: Data) -> list[str]:
@@ -210,7 +211,7 @@ def _say_tolerance(found: Data, data: Data) -> list[str]:
     rule = f"{data['steps']:.0f} roundings of {found['eps']:.2g} in each operation"
     if first["longest_sum"] > 1:
         rule += f", more in sums (of up to {first['longest_sum']} numbers)"
-    return [f"typical error {typical}; {share} of the numbers are beyond rounding: {rule}"]
+    return [f"typical error {typical}; {share} of the values exceed rounding: {rule}"]
 
 
 def _say_training(found: Data, data: Data) -> list[str]:

@@ -11,6 +11,7 @@ from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
+from mpsbar.ui.text.outcomes import not_freed
 from mpsbar.ui.text.wording import _
 
 _MOST_CHARTS = 20
@@ -42,7 +43,7 @@ def build_runs(periods: Sequence[Period], zone: tzinfo | None) -> Markup | None:
         return None
     heads = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
-        _("Last held"), _("Peak footprint"), _("Terminate"),
+        _("Last held"), _("Peak footprint"), _("Status"),
     )  # fmt: skip
     runs = sorted(periods[-1].runs, key=lambda run: -run.last)
     return build_table(_("All runs"), heads, [_build_row(run, zone) for run in runs])
@@ -138,10 +139,9 @@ def _list_events(period: Period, zone: tzinfo | None) -> Markup:
 def _say_event(event: RecordedEvent) -> str:
     name = event.name or (_("process {pid}").format(pid=event.pid) if event.pid else "")
     if event.kind == "free":
-        words = (
-            _("{name}: freed {size}") if event.code == "done" else _("{name}: not freed ({code})")
-        )
-        return words.format(name=name, size=wording.size(event.size), code=event.code)
+        if event.code == "done":
+            return _("{name}: freed {size}").format(name=name, size=wording.size(event.size))
+        return _("{name}: not freed ({why})").format(name=name, why=not_freed(event.code))
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]

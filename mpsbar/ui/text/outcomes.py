@@ -49,6 +49,18 @@ def freed_briefly(outcome: Freed) -> str:
     )
 
 
+def not_freed(state: str) -> str:
+    """Why nothing was freed, in a word or two, from the state that history has recorded."""
+    return {
+        "busy": _("busy"),
+        "gone": _("not connected"),
+        "ended": _("the process ended meanwhile"),
+        "silent": _("no answer"),
+        "refused": _("couldn't connect"),
+        "failed": _("failed"),
+    }.get(state, state)
+
+
 def stopped(outcome: Stopped) -> str:
     """How stopping a process ended."""
     return {

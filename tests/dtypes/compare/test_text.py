@@ -65,8 +65,8 @@ def test_the_whole_text():
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory.",
         "float16: NaN from layers.7.norm.",
         "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%.",
-        "    typical error 0.01%; 1% of the numbers are beyond rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
-        "    1 other module off only because of the input: tail",
+        "    typical error 0.01%; 1% of the values exceed rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
+        "    1 other module differs only because its input does: tail",
         "    cumsum fell back to the CPU 3 times: in a, b",
         "",
         "                  TIME     TO CPU  TO FLOAT32  PEAK  ERROR",
@@ -81,7 +81,7 @@ def test_the_whole_text():
 def test_an_unsteady_clock_is_no_speed():
     unsteady = {**NOTHING, "spread": 1.5}
     assert build_headline({"dtypes": {"float32": unsteady}}) == (
-        "float32 works: same top-1, its speed was not steady enough to tell."
+        "float32 works: same top-1, its speed varied too much to measure."
     )
     about = {**NOTHING, "spread": 0.3}
     assert (

@@ -3,10 +3,11 @@
 import json
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from mpsbar.core.actions import Free, Freed
+from mpsbar.core.actions import Free, Freed, FreeState
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
@@ -136,6 +137,18 @@ def test_long_names_are_cut_in_the_middle():
 )
 def test_every_ending_of_a_free_has_its_sentence(outcome, text):
     assert outcomes.freed(outcome) == text
+
+
+def test_every_recorded_state_of_a_free_has_words():
+    states = [state for state in get_args(FreeState) if state != "done"]
+    assert {state: outcomes.not_freed(state) for state in states} == {
+        "busy": "busy",
+        "gone": "not connected",
+        "ended": "the process ended meanwhile",
+        "silent": "no answer",
+        "refused": "couldn't connect",
+        "failed": "failed",
+    }
 
 
 def test_the_whole_menu(check_golden):
