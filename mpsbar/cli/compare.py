@@ -1,4 +1,4 @@
-"""mpsbar compare: will my model work here? Its file, in a throwaway of its own Python."""
+"""mpsbar compare: runs the user's model on the CPU and on the device, and says what differs."""
 
 import argparse
 import json

@@ -117,7 +117,7 @@ def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsS
 
 
 def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
-    """Until a signal comes."""
+    """Serve until a signal comes."""
     from mpsbar.fleet.exporter import TextFile
 
     file = None if path is None else TextFile(exporter, path)

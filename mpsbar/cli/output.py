@@ -1,4 +1,4 @@
-"""What output goes to, and what a verb may therefore write: colours, a line of progress."""
+"""What verbs share for output: is it a terminal, colours, progress, cancelling by Ctrl-C."""
 
 import os
 import sys

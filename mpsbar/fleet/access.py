@@ -52,7 +52,7 @@ def parse_address(text: str) -> Address:
 
 
 def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> None:
-    """Other computers can read what is not on loopback: that takes TLS, or a person's word."""
+    """An address that other computers can reach requires TLS, or --insecure."""
     if not address.is_loopback and not has_tls and not is_insecure:
         raise UserError(
             f"{address.host} can be reached from other computers: add --tls-cert and --tls-key, "
@@ -83,7 +83,7 @@ class HttpAuth:
     """Whether a request's Authorization header is the one that was agreed on."""
 
     def __init__(self, scheme: str, secret: bytes) -> None:
-        self.scheme = scheme  # as the answer to who has none names it
+        self.scheme = scheme  # its name in the answer to a request without it
         self._expected = b"Bearer " + secret if scheme == "Bearer" else _encode_basic(secret)
 
     def allows(self, header: str | None) -> bool:

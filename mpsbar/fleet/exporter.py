@@ -1,4 +1,4 @@
-"""What the monitor saw last as a page for Prometheus; drawn by several threads at once."""
+"""Serves the last snapshot as a page for Prometheus, to several threads at once, or as a file."""
 
 import contextlib
 import platform
@@ -19,7 +19,7 @@ from mpsbar.system.files import replace_file
 
 # Ticks are at most an hour apart by the settings; beyond a few of them the readings are old.
 _MISSED_TICKS = 5
-_LEAST_PATIENCE = 60.0
+_SHORTEST_AGE = 60.0
 
 
 class TickingMonitor(Protocol):
@@ -101,9 +101,9 @@ class Exporter:
     def _check(self) -> None:
         if not self._monitor.ticks:
             raise NoReading("mpsbar has not read this computer yet.")
-        patience = max(_LEAST_PATIENCE, _MISSED_TICKS * self._monitor.pause)
+        oldest = max(_SHORTEST_AGE, _MISSED_TICKS * self._monitor.pause)
         age = time.monotonic() - self._ticked
-        if self._ticks and age > patience:
+        if self._ticks and age > oldest:
             raise NoReading(f"mpsbar last read this computer {age:.0f} seconds ago.")
 
 

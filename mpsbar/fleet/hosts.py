@@ -20,7 +20,7 @@ _NO_MPSBAR = 127
 
 @dataclass(frozen=True, slots=True)
 class HostReading:
-    """The last that is known of one host."""
+    """What is known of one host."""
 
     host: str
     status: RemoteStatus | None = None  # the last answer, if there ever was one
@@ -63,7 +63,7 @@ class Host:
             self._closed.wait(pause)
 
     def _ask(self) -> str | None:
-        """Run it to its end; the reason if it did not answer to the end."""
+        """Run the command to its end; return why it did not answer, or None."""
         try:
             self._running = RemoteCommand(self._command)
         except OSError as problem:
@@ -99,7 +99,7 @@ class Host:
 
 
 def explain_end(running: RemoteCommand) -> str:
-    """One clause for people."""
+    """Say in one clause why the command ended."""
     code = running.wait()
     if code == _NO_MPSBAR:
         return "mpsbar is not installed there: uv tool install mpsbar"

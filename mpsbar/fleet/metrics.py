@@ -72,7 +72,7 @@ def _count(counts: Counter[str], word: str) -> None:
 
 
 def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:
-    """All that is known of this computer; how the exporter itself fares is not in it."""
+    """All metrics of this computer; those of the exporter itself are not among them."""
     yield from _machine(snapshot.machine)
     yield from _workers(snapshot)
     yield from _processes(snapshot)
@@ -100,7 +100,7 @@ def gauge(
 
 
 def clean_label(text: str) -> str:
-    """One short line of valid UTF-8: half a character in a name must not cost the whole page."""
+    """One short line of valid UTF-8: an invalid character would make the whole page unreadable."""
     return printable(text, _LONGEST_LABEL)
 
 
@@ -141,7 +141,7 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
         ("pid", "name"),
         [((str(worker.pid), worker.name), int(worker.state == "live")) for worker in present],
     )
-    # One that does not answer repeats old counters: they are not known now.
+    # A worker that does not answer repeats old counters: its present ones are not known.
     live = [(worker, _name_backends(worker)) for worker in present if worker.state == "live"]
     for counter in COUNTERS:
         yield gauge(

@@ -75,7 +75,7 @@ class RemoteCommand:
         self._listener.start()
 
     def read_lines(self) -> Iterator[bytes]:
-        """Until the end; TooMuch if one never ends."""
+        """Yield lines until the end; TooMuch if one is too long."""
         assert self._process.stdout is not None
         pending = bytearray()
         while chunk := os.read(self._process.stdout.fileno(), _CHUNK):
@@ -106,7 +106,7 @@ class RemoteCommand:
         return printable(written[-1], 200) if written else ""
 
     def end(self) -> None:
-        """Also what it started, as a ProxyCommand."""
+        """End it with what it started, such as a ProxyCommand."""
         if self._process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -109,7 +109,7 @@ def _parse_path(value: Any) -> str | None:
 
 
 def read_enabled() -> list[str]:
-    """The enabled Pythons; none if the file cannot be read: the environments have the truth."""
+    """The enabled Pythons; none if the file cannot be read."""
     file = paths.enabled_file()
     if not is_usable(file):
         return []

@@ -1,4 +1,4 @@
-"""What this computer answers when mpsbar reads it, in one file: the first of a Mac is worth most.
+"""What this computer answers when mpsbar reads it, in one file to attach to an issue.
 
 Without names, arguments and paths of processes; `mpsbar doctor --self-test --share` shows all of it
 before anybody pastes it.

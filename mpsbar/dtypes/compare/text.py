@@ -62,7 +62,7 @@ def _say_speed(speed: float, found: Data) -> str:
 
 
 def _say_problem(found: Data) -> str:
-    """The first in the order of the model; what raised in the whole run counts before."""
+    """Name the first problem in the order of the model; an exception comes first."""
     raised, nonfinite = found.get("raised"), found.get("nonfinite")
     if raised:
         return f"raises in {_module(raised['module'])}: {_first_sentence(raised['text'])}"
@@ -110,7 +110,7 @@ def _say_range(culprit: Data, found: Data) -> str:
 
 
 def say_share(share: float | None) -> str:
-    """Of a result's usual size."""
+    """Write an error relative to the usual size of a result: 4%, 1.0e-07, 20 times its size."""
     if share is None:
         return "any amount"
     percent = 100 * share
@@ -128,7 +128,7 @@ def _module(name: str) -> str:
 
 
 def render_text(data: Data) -> str:
-    """The whole, for a terminal or print()."""
+    """The whole result, for a terminal or print()."""
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
         lines += [
@@ -155,7 +155,7 @@ def _count(number: int) -> str:
 
 
 def say_details(found: Data, data: Data) -> list[str]:
-    """What stands behind the sentence of a dtype."""
+    """The details below the sentence of a dtype."""
     raised = found.get("raised") or {}
     lines = [raised["text"]] if raised and raised["text"] != _first_sentence(raised["text"]) else []
     others = [
@@ -188,7 +188,7 @@ def _say_followers(found: Data) -> list[str]:
 
 
 def _say_fallbacks(found: Data) -> list[str]:
-    """An operation a line, with the modules it was called in."""
+    """One line for each operation, with the modules it was called in."""
     operations: dict[str, dict[str, int]] = {}
     for fallback in found["fallbacks"]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
@@ -228,7 +228,7 @@ def _say_training(found: Data, data: Data) -> list[str]:
 
 
 def _table(data: Data) -> list[str]:
-    """Time and memory in a line each."""
+    """Time, speed, memory and error of each dtype."""
     rows = [["", "TIME", "TO CPU", "TO FLOAT32", "PEAK", "ERROR"]]
     cpu = data["reference"]["seconds"]
     if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):

@@ -20,7 +20,7 @@ from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.key_commands import KeyCommands
 from mpsbar.ui.terminal.keys import find_command
 from mpsbar.ui.terminal.screen import build_frame
-from mpsbar.ui.terminal.state import TerminalState, complain
+from mpsbar.ui.terminal.state import TerminalState
 
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1, "home": -10_000, "end": 10_000}
 
@@ -59,7 +59,8 @@ class TerminalApp(App[None]):
         self._controller = Controller(monitor, front_end, self._terminal_state.ui_state)
         self._key_commands = KeyCommands(self._terminal_state, self._controller)
         self._canvas = Canvas()
-        complain(self._terminal_state, loaded.complaints)
+        for complaint in loaded.complaints:
+            self._terminal_state.note(complaint, "warning")
 
     def compose(self) -> ComposeResult:
         yield self._canvas

@@ -2,9 +2,10 @@
 
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row
-from mpsbar.ui.terminal.keys import can_press, find_row, help_lines, help_title
+from mpsbar.ui.terminal.keys import can_press, find_row, help_lines
 from mpsbar.ui.terminal.overlays import Box
 from mpsbar.ui.terminal.state import TerminalState
+from mpsbar.ui.text.wording import _
 
 
 class KeyCommands:
@@ -34,7 +35,7 @@ class KeyCommands:
 
     def show_help(self) -> None:
         self._open_row = None
-        self._state.open(Box("help", help_title(), tuple(help_lines())))
+        self._state.open(Box("help", _("mpsbar top"), tuple(help_lines())))
 
     def close_box(self) -> None:
         self._open_row = None

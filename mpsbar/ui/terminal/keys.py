@@ -137,10 +137,6 @@ def _measure(keys: list[Key]) -> int:
     return sum(cells.width(key.char) + 1 + cells.width(key.text) for key in keys)
 
 
-def help_title() -> str:
-    return _("mpsbar top")
-
-
 def help_lines() -> list[str]:
     moves = ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"))
     keys = [*((key.char, key.help) for key in list_keys()), moves]

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from mpsbar.core.actions import Freed
@@ -175,8 +175,3 @@ class TerminalState:
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
             self.note(say_alert_in_a_line(what), styles.get(what.level, ""))
-
-
-def complain(state: TerminalState, complaints: Sequence[str]) -> None:
-    for complaint in complaints:
-        state.note(complaint, "warning")
