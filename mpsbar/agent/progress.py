@@ -40,7 +40,7 @@ _RUNS_CODE = frozenset(("__getattribute__", "__getattr__"))
 Fields = dict[str, Any]
 
 
-class Bar:
+class ProgressBar:
     """One progress bar, with numbers that can be shown. Times are seconds since the epoch."""
 
     def __init__(self, name: str, done: float, total: Optional[float], unit: str) -> None:
@@ -61,7 +61,7 @@ class Candidate:
     """A bar that has not been read yet: when it began, and how to read it."""
 
     def __init__(
-        self, started: float, key: "tuple[Any, ...]", read: "Callable[[], Optional[Bar]]"
+        self, started: float, key: "tuple[Any, ...]", read: "Callable[[], Optional[ProgressBar]]"
     ) -> None:
         self.started = started
         self.key = key
@@ -79,10 +79,10 @@ class ProgressReader:
         now = time.time()
         candidates = sorted(_find_candidates(now), key=lambda candidate: candidate.started)
         steps = _read_steps()
-        if not candidates and steps is None:
-            return None
         used: dict[tuple[Any, ...], Pace] = {}
         outer, inner = self._choose(candidates, used, now)
+        if outer is None and steps is None:
+            return None
         found: dict[str, Any] = outer or {}
         found["inner"] = inner
         found["steps"] = steps
@@ -127,7 +127,11 @@ class ProgressReader:
         return outer, None
 
     def _follow(
-        self, candidate: Candidate, bar: Bar, used: "dict[tuple[Any, ...], Pace]", now: float
+        self,
+        candidate: Candidate,
+        bar: ProgressBar,
+        used: "dict[tuple[Any, ...], Pace]",
+        now: float,
     ) -> Pace:
         pace = self._paces.get(candidate.key) or Pace(candidate.started, bar.began_at)
         used[candidate.key] = pace
@@ -135,7 +139,7 @@ class ProgressReader:
         return pace
 
 
-def _describe(bar: Bar, pace: Pace, now: float) -> "dict[str, Any]":
+def _describe(bar: ProgressBar, pace: Pace, now: float) -> "dict[str, Any]":
     rate = pace.rate(now)
     left = None
     if rate and bar.total is not None:
@@ -244,12 +248,12 @@ def _find_in_tqdm(now: float) -> "list[Candidate]":  # noqa: ARG001 - its times 
     ]
 
 
-def _read_tqdm(reference: "Ref[Any]") -> Optional[Bar]:
+def _read_tqdm(reference: "Ref[Any]") -> Optional[ProgressBar]:
     fields = _read_fields(reference, _TQDM_FIELDS)
     done, unit, name = _number(fields.get("n")), fields.get("unit"), _text(fields.get("desc"))
     if done is None or unit in _BYTES or name.startswith(_PREPARATIONS):
         return None
-    bar = Bar(name, done, _number(fields.get("total")) or None, _text(unit))
+    bar = ProgressBar(name, done, _number(fields.get("total")) or None, _text(unit))
     bar.began_at = _number(fields.get("initial")) or 0.0
     # `for x in tqdm(…)` stores its count when it prints, up to seconds after the last time.
     if done == fields.get("last_print_n"):
@@ -280,13 +284,13 @@ def _find_in_rich(now: float) -> "list[Candidate]":
     ]
 
 
-def _read_task(reference: "Ref[Any]") -> Optional[Bar]:
+def _read_task(reference: "Ref[Any]") -> Optional[ProgressBar]:
     fields = _read_fields(reference, _RICH_FIELDS)
     done, name = _number(fields.get("completed")), _text(fields.get("description"))
     is_shown = fields.get("visible") and fields.get("stop_time") is None
     if done is None or not is_shown or name.startswith(_PREPARATIONS):
         return None
-    return Bar(name, done, _number(fields.get("total")) or None, "")
+    return ProgressBar(name, done, _number(fields.get("total")) or None, "")
 
 
 def _attributes(module: str, path: str) -> "Iterable[Any]":
@@ -353,14 +357,14 @@ def _read_trainer(trainer: "Ref[Any]", now: float) -> "list[Candidate]":
         started = _trainers[identity] = now
     bars = []
     if step is not None and most_steps:
-        bars.append(Bar("", step, most_steps, "it"))
+        bars.append(ProgressBar("", step, most_steps, "it"))
     elif epoch is not None and most_epochs:
         # Each epoch goes once through the batches: so the part of one is known too.
         part = batch / most_batches if batch is not None and most_batches else 0.0
-        bars.append(Bar("", min(epoch + part, most_epochs), most_epochs, "epoch"))
+        bars.append(ProgressBar("", min(epoch + part, most_epochs), most_epochs, "epoch"))
     if batch is not None:
         name = "" if epoch is None else f"Epoch {epoch}"
-        bars.append(Bar(name, batch, most_batches or None, "it"))
+        bars.append(ProgressBar(name, batch, most_batches or None, "it"))
     for bar in bars:
         bar.began_at = bar.done  # it was not seen from the start
     return [
@@ -369,7 +373,7 @@ def _read_trainer(trainer: "Ref[Any]", now: float) -> "list[Candidate]":
     ]
 
 
-def _as_is(bar: Bar) -> Bar:
+def _as_is(bar: ProgressBar) -> ProgressBar:
     return bar
 
 

@@ -99,14 +99,14 @@ COLUMNS = (
         is_outside=True,
     ),
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
-    Column("DEVICE", "Device", None, _device, 4, 6, False, is_outside=True),
+    Column("DEVICE", "Device", None, _device, 5, 6, False, is_outside=True),
     *map(_of_counter, _SHOWN),
     Column(
-        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 5,
+        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 6,
         is_outside=True,
     ),
     Column(
-        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 6, 5,
+        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 7, 5,
         is_outside=True, hidden_if_unknown=("status", "top"),
     ),
     Column(
