@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check
+from . import agent_thread, idle_check, progress
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .server import Agent
@@ -58,7 +58,10 @@ def attach_by_hook(quiet: bool) -> bool:
     """The same for a process whose code did not ask: its forked children attach by themselves."""
     global _by_hook
     _by_hook = True
-    return attach(quiet)
+    is_new = attach(quiet)
+    if is_new:
+        progress.count_steps(is_early=True)  # a framework was just imported: no step has run yet
+    return is_new
 
 
 def is_attached() -> bool:
@@ -108,6 +111,7 @@ def _after_fork() -> None:
         if agent is not None:
             agent.close()
             mps.after_fork()
+            progress.after_fork()
         if _by_hook and _may_compute(sys._getframe()):
             attach(quiet=True)
     except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on

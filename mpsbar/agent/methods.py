@@ -12,6 +12,7 @@ from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free
 from .gc_pause import CollectorPause
 from .notebook import find_name
+from .progress import ProgressReader, count_steps
 from .protocol import Message
 from .tensors import TensorCensus
 
@@ -28,6 +29,7 @@ def _read_command() -> "list[str]":
 
 
 _COMMAND = _read_command()
+_progress = ProgressReader()
 
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
@@ -64,7 +66,13 @@ def stats(params: Message) -> Message:
             backends[backend.NAME] = {"framework": backend.FRAMEWORK, "state": state}
             if state == IN_USE:
                 backends[backend.NAME].update(backend.stats())
-    return {"frameworks": _versions(), "backends": backends, "last_free": read_last_free()}
+    count_steps(is_early=False)
+    return {
+        "frameworks": _versions(),
+        "backends": backends,
+        "last_free": read_last_free(),
+        "progress": _progress.read(),
+    }
 
 
 def _versions() -> "dict[str, str]":

@@ -101,7 +101,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
         "--bar",
-        choices=("memory", "gpu", "dot", "icon"),
+        choices=("memory", "gpu", "progress", "dot", "icon"),
         help="what the menu bar shows until mpsbar quits",
     )
     parser.add_argument(

@@ -21,12 +21,12 @@ class Counter:
 
 
 COUNTERS = (
-    Counter("allocated", "in live tensors", is_sent=True, rank=7, recorded=1),
+    Counter("allocated", "in live tensors", is_sent=True, rank=8, recorded=1),
     Counter("cached", "kept for reuse, the most that Free can return", rank=3, recorded=1),
     Counter("other", "graphs and other memory, some of which Free may return"),
     Counter("reserved", "what the allocator got from the driver", is_sent=True),
     Counter("driver", "everything Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was ever allocated", is_sent=True, rank=8),
+    Counter("peak", "the most that was ever allocated", is_sent=True, rank=9),
     Counter(
         "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
     ),

@@ -11,9 +11,9 @@ from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 
-Bar = Literal["memory", "gpu", "dot", "icon"]
+Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
 Origin = Literal["default", "file", "environment", "flag"]
-BARS: tuple[Bar, ...] = ("memory", "gpu", "dot", "icon")
+BARS: tuple[Bar, ...] = ("memory", "gpu", "progress", "dot", "icon")
 # The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
 _INTERVAL_BOUNDS = (0.5, 3600.0)

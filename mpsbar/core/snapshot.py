@@ -11,6 +11,7 @@ from mpsbar.core.events import EndedProcess, Event
 from mpsbar.core.findings import Health
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.naming import CHILD, add_notebook
+from mpsbar.core.progress import RunProgress
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
@@ -50,6 +51,7 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
+    progress: RunProgress | None = None  # None: nothing in it tells
     process: Process | None = None  # the same, as seen from the outside
 
     @property
@@ -171,6 +173,16 @@ class Snapshot:
     def events_after(self, number: int) -> tuple[Event, ...]:
         """The events that are new to a front end which has shown those up to `number`."""
         return tuple(event for event in self.events if event.number > number)
+
+    @property
+    def longest_job(self) -> Worker | None:
+        """Of the workers that tell how far they are, the one that has run longest."""
+        jobs = [
+            (worker.process.started if worker.process else None, worker)
+            for worker in self.workers
+            if worker.state != "gone" and worker.progress and worker.progress.fraction is not None
+        ]
+        return min(jobs, key=lambda job: (job[0] is None, job[0] or 0.0), default=(None, None))[1]
 
     @property
     def held(self) -> int | None:

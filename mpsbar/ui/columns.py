@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mpsbar.core.counters import COUNTERS, Counter
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import progress, wording
 from mpsbar.ui.text.wording import _
 
 Table = Literal["status", "top"]
@@ -48,6 +48,15 @@ def _device(process: Worker | Process, _number: None) -> str:
 
 def _note(process: Worker | Process, _number: None) -> str:
     return wording.state(process) if isinstance(process, Worker) else wording.not_connected(process)
+
+
+def _fraction(process: Worker | Process) -> float | None:
+    run = process.progress if isinstance(process, Worker) else None
+    return None if run is None else run.fraction
+
+
+def _progress(process: Worker | Process, _number: float | None) -> str:
+    return progress.say_briefly(process.progress if isinstance(process, Worker) else None)
 
 
 def _footprint(process: Worker | Process) -> int | None:
@@ -90,15 +99,19 @@ COLUMNS = (
         is_outside=True,
     ),
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
-    Column("DEVICE", "Device", None, _device, 4, 6, False, is_outside=True),
+    Column("DEVICE", "Device", None, _device, 5, 6, False, is_outside=True),
     *map(_of_counter, _SHOWN),
     Column(
-        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 5,
+        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 6,
         is_outside=True,
     ),
     Column(
-        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 6, 5,
+        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 7, 5,
         is_outside=True, hidden_if_unknown=("status", "top"),
+    ),
+    Column(
+        "PROGRESS", "Progress", _fraction, _progress, 4, 14, False,
+        hidden_if_unknown=("status", "top"),
     ),
     Column("NOTE", "Note", None, _note, 0, 13, False, is_outside=True),
 )  # fmt: skip

@@ -77,6 +77,7 @@ def _bar(settings: Settings) -> Iterator[Row]:
     words = {
         "memory": _("Memory Held"),
         "gpu": _("GPU Usage"),
+        "progress": _("Progress"),
         "dot": _("Dot Only"),
         "icon": _("Icon Only"),
     }

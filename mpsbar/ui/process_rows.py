@@ -18,7 +18,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
 from mpsbar.ui.rows import WIDTHS, Row, UiState
-from mpsbar.ui.text import outcomes, wording
+from mpsbar.ui.text import outcomes, progress, wording
 from mpsbar.ui.text.wording import _
 
 _MOST = 8
@@ -118,7 +118,8 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
 
 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    notes = [wording.state(worker), wording.cached(worker), *_action_notes(worker.pid, snapshot)]
+    notes = [wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker)]
+    notes += _action_notes(worker.pid, snapshot)
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
     children = (

@@ -8,12 +8,15 @@ from mpsbar.agent.protocol import MOST_NUMBER
 from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.snapshot import LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
 _MOST_DEVICE = 20  # characters: it is a column of the tables
+_MOST_UNIT = 12  # of a progress bar
+_MOST_BAR_NAME = 80
 _GROUP_FIELDS = ("device", "dtype", "shape")
 
 
@@ -58,6 +61,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
             for name, value in list(_object(stats.get("backends")).items())[:10]
         ),
         last_free=_parse_last_free(stats.get("last_free")),
+        progress=_parse_progress(stats.get("progress")),
     )
 
 
@@ -69,6 +73,36 @@ def _parse_last_free(value: Any) -> LastFree | None:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
     return LastFree(number, when, state, freed, seconds)
+
+
+def _parse_progress(value: Any) -> RunProgress | None:
+    fields = _object(value)
+    bar, inner = _parse_bar(fields), _parse_bar(fields.get("inner"))
+    steps = parse_count(fields.get("steps"))
+    if bar is None and steps is None:
+        return None
+    return RunProgress(bar, inner, steps, _parse_amount(fields.get("steps_per_second")))
+
+
+def _parse_bar(value: Any) -> RunBar | None:
+    fields = _object(value)
+    done = _parse_amount(fields.get("done"))
+    if done is None:
+        return None
+    return RunBar(
+        mask(parse_text(fields.get("name") or ""))[:_MOST_BAR_NAME],
+        done,
+        _parse_amount(fields.get("total")),
+        parse_text(fields.get("unit") or "")[:_MOST_UNIT],
+        _parse_amount(fields.get("rate")),
+        parse_seconds(fields.get("seconds_left")),
+    )
+
+
+def _parse_amount(value: Any) -> float | None:
+    """A number that is not negative, not a boolean, and not absurd."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= MOST_NUMBER else None
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:

@@ -61,7 +61,7 @@ def test_every_mistake_is_one_line(mpsbar, file):
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
         "settings.toml: intervall is not a setting; did you mean interval?",
-        'settings.toml: bar is "no": it must be one of memory, gpu, dot, icon',
+        'settings.toml: bar is "no": it must be one of memory, gpu, progress, dot, icon',
         'MPSBAR_COOL_DOWN is "never": it must be a number of seconds from 0 to 86400',
     ]
     printed = mpsbar("config", "print")

@@ -38,8 +38,8 @@ def test_all_settings():
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"bar": "gpus"}, 'bar is "gpus": it must be one of memory, gpu, dot, icon'),
-        ({"bar": ["gpu"]}, 'bar is ["gpu"]: it must be one of memory, gpu, dot, icon'),
+        ({"bar": "gpus"}, 'bar is "gpus": it must be one of memory, gpu, progress, dot, icon'),
+        ({"bar": ["gpu"]}, 'bar is ["gpu"]: it must be one of memory, gpu, progress, dot, icon'),
         ({"interval": 0.1}, "interval is 0.1: it must be a number of seconds from 0.5 to 3600"),
         ({"interval": "2"}, 'interval is "2": it must be a number of seconds from 0.5 to 3600'),
         ({"interval": True}, "interval is true: it must be a number of seconds from 0.5 to 3600"),
@@ -54,7 +54,7 @@ def test_all_settings():
         ({"intervall": 3}, "intervall is not a setting; did you mean interval?"),
         ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down"),
         ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down'),
-        ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, dot, icon'),
+        ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
 def test_a_wrong_value_keeps_its_default_and_is_one_sentence(table, complaint):

@@ -75,6 +75,7 @@ def _worker(worker: Worker) -> dict[str, Any]:
         "footprint_kind": outside and outside.footprint_kind,
         "footprint_peak": outside and outside.footprint_peak,
         "gpu_percent": outside and outside.gpu_percent,
+        "progress": worker.progress and asdict(worker.progress),
         "settings": outside and outside.settings,
         "backends": [
             {"name": b.name, "framework": b.framework, "state": b.state}

@@ -298,7 +298,7 @@ def test_status_as_json_keeps_to_the_schema():
         "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
         "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
         "started": 1699999000.0, "footprint": 7 * GB, "footprint_kind": "footprint",
-        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "settings": {},
+        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "progress": None, "settings": {},
     }  # fmt: skip
     assert [backend["name"] for backend in backends] == ["mps", "cpu"]
     unknown = status["workers"][5]
