@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import appkit
+import fork_server
 import pytest
 from hypothesis import HealthCheck, settings
 from worker_kit import Workers
@@ -40,6 +41,10 @@ def restore_signals() -> None:
 
 
 restore_signals()
+
+
+def pytest_sessionfinish() -> None:
+    fork_server.end_servers()
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
