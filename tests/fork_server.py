@@ -163,6 +163,7 @@ class Server:
 
 
 _servers: dict[tuple[str, ...], Server] = {}
+_starting = threading.Lock()  # some tests start hosts from two threads
 
 
 def end_servers() -> None:
@@ -209,8 +210,9 @@ def start_python(
         )  # fmt: skip
     assert start_new_session
     assert bufsize == 0
-    if modules not in _servers:
-        _servers[modules] = Server(modules)
+    with _starting:
+        if modules not in _servers:
+            _servers[modules] = Server(modules)
     request = {"command": command, "env": env, "cwd": str(cwd), "leave": leave}
     return _servers[modules].start(request, stdin=stdin, stdout=stdout, stderr=stderr)
 
@@ -262,6 +264,8 @@ def serve(fd: int, modules: "tuple[str, ...]") -> CodeType:
                     os._exit(0)  # the tests are over
                 pid = os.fork()
                 if not pid:
+                    watch.close()
+                    control.close()
                     return _become_host(json.loads(text), fds)
                 for each in fds[:3]:
                     os.close(each)
