@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
 
-.PHONY: help setup check-python test quick lint types wild bench doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick thorough lint types wild bench doors faults fuzz soak run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -18,6 +18,7 @@ help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
 	@echo "make quick     lint, types and the tests that start no process: under a minute"
+	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls on each Python, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
@@ -69,6 +70,10 @@ test: $(if $(ARGS),setup,lint types)
 
 quick: lint types
 	$(PYTEST) -m "not starts_processes" $(ARGS)
+
+# What `make test` runs in a small form, whole: tests/thorough.py.
+thorough: setup
+	$(PYTEST) --thorough -m thorough $(ARGS)
 
 run: setup
 	@$(PY) -m mpsbar demo

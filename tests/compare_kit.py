@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fork_server import run_python
 from worker_kit import NO_MPS, PATIENCE, ROOT
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -58,9 +58,10 @@ def run_script(script, faults="", device="mps", **variables):
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
     ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables, capture_output=True,
-        text=True, timeout=4 * PATIENCE, cwd="/",
+    modules = ("torch", "transformers") if "import transformers" in script else ("torch",)
+    done = run_python(
+        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables,
+        timeout=4 * PATIENCE, cwd="/", modules=modules,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import appkit
+import fork_server
 import pytest
 from hypothesis import HealthCheck, settings
 from worker_kit import Workers
@@ -42,6 +43,10 @@ def restore_signals() -> None:
 restore_signals()
 
 
+def pytest_sessionfinish() -> None:
+    fork_server.end_servers()
+
+
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` starts: tests wait most of their time, so more than cores."""
@@ -66,8 +71,12 @@ SHARED_FIXTURES = {"shared_device", "queued", "small_device", "on_cpu", "clean",
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups and -m the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the mark starts_processes where it can be seen (other tests carry it), and the groups."""
+    if not config.getoption("--thorough"):
+        slow = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for shared in fixtures & SHARED_FIXTURES:
@@ -87,6 +96,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--golden",
         action="store_true",
         help="write tests/golden anew instead of comparing with it: then read the git diff",
+    )
+    parser.addoption(
+        "--thorough", action="store_true", help="run the tests marked `thorough` too: minutes each"
     )
 
 

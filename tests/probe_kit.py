@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from fake_torch import add_startup
+from fork_server import run_python
 from worker_kit import NO_MPS, PATIENCE, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -45,9 +45,9 @@ def run_child(
     """(what it said by stage, its answers by cell, how the process ended)."""
     if device == "mps":
         variables.setdefault("SOFTMPS", "1")
-    done = subprocess.run(
+    done = run_python(
         [python, "-B", script], input=json.dumps(plan_for(cells, device, ceiling)) + "\n",
-        env=environment(**variables), capture_output=True, text=True, cwd="/", timeout=PATIENCE,
+        env=environment(**variables), cwd="/", timeout=PATIENCE,
     )  # fmt: skip
     lines = [
         json.loads(line[len(dtype_child.MARK) :])
