@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import appkit
 import pytest
+from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
 from worker_kit import Workers
 
@@ -87,6 +89,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--golden",
         action="store_true",
         help="write tests/golden anew instead of comparing with it: then read the git diff",
+    )
+    parser.addoption(
+        "--real-mac",
+        action="store_true",
+        help="scenes of the menu bar run on the real AppKit (on Linux: by the same driver, on the double)",
     )
 
 
@@ -186,8 +193,12 @@ def read_only():
 
 
 @pytest.fixture
-def mac(private):
+def mac(private, request):
     if why := appkit.why_no_rumps():
         pytest.skip(why)
+    is_real = request.config.getoption("--real-mac")
+    if is_real and sys.platform == "darwin":
+        yield RealMac()
+        return
     with appkit.installed(home=private / "home", bundle="io.github.mpsbar", forget=BOUND) as made:
-        yield made
+        yield RealMac() if is_real else made
