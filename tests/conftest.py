@@ -16,6 +16,7 @@ import appkit
 import pytest
 from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
+from mac_sockets import use_mac_sockets
 from worker_kit import Workers
 
 if TYPE_CHECKING:
@@ -95,6 +96,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="scenes of the menu bar run on the real AppKit (on Linux: by the same driver, on the double)",
     )
+    parser.addoption(
+        "--mac-sockets",
+        action="store_true",
+        help="on Linux: macOS's socket errors and kqueue below every test (tests/mac_sockets.py)",
+    )
+
+
+@pytest.fixture(autouse=True)
+def sockets_of_this_run(request, monkeypatch):
+    if request.config.getoption("--mac-sockets"):
+        use_mac_sockets(monkeypatch)
+
+
+@pytest.fixture(params=["linux", "macos"])
+def each_systems_sockets(request, monkeypatch):
+    if request.param == "macos":
+        use_mac_sockets(monkeypatch)
 
 
 @pytest.fixture
