@@ -11,7 +11,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # What the installation depends on; the stamp holds its checksum, so a moved checkout,
 # another torch or a changed requirement installs again and nothing else does.
-INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_axe.py Makefile
+INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py Makefile
 WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
@@ -52,7 +52,7 @@ install:
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps
 	$(PY) tests/appkit/install.py
-	$(PY) tests/install_axe.py
+	$(PY) tests/install_from_npm.py
 	@echo "$(WANT)" > $(VENV)/ready
 
 lint: setup

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 import appkit
 import fork_server
 import pytest
+from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
+from mac_sockets import use_mac_sockets
 from worker_kit import Workers
 
 if TYPE_CHECKING:
@@ -100,6 +103,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough", action="store_true", help="run the tests marked `thorough` too: minutes each"
     )
+    parser.addoption(
+        "--real-mac",
+        action="store_true",
+        help="scenes of the menu bar run on the real AppKit (on Linux: by the same driver, on the double)",
+    )
+    parser.addoption(
+        "--mac-sockets",
+        action="store_true",
+        help="on Linux: macOS's socket errors and kqueue below every test (tests/mac_sockets.py)",
+    )
+
+
+@pytest.fixture(autouse=True)
+def sockets_of_this_run(request, monkeypatch):
+    if request.config.getoption("--mac-sockets"):
+        use_mac_sockets(monkeypatch)
+
+
+@pytest.fixture(params=["linux", "macos"])
+def each_systems_sockets(request, monkeypatch):
+    if request.param == "macos":
+        use_mac_sockets(monkeypatch)
 
 
 @pytest.fixture
@@ -198,8 +223,12 @@ def read_only():
 
 
 @pytest.fixture
-def mac(private):
+def mac(private, request):
     if why := appkit.why_no_rumps():
         pytest.skip(why)
+    is_real = request.config.getoption("--real-mac")
+    if is_real and sys.platform == "darwin":
+        yield RealMac()
+        return
     with appkit.installed(home=private / "home", bundle="io.github.mpsbar", forget=BOUND) as made:
-        yield made
+        yield RealMac() if is_real else made

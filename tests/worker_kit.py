@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
 import fork_server
@@ -221,25 +221,6 @@ def need_module(name: str) -> None:
     """Skip where no worker could import it; the test process itself does not."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"no {name} in this Python")
-
-
-def use_mac_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What macOS says where Linux says "try again": a full queue refuses (xnu, unp_connect)."""
-    from mpsbar.workers import connection, poll, request
-
-    class MacSocket(socket.socket):
-        def connect(self, path: Any) -> None:
-            try:
-                super().connect(path)
-            except BlockingIOError:
-                raise ConnectionRefusedError(61, "Connection refused") from None
-
-    double = SimpleNamespace(
-        **{name: getattr(socket, name) for name in ("AF_UNIX", "SOCK_STREAM")}, socket=MacSocket
-    )
-    monkeypatch.setattr(connection, "socket", double)
-    for module in (poll, request):
-        monkeypatch.setattr(module, "sys", SimpleNamespace(platform="darwin"))
 
 
 def fill_queue(path: Path) -> "list[socket.socket]":

@@ -7,7 +7,7 @@ from typing import Any
 
 from appkit import session
 from appkit.messages import send
-from appkit.objects import NSObject, is_text, is_text_or_nil, stored
+from appkit.objects import NSObject, is_text, is_text_or_nil, stored, weak
 from appkit.values import array
 
 NSEdgeInsets = namedtuple("NSEdgeInsets", "top left bottom right")  # noqa: PYI024 - PyObjC's too
@@ -96,7 +96,7 @@ class NSView(NSResponder, framework="AppKit"):
 
 
 class NSControl(NSView, framework="AppKit"):
-    target, setTarget_ = stored("target")
+    target, setTarget_ = weak("target")
     action, setAction_ = stored("action")
     isEnabled, setEnabled_ = stored("enabled", True)
     font, setFont_ = stored("font")
@@ -108,7 +108,7 @@ class NSControl(NSView, framework="AppKit"):
 
     def _act(self) -> None:
         if self._action is not None:
-            send(self._target, self._action, self)
+            send(self.target(), self._action, self)
 
 
 class NSTextField(NSControl, framework="AppKit"):

@@ -174,8 +174,7 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
     def person(user):
         with user.open() as menu:
             user.monitor.latest = make_snapshot(make_training(1, "new.py"), make_training())
-            root = menu.levels[0]
-            root.delegate().menuNeedsUpdate_(root)
+            menu.ask_again()
             assert menu.lines()[4].startswith("train.py")
 
     play(mac, make_snapshot(make_training()), person)
