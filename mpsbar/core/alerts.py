@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind
 from mpsbar.core.findings import Level, Reason, Value
@@ -29,6 +30,7 @@ CAUSES: dict[str, str] = {
     "gpu_memory": "memory",
     "swap_growing": "swap",
     "leak": "leak",
+    "slowed": "speed",
     "cache": "cache",
 }
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
@@ -42,6 +44,7 @@ _MOST_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
 _BLIND_SECONDS = {
     "leak": LEAK_SPAN,
+    "slowed": slow_down.BLIND,
     "swap_growing": SWAP_SPAN,
     "memory_filling": FILLING_LEAST,
     "gpu_filling": FILLING_LEAST,

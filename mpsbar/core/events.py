@@ -8,7 +8,7 @@ from mpsbar.core.findings import Level, Reason
 
 AlertKind = Literal["raised", "worse", "recovered", "ended"]
 # What alerts can be switched on and off for, in the order of the menu.
-ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "cache")
+ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "speed", "cache")
 COOL_DOWN = 600.0  # seconds between two alerts about one process and cause, unless set otherwise
 # A front end that skipped some snapshots still finds the events of those.
 MOST_EVENTS = 50

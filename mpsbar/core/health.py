@@ -6,7 +6,7 @@ reason. Call `judge` after `trends.add` of the same snapshot.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mpsbar.core.findings import Health, Level, Reason, Value
 from mpsbar.core.machine import Process
@@ -28,7 +28,7 @@ LEVELS: tuple[Level, ...] = ("ok", "warning", "critical")
 # before the shortage of the whole machine.
 _ORDER = (
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "leak",
-    "swap_growing", "cache", "unknown",
+    "swap_growing", "slowed", "cache", "unknown",
 )  # fmt: skip
 _ABOUT_ROOM = {"pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory"}
 
@@ -81,6 +81,7 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
         *_filling(data),
         *_budget(data),
         *_leaks(data),
+        *_slow_downs(data),
     ]
     found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
     if not found and not _is_machine_known(snapshot):
@@ -225,6 +226,13 @@ def _leak(data: _HealthInput, pid: int, series: ProcessSeries) -> Iterator[Reaso
     if level and (before or footprint.is_steady):
         values: dict[str, Value] = {"growth": growth, "seconds": footprint.growth_seconds}
         yield Reason("leak", level, values, pid)
+
+
+def _slow_downs(data: _HealthInput) -> Iterator[Reason]:
+    for worker in data.workers:
+        slow = data.trends.speeds.find(worker.pid)
+        if slow is not None:
+            yield Reason("slowed", "warning", asdict(slow), worker.pid)
 
 
 def _caches(data: _HealthInput, is_short: bool) -> Iterator[Reason]:

@@ -155,6 +155,20 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
                 if backend.state == IN_USE
             ],
         )
+    yield from _progress(present)
+
+
+def _progress(workers: Iterable[Worker]) -> Iterator[Metric]:
+    """How far runs are; a worker that does not answer repeats an old value, so it has none."""
+    runs = [(w, w.progress) for w in workers if w.state == "live" and w.progress is not None]
+    for name, field, meaning in (
+        ("progress_ratio", "fraction", "How far the run is, 0 to 1."),
+        ("left_seconds", "seconds_left", "How long the run still takes."),
+        ("steps", "steps", "Steps of its optimizer so far."),
+        ("steps_per_second", "steps_per_second", "Steps of its optimizer a second."),
+    ):
+        samples = [((str(worker.pid), worker.name), getattr(run, field)) for worker, run in runs]
+        yield gauge(f"mpsbar_worker_{name}", meaning, ("pid", "name"), samples)
 
 
 def _name_backends(worker: Worker) -> list[Labels]:

@@ -260,7 +260,7 @@ def test_settings_show_what_is_chosen():
     checked = {key for key, row in found.items() if row.is_checked}
     assert checked == {
         "bar-dot", "interval-5", "watch-4711",
-        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak",
+        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak", "alerts-speed",
     }  # fmt: skip
     assert found["alerts-leak"].actions == ()
     assert found["login"].text == "Open at Login (Needs Approval…)"
@@ -270,9 +270,11 @@ def test_settings_show_what_is_chosen():
 
 def test_one_cause_of_alerts_is_switched_at_a_time():
     found = rows(build_menu(make_snapshot(), APP))
-    assert found["alerts-leak"].actions == (Choose("alert_causes", ("pressure", "memory", "swap")),)
+    assert found["alerts-leak"].actions == (
+        Choose("alert_causes", ("pressure", "memory", "swap", "speed")),
+    )
     assert found["alerts-cache"].actions == (
-        Choose("alert_causes", ("pressure", "memory", "swap", "leak", "cache")),
+        Choose("alert_causes", ("pressure", "memory", "swap", "leak", "speed", "cache")),
     )
 
 

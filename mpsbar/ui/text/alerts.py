@@ -49,6 +49,7 @@ def say_cause(code: str) -> str:
         "memory": _("GPU Memory Filling Up"),
         "swap": _("Swap Growing"),
         "leak": _("Possible Memory Leak"),
+        "speed": _("Slower Runs"),
         "cache": _("Large Caches"),
     }.get(code, code)
 
@@ -61,6 +62,7 @@ def _topic(code: str) -> str:
         "gpu_memory": _("GPU Memory Low"),
         "process_memory": _("High GPU Memory Use"),
         "swap_growing": _("Swap Growing"),
+        "slowed": _("Slower Run"),
         "cache": _("Large Cache"),
     }.get(code) or printable(say_cause(code))
 
@@ -75,6 +77,7 @@ def _recovered(alert: Alert) -> str:
         "process_memory": _("{name} is using less GPU memory"),
         "swap_growing": _("Swap is no longer growing"),
         "leak": _("{name} is no longer growing faster than its tensors"),
+        "slowed": _("{name} is as fast as before"),
         "cache": _("The cache of {name} is smaller, or there is room for it"),
     }.get(alert.code, _("The problem is gone"))
     return sentence.format(name=name)

@@ -1,11 +1,13 @@
 """The sentences for the health of this computer and for the advice. Pure."""
 
 import shlex
+import time
 from collections.abc import Mapping
 from typing import get_args
 
 from mpsbar.core.findings import Advice, Health, Reason, Value
 from mpsbar.core.naming import Kind, printable
+from mpsbar.ui.text.progress import say_speeds
 from mpsbar.ui.text.wording import UNKNOWN, _, duration, how_to_connect, shorten, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
@@ -29,6 +31,8 @@ def say_health(health: Health, names: Mapping[int, str]) -> str:
 
 def say_reason(reason: Reason, name: str | None = None) -> str:
     words = _words(reason.values, reason.pid, name)
+    if reason.code == "slowed":
+        words |= _slowed_words(reason.values, words)
     template = _reasons(reason.level).get(reason.code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(reason.code)))
 
@@ -43,6 +47,25 @@ def say_advice(advice: Advice, name: str | None = None) -> str:
         code = "connect" if advice.values.get("number") == 1 else "connect.many"
     template = _advice().get(code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(code)))
+
+
+def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict[str, str]:
+    """Two speeds in one unit, the time of day, and what coincided, if anything."""
+    before, now, unit, since = (values.get(key) for key in ("before", "now", "unit", "since"))
+    found = {}
+    if isinstance(before, int | float) and isinstance(now, int | float) and before and now:
+        found["before"], found["now"] = say_speeds(float(before), float(now), str(unit or ""))
+    found["at"] = UNKNOWN
+    if isinstance(since, int | float) and 0 <= since < 1e11:
+        found["at"] = time.strftime("%H:%M", time.localtime(since))
+    cause = {
+        "swap": _("; swap grew by {growth} meanwhile"),
+        "pressure": _("; memory pressure rose meanwhile"),
+        "other": _("; {other} began to use the GPU"),
+        "battery": _("; the computer has been on battery since"),
+        "free": _("; its cache was freed shortly before"),
+    }.get(str(values.get("cause")), "")
+    return found | {"meanwhile": cause.format_map(_Words(words))}
 
 
 class _Words(dict[str, str]):
@@ -66,6 +89,7 @@ def _reasons(level: str) -> dict[str, str]:
             "{name} grew by {growth} in {seconds} but its tensors did not: possible memory leak"
         ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
+        "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
         "cache": _("{name} could free its cache of {cached}"),
         "unknown": _("Couldn't read this computer's memory"),
         "not_judged": _("Status unknown"),

@@ -46,6 +46,14 @@ def say_speed(rate: float, unit: str) -> str:
     return f"{_figures(1 / rate)} s/{unit}"
 
 
+def say_speeds(before: float, now: float, unit: str) -> tuple[str, str]:
+    """Two speeds in one unit, which stands behind the second: 3.1, 0.9 it/s."""
+    unit = unit or "it"
+    if min(before, now) < 0.1:
+        return _figures(1 / before), f"{_figures(1 / now)} s/{unit}"
+    return _figures(before), f"{_figures(now)} {unit}/s"
+
+
 def _numbers(progress: RunProgress) -> list[str]:
     bar, speed = progress.bar, progress.speed
     words = []

@@ -35,6 +35,10 @@ REASONS = [
         "Swap grew by 600 MB in 2 min (now 3.0 GB)",
     ),
     (
+        Reason("slowed", "warning", {"before": 3.1, "now": 0.9, "unit": "it", "cause": "swap", "growth": 6 * GB}, 7),
+        "train.py slowed from 3.1 to 0.9 it/s at ?; swap grew by 6.0 GB meanwhile",
+    ),
+    (
         Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
         "train.py could free its cache of 6.0 GB",
     ),

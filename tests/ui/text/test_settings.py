@@ -20,7 +20,7 @@ def test_settings_with_their_origins():
         'bar = "dot"  # file\n'
         "interval = 0.5  # MPSBAR_INTERVAL\n"
         "alerts = true  # default\n"
-        'alert_causes = ["pressure", "memory", "swap", "leak"]  # default\n'
+        'alert_causes = ["pressure", "memory", "swap", "leak", "speed"]  # default\n'
         "cool_down = 3  # --cool-down"
     )
     assert parse_toml(text)["interval"] == 0.5
