@@ -52,14 +52,14 @@ TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json()
 
 def run_script(script, faults="", device="mps", **variables):
     """The last line that a script printed, as JSON."""
-    kept = {
+    others = {
         k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "PYTORCH_", "SOFTMPS"))
     }
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
     ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables, capture_output=True,
+        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables, capture_output=True,
         text=True, timeout=4 * PATIENCE, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
