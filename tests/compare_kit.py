@@ -52,7 +52,7 @@ TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json()
 
 def run_script(script, faults="", device="mps", **variables):
     """The last line that a script printed, as JSON."""
-    kept = {
+    others = {
         k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "PYTORCH_", "SOFTMPS"))
     }
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
@@ -60,7 +60,7 @@ def run_script(script, faults="", device="mps", **variables):
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
     modules = ("torch", "transformers") if "import transformers" in script else ("torch",)
     done = run_python(
-        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables,
+        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables,
         timeout=4 * PATIENCE, cwd="/", modules=modules,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -137,7 +137,7 @@ def judge(found: Import, package: str) -> str | None:
     if target in ("__version__", "") or there == here:
         return None
     # `ui` does not name `ui.text`: a folder of its own is allowed by its own name.
-    if any(_is_of(target, one) and find_folder(one) == there for one in FOLDERS[here]):
+    if any(_is_of(target, allowed) and find_folder(allowed) == there for allowed in FOLDERS[here]):
         return None
     return f"{here} may not import {target}"
 

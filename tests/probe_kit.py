@@ -20,9 +20,9 @@ EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] +
 
 def environment(**variables):
     ours = ("MPSBAR_", "SOFTMPS", "PYTORCH_", "PYTEST")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"MPSBAR_DISABLE": "1"} | variables
+    return others | cache | {"MPSBAR_DISABLE": "1"} | variables
 
 
 def plan_for(cells=None, device="mps", ceiling=CEILING):
@@ -54,8 +54,8 @@ def run_child(
         for line in done.stdout.split("\n")
         if line.startswith(dtype_child.MARK)
     ]
-    told = {line["stage"]: line for line in lines if line["stage"] != "cell"}
-    return told, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done
+    stages = {line["stage"]: line for line in lines if line["stage"] != "cell"}
+    return stages, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done
 
 
 def run_many(jobs):

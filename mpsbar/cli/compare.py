@@ -29,7 +29,9 @@ _DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("subject", metavar="FILE.py:FUNCTION")
+    parser.add_argument(
+        "subject", metavar="FILE.py:FUNCTION", help="your file, and the function in it to call"
+    )
     parser.add_argument(
         "--dtypes",
         metavar="NAMES",

@@ -19,7 +19,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices = ("path", "print", "validate")
-    parser.add_argument("what", metavar="path|print|validate", choices=choices)
+    parser.add_argument(
+        "what", metavar="path|print|validate", choices=choices, help="what to show (see above)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.cli.output import HOME_AND_CLEAR
 from mpsbar.cli.top import run_terminal, why_no_terminal
 from mpsbar.core.errors import UserError
 
@@ -225,5 +226,5 @@ def _stay(monitor: "Monitor") -> None:
 def _draw(snapshot: "Snapshot") -> None:
     from mpsbar.ui.menu import build_menu
 
-    sys.stdout.write(f"\x1b[2J\x1b[H{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
+    sys.stdout.write(f"{HOME_AND_CLEAR}{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
     sys.stdout.flush()

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from mpsbar.core.actions import Freed
 
 DESCRIPTION = (
-    "Returns the caches of workers to the system. Live tensors stay; the process pauses briefly, "
-    "and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was busy or "
-    "refused, 2: wrong arguments."
+    "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
+    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was "
+    "busy or refused, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar free 4711",
@@ -24,9 +24,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process in mpsbar status"
+        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process that mpsbar status lists"
     )
-    parser.add_argument("--all", action="store_true", help="free every connected worker")
+    parser.add_argument("--all", action="store_true", help="free every connected process")
     parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.add_argument(
         "--timeout",
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if options.all and options.pids:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
-        options.refuse("give the PIDs of workers, or --all")
+        options.refuse("give the PIDs of connected processes, or --all")
     if options.host:
         if options.pids and len(set(options.host)) > 1:
             options.refuse("a PID belongs to one host: give one --host, or --all")

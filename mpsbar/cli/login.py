@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
     "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
-    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code of on and off 0: done, "
-    "1: not done; of status 0: on, 1: off; 2: wrong arguments."
+    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code 0: done, or status is on; "
+    "1: not done, or status is off; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar login on",
@@ -21,7 +21,12 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="on|off|status", choices=("on", "off", "status"))
+    parser.add_argument(
+        "what",
+        metavar="on|off|status",
+        choices=("on", "off", "status"),
+        help="turn it on or off, or say which it is",
+    )
     parser.add_argument(
         "--export", action="store_true", help="serve metrics to Prometheus from login on"
     )

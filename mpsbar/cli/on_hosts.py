@@ -3,18 +3,18 @@
 import argparse
 import json
 import signal
-import sys
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from mpsbar.cli.output import is_coloured
+from mpsbar.cli.output import is_coloured, print_each
 
 if TYPE_CHECKING:
-    from mpsbar.core.actions import Freed
-    from mpsbar.fleet.hosts import HostReading
+    from collections.abc import Iterator
 
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+    from mpsbar.core.actions import Freed
+    from mpsbar.fleet.hosts import HostReading, Hosts
+
 # Connecting may take ssh 10 s; a reading there, on a busy machine, some more.
 _ONCE_SECONDS = 30.0
 _FIRST_SECONDS = 3.0
@@ -40,7 +40,7 @@ def show_status(options: argparse.Namespace) -> int:
 
     with closing(Hosts(options.host, ["status", "--json"], options.ssh)) as hosts:
         readings = [_judge_late(reading) for reading in hosts.wait(_ONCE_SECONDS)]
-    _show(readings, options.json)
+    print(_render(readings, options.json))
     return 0 if all(reading.problem is None for reading in readings) else 1
 
 
@@ -101,35 +101,30 @@ def _watch(options: argparse.Namespace, seconds: float) -> int:
     # A closed terminal or `kill` ends ssh as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    in_place = sys.stdout.isatty() and not options.json
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
         deadline = time.monotonic() + _FIRST_SECONDS
         while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
             time.sleep(0.05)
-        try:
-            while True:
-                if in_place:
-                    sys.stdout.write(_HOME_AND_CLEAR)
-                _show(hosts.readings, options.json)
-                if not in_place and not options.json:
-                    print()
-                sys.stdout.flush()
-                time.sleep(seconds)
-        except KeyboardInterrupt:
-            return 0
+        print_each(_render_again(hosts, seconds, options.json), options.json)
+    return 0
 
 
-def _show(readings: "list[HostReading]", as_json: bool) -> None:
+def _render_again(hosts: "Hosts", seconds: float, as_json: bool) -> "Iterator[str]":
+    while True:
+        yield _render(hosts.readings, as_json)
+        time.sleep(seconds)
+
+
+def _render(readings: "list[HostReading]", as_json: bool) -> str:
     if as_json:
         from mpsbar.fleet.text import build_hosts
 
-        print(json.dumps(build_hosts(readings)))
-        return
+        return json.dumps(build_hosts(readings))
     from mpsbar.fleet.text import render_hosts
     from mpsbar.ui.text.cells import in_colour, plain
 
-    print(render_hosts(readings, in_colour if is_coloured() else plain))
+    return render_hosts(readings, in_colour if is_coloured() else plain)
 
 
 def _is_waiting(reading: "HostReading") -> bool:

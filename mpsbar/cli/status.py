@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_seconds
-from mpsbar.cli.output import is_coloured
+from mpsbar.cli.output import is_coloured, print_each
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mpsbar.core.findings import DtypeHealth, Reason
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mpsbar.monitor import Monitor
 
 _READ_SECONDS = 20.0
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 # For --format: several status bars ask every second or two, and a reading costs more than all else.
 _FRESH_SECONDS = 2.0
 _MOST_LINE_BYTES = 16 * 1024
@@ -58,11 +58,11 @@ def run(options: argparse.Namespace) -> int:
     if options.format is not None:
         return _show_line(options.format)
     if options.watch is None:
-        _show(read_snapshot(), options.json)
+        print(_render(read_snapshot(), options.json))
         return 0
     monitor = make_recorder()
     try:
-        _watch(monitor, options.json, options.watch)
+        print_each(_watch(monitor, options.json, options.watch), options.json)
     finally:
         monitor.close()
     return 0
@@ -96,21 +96,11 @@ def _complain(reason: "Reason") -> None:
     print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 
-def _watch(monitor: "Monitor", as_json: bool, seconds: float) -> None:
-    """Repeat until Ctrl-C: in place on a terminal, one after the other in a pipe."""
-    in_place = sys.stdout.isatty() and not as_json
+def _watch(monitor: "Monitor", as_json: bool, seconds: float) -> "Iterator[str]":
     snapshot = monitor.read_once()
-    try:
-        while True:
-            if in_place:
-                sys.stdout.write(_HOME_AND_CLEAR)
-            _show(snapshot, as_json)
-            if not in_place and not as_json:
-                print()
-            sys.stdout.flush()
-            snapshot = _read_after(monitor, seconds)
-    except KeyboardInterrupt:
-        return
+    while True:
+        yield _render(snapshot, as_json)
+        snapshot = _read_after(monitor, seconds)
 
 
 def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
@@ -124,16 +114,15 @@ def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
             return snapshot
 
 
-def _show(snapshot: "Snapshot", as_json: bool) -> None:
+def _render(snapshot: "Snapshot", as_json: bool) -> str:
     dtypes = _read_dtypes(snapshot)
     if as_json:
         from mpsbar.ui.text.status_json import build_status
 
-        print(json.dumps(build_status(snapshot, dtypes)))
-    else:
-        from mpsbar.ui.text.status import render_status
+        return json.dumps(build_status(snapshot, dtypes))
+    from mpsbar.ui.text.status import render_status
 
-        print(render_status(snapshot, is_coloured(), dtypes))
+    return render_status(snapshot, is_coloured(), dtypes)
 
 
 def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":

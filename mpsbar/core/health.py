@@ -59,7 +59,7 @@ FILLING_SPAN, FILLING_LEAST, FILLING_STEP = 120.0, 60.0, 128 * MB
 # as memory in use (a judgement, not measured). Never critical: that is for memory pressure.
 SWAP = Scale(warning=(512 * MB, 128 * MB))
 SWAP_SPAN = 300.0
-# Growth that no counter of torch explains. 256 MB and 10 % exceed the scatter of a steady run and
+# Growth that no counter of torch explains. 256 MB and 10% exceed the scatter of a steady run and
 # of its caches outside torch; 5 minutes exceed most warm-ups.
 LEAK_BYTES = Scale(warning=(256 * MB, 128 * MB))
 LEAK_SHARE = Scale(warning=(0.10, 0.05))

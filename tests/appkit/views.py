@@ -14,33 +14,33 @@ NSEdgeInsets = namedtuple("NSEdgeInsets", "top left bottom right")  # noqa: PYI0
 
 
 class NSScreen(NSObject, framework="AppKit"):
-    """As state.screens tells, anew at each question."""
+    """Reads state.screens at each call."""
 
     @classmethod
     def screens(cls) -> Any:
-        return array([_screen(told) for told in session.current().screens])
+        return array([_screen(screen) for screen in session.current().screens])
 
     @classmethod
     def mainScreen(cls) -> Any:
-        told = session.current().screens
-        return _screen(told[0]) if told else None
+        screens = session.current().screens
+        return _screen(screens[0]) if screens else None
 
     def frame(self) -> Any:
-        return self._told[0]
+        return self._values[0]
 
     def safeAreaInsets(self) -> NSEdgeInsets:
-        return NSEdgeInsets(self._told[1], 0.0, 0.0, 0.0)
+        return NSEdgeInsets(self._values[1], 0.0, 0.0, 0.0)
 
     def auxiliaryTopLeftArea(self) -> Any:
-        return self._told[2]
+        return self._values[2]
 
     def auxiliaryTopRightArea(self) -> Any:
-        return self._told[3]
+        return self._values[3]
 
 
-def _screen(told: Any) -> NSScreen:
+def _screen(values: Any) -> NSScreen:
     made: NSScreen = NSScreen.alloc()
-    made._told = told
+    made._values = values
     return made
 
 

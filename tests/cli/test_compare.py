@@ -62,9 +62,9 @@ def command(*arguments):
 
 
 def environment(faults=""):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"SOFTMPS": "1", "SOFTMPS_FAULTS": faults, "PYTHONPATH": str(ROOT)}
+    return others | cache | {"SOFTMPS": "1", "SOFTMPS_FAULTS": faults, "PYTHONPATH": str(ROOT)}
 
 
 def run(*arguments, faults=""):

@@ -69,7 +69,7 @@ def test_every_mistake_is_one_line(mpsbar, file):
     assert printed.stderr.startswith("mpsbar: settings.toml: intervall is not a setting")
 
 
-def test_a_broken_file_is_told_and_left_where_it_is(mpsbar, file):
+def test_a_broken_file_is_reported_and_left_where_it_is(mpsbar, file):
     file.write_text("bar = ")
     printed, done = mpsbar("config", "print"), mpsbar("config", "validate")
     assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")

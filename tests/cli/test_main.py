@@ -16,7 +16,7 @@ from mpsbar.cli.main import VERBS, build_parser
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["free"], "mpsbar free: give the PIDs of workers, or --all (see mpsbar free --help)"),
+        (["free"], "mpsbar free: give the PIDs of connected processes, or --all (see mpsbar free --help)"),
         (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
         (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
         (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),

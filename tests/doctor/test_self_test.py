@@ -35,7 +35,7 @@ def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
     assert {row["detail"] for row in rows if row["state"] == "skip"} == {"not_a_mac"}
 
 
-def test_a_fault_is_told_and_the_exit_code_says_so(workers, private):
+def test_a_fault_is_reported_and_the_exit_code_says_so(workers, private):
     done = doctor(env=workers.env(MPSBAR_DISABLE="1"))
     assert done.returncode == 1
     assert (

@@ -132,13 +132,13 @@ def test_too_little_memory_stops_it_and_nothing_is_lost():
     probe = Runner([sys.executable], "cpu", ceiling=8 << 20).run()
     assert probe.ended in ("stopped", "ok")
     assert any(cell.state == "works" for cell in probe.cells)
-    assert any(one.state in ("no_memory", "unknown") for one in (*probe.cells, *probe.checks))
+    assert any(entry.state in ("no_memory", "unknown") for entry in (*probe.cells, *probe.checks))
 
 
 def find_child(parent=None):
     """The throwaway that this process started."""
     found = psutil.Process(parent).children(recursive=True)
-    return [one for one in found if any("child.py" in word for word in one.cmdline())]
+    return [process for process in found if any("child.py" in word for word in process.cmdline())]
 
 
 def run_aside(runner):
@@ -207,7 +207,9 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     runner.cancel()
     thread.join(PATIENCE)
     assert (found[0].ended, found[0].measured) == ("cancelled", 6)
-    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)
+    assert not any(
+        process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left
+    )
 
 
 def test_cancelled_before_it_has_begun():

@@ -76,8 +76,8 @@ def test_a_token(tmp_path):
 
 def test_a_password(tmp_path):
     guard = read_guard(None, write(tmp_path / "password", "ann:a:b\n"))
-    told = base64.b64encode(b"ann:a:b").decode()
-    assert guard.allows(f"Basic {told}")
+    encoded = base64.b64encode(b"ann:a:b").decode()
+    assert guard.allows(f"Basic {encoded}")
     assert not guard.allows(f"Basic {base64.b64encode(b'ann:a').decode()}")
 
 

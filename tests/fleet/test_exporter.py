@@ -22,7 +22,7 @@ def test_written_whole_and_removed(tmp_path):
     file.write()
     assert "mpsbar_machine_memory_bytes 3.8654705664e+10" in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
-    assert [one.name for one in tmp_path.iterdir()] == ["mpsbar.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mpsbar.prom"]
     file.remove()
     file.remove()
     assert list(tmp_path.iterdir()) == []

@@ -191,10 +191,10 @@ def test_many_at_once_get_the_same_page(serve):
     server = serve()
     found = []
 
-    def look():
+    def ask_once():
         found.append(ask(server.url)[0])
 
-    threads = [threading.Thread(target=look) for _ in range(8)]
+    threads = [threading.Thread(target=ask_once) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

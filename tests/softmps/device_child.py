@@ -47,9 +47,9 @@ class ChildError(Exception):
 
 def environment(switches: dict[str, str]) -> dict[str, str]:
     """This process's variables with the device on and only these switches set."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTMPS_", "PYTORCH_MPS_"))}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTMPS_", "PYTORCH_MPS_"))}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"SOFTMPS": "1"} | switches
+    return others | cache | {"SOFTMPS": "1"} | switches
 
 
 def run_child(code: str, **switches: str) -> subprocess.CompletedProcess[str]:

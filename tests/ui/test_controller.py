@@ -210,10 +210,10 @@ def test_stop_asks_first(play):
         await p.do("stop", "Stop")
         assert asked(p) == [Stop(4711, 100.0, "train.py")]
         await p.end(0, Stopped(4711, "train.py", "another"))
-        first, second, told = p.said()
+        first, second, ended = p.said()
         assert first == second
         assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
-        assert told.lower() == "train.py: its pid now belongs to another process; nothing was sent"
+        assert ended.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)
 
@@ -340,7 +340,7 @@ def test_notify_when_it_ends_and_no_longer(play):
     play(SEEN, story)
 
 
-def test_a_failure_is_told_and_the_next_click_works(play):
+def test_a_failure_is_reported_and_the_next_click_works(play):
     async def story(p):
         perform = p.monitor.perform
         p.monitor.perform = lambda action: 1 / 0

@@ -238,13 +238,13 @@ def test_the_gone_are_few_and_never_push_out_who_is_there():
     assert (len(section), section[-1].key) == (MOST, "worker-99")
 
 
-def test_a_report_being_made_is_told():
+def test_a_report_being_made_is_reported():
     found = rows(build_menu(make_snapshot(), replace(APP, is_reporting=True)))
     assert (found["report"].text, found["report"].actions) == ("Creating Report…", ())
     assert rows(build_menu(make_snapshot(), APP))["report"].actions == (OpenReport(),)
 
 
-def test_long_names_and_doubles_are_told_apart():
+def test_long_names_and_doubles_are_distinguished():
     long = "a_very_long_name_of_an_experiment_number_17.py"
     section = build_menu(make_snapshot(worker(1, long), worker(2, long)), APP).sections[1]
     names = [row.cells[0] for row in section]

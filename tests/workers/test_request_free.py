@@ -92,7 +92,7 @@ def test_no_answer_is_a_failure(answer):
     assert parse_freed(afterwards(), answer).state == "failed"
 
 
-def test_an_error_of_one_backend_is_told():
+def test_an_error_of_one_backend_is_reported():
     answer = {"state": "done", "freed": 0, "backends": {"mlx": {"freed": None, "error": "no"}}}
     outcome = parse_freed(afterwards(), answer)
     assert (outcome.state, outcome.error) == ("failed", "no")

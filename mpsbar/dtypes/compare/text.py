@@ -270,14 +270,15 @@ def say_seconds(seconds: float | None) -> str:
 
 
 def _size(count: int | None) -> str:
+    """As in ui/text/wording, which is not at hand in the user's Python."""
     if count is None:
         return "–"
-    value = float(count)
-    for unit in ("B", "kB", "MB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
         value /= 1024
-    return f"{value:.3g} GB"
+        units.pop(0)
+    digits = 1 if units[0] not in ("B", "kB") and value < 99.95 else 0
+    return f"{value:.{digits}f} {units[0]}"
 
 
 def render_html(data: Data) -> str:

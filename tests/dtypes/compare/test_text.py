@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpsbar.dtypes.compare.text import _size as compared_size
 from mpsbar.dtypes.compare.text import (
     build_headline,
     render_html,
@@ -9,6 +10,7 @@ from mpsbar.dtypes.compare.text import (
     say_seconds,
     say_share,
 )
+from mpsbar.ui.text.wording import size
 
 NOTHING = {
     "state": "works", "eps": 0.00098, "largest_number": 65504.0, "culprits": [], "followers": [], "raised": None,
@@ -69,12 +71,12 @@ def test_the_whole_text():
         "    1 other module differs only because its input does: tail",
         "    cumsum fell back to the CPU 3 times: in a, b",
         "",
-        "                  TIME     TO CPU  TO FLOAT32  PEAK  ERROR",
+        "                  TIME     TO CPU  TO FLOAT32  PEAK    ERROR",
         "cpu float32       30 ms",
-        "float32           10 ms    3.0×    1.0×        2 MB  1.0e-07",
-        "bfloat16          5.25 ms  5.7×    1.9×        1 MB  1.0e-07",
-        "float16           –        –       –           –     –",
-        "autocast float16  10 ms    3.0×    1.0×        2 MB  1.0e-07",
+        "float32           10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
+        "bfloat16          5.25 ms  5.7×    1.9×        1.0 MB  1.0e-07",
+        "float16           –        –       –           –       –",
+        "autocast float16  10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
     ]
 
 
@@ -113,3 +115,8 @@ def test_shares(share, text):
 
 def test_seconds():
     assert [say_seconds(s) for s in (None, 2e-5, 0.0123, 3.0)] == ["–", "20 µs", "12.3 ms", "3 s"]
+
+
+def test_sizes_are_worded_as_everywhere():
+    counts = [0, 999, 1000, 1 << 20, 99 << 20, 100 << 20, 5 << 30, 3 << 40]
+    assert [compared_size(count) for count in counts] == [size(count) for count in counts]

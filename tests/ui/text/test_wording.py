@@ -243,7 +243,7 @@ def test_many_to_connect_are_counted_not_dropped():
     )
 
 
-def test_unknown_is_told_as_unknown():
+def test_unknown_is_reported_as_unknown():
     blind = Snapshot(
         0.0, processes=None, problems=(Problem("processes", "OSError: x"),),
         health=Health("ok", (Reason("unknown", "ok"),)),
