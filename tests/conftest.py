@@ -97,6 +97,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     )
 
 
+class NameGroups:
+    """pytest-xdist 3.8 adds the group to a test's id where pytest 9.2 no longer reads it: without this
+    groups are silently ignored. tests/test_test_suite.py tells when it is not needed any more.
+    """
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            named = getattr(item, "_nodeid", item.nodeid)
+            if named != item.nodeid:
+                item._id = type(item.id).parse(named)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(NameGroups())
+
+
 def uses_module_fixture(item: pytest.Item) -> bool:
     """Whether it uses something that is made once for its file, in the process that runs the test."""
     info = getattr(item, "_fixtureinfo", None)
