@@ -3,6 +3,8 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
+# The processes of a test run share what was compiled, and so does the next run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup check-python test quick thorough lint types wild bench doors faults fuzz soak run app pictures clean
 .DEFAULT_GOAL := help

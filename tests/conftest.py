@@ -51,14 +51,16 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` starts: tests wait most of their time, so more than cores."""
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes `-n auto` starts: tests with workers wait most of their time, others never."""
+    cores = os.cpu_count() or 1
+    return cores if config.option.markexpr == "not starts_processes" else 2 * cores
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.
 STARTING_FIXTURES = {"workers", "read_only", "ssh_hosts", "usable", "built", "browser", "display"}
 STARTING_MODULES = {
+    "changed_package",
     "subprocess",
     "pty",
     "fleet_kit",
@@ -69,8 +71,10 @@ STARTING_MODULES = {
 }
 
 
-# What is expensive and lives in one process: the tests that use it run there, one after the other.
-SHARED_FIXTURES = {"shared_device", "queued", "small_device", "on_cpu", "clean", "browser", "made"}
+# What lives for a whole run: the tests that use it run in one process, one after the other. The same
+# holds for fixtures of a module, but not if all processes share what they make or it costs little.
+SHARED_FIXTURES = {"shared_device"}
+SHARED_BY_ALL = {"build_once", "display", "page"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups and -m the marks
@@ -82,13 +86,52 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in slow]
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        for shared in fixtures & SHARED_FIXTURES:
-            item.add_marker(pytest.mark.xdist_group(f"{shared} of {item.path.parent.name}"))
+        if fixtures & SHARED_FIXTURES:
+            item.add_marker(pytest.mark.xdist_group(f"shared in {item.path.parent.name}"))
+        elif uses_module_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(f"of {item.path.stem}"))
         module = vars(getattr(item, "module", None) or type(item))
         imported = {getattr(value, "__module__", None) for value in module.values()}
         imported |= {value.__name__ for value in module.values() if isinstance(value, ModuleType)}
         if fixtures & STARTING_FIXTURES or imported & STARTING_MODULES:
             item.add_marker("starts_processes")
+    items.sort(
+        key=lambda item: 0 if item.get_closest_marker("xdist_group") else 1 + runs_last(item)
+    )
+
+
+class NameGroups:
+    """pytest-xdist 3.8 adds the group to a test's id where pytest 9.2 no longer reads it: without this
+    groups are silently ignored. tests/test_test_suite.py tells when it is not needed any more.
+    """
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            named = getattr(item, "_nodeid", item.nodeid)
+            if named != item.nodeid:
+                item._id = type(item.id).parse(named)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(NameGroups())
+
+
+def uses_module_fixture(item: pytest.Item) -> bool:
+    """Whether it uses something that is made once for its file, in the process that runs the test."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = {name: made[-1] for name, made in info.name2fixturedefs.items()} if info else {}
+
+    def is_shared(name: str) -> bool:
+        used = found[name].argnames if name in found else ()
+        return name in SHARED_BY_ALL or any(map(is_shared, used))
+
+    return any(made.scope == "module" and not is_shared(name) for name, made in found.items())
+
+
+def runs_last(item: pytest.Item) -> bool:
+    """The quick ones last: they fill the time in which the last slow one would run alone."""
+    return item.get_closest_marker("starts_processes") is None
 
 
 GOLDEN = Path(__file__).parent / "golden"
