@@ -43,7 +43,6 @@ from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
 from mpsbar.workers.parse import parse_freed, parse_tensors, parse_worker
 
-
 # The names that our readers look for; a fuzzer that must guess them letter by letter reaches little.
 NAMES = (
     "jsonrpc", "id", "method", "params", "result", "error", "code", "schema", "time", "pid", "parent", "name",
@@ -56,7 +55,23 @@ NAMES = (
     "health", "level", "reasons", "critical", "site", "prefix", "managed", "implementation", "version", "stage",
     "kind", "argument",
 )  # fmt: skip
-NUMBERS = (0, 1, -1, 7, 2**31, 2**53, 2**53 + 1, 2**63, 2**64, -(2**63), 10**30, 0.5, -0.0, 1e308, 1e-320)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    7,
+    2**31,
+    2**53,
+    2**53 + 1,
+    2**63,
+    2**64,
+    -(2**63),
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    1e-320,
+)
 
 
 def build_value(data: bytes, most: int = 200) -> Any:

@@ -3,22 +3,22 @@
 import os
 import random
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from worker_kit import ROOT, Workers, wait_for
+from worker_kit import ROOT, wait_for
 
 from mpsbar.monitor import Monitor
 from mpsbar.workers.poll import WorkerPoll
 from trust.figures import Figures
+from trust.places import list_pids, workers_here
 
 WORKER = "import mpsbar, time; assert mpsbar.attach()\nwhile True: time.sleep(0.01)\n"
 # Several workers from one interpreter: forks cost a hundredth of a start.
@@ -33,26 +33,6 @@ for line in sys.stdin:
             while True: time.sleep(0.01)
     print("made", flush=True)
 """
-
-
-@contextmanager
-def workers_here() -> Iterator[Workers]:
-    workers = Workers()
-    before = os.environ.get("MPSBAR_RUN_DIR")
-    os.environ["MPSBAR_RUN_DIR"] = str(workers.run_dir)
-    try:
-        yield workers
-    finally:
-        if before is None:
-            del os.environ["MPSBAR_RUN_DIR"]
-        else:
-            os.environ["MPSBAR_RUN_DIR"] = before
-        workers.end()
-        shutil.rmtree(workers.folder, ignore_errors=True)
-
-
-def list_pids(workers: Workers) -> list[int]:
-    return [int(path.stem) for path in workers.run_dir.glob("*.sock")]
 
 
 def killed_workers(times: int) -> tuple[int, int]:

@@ -15,8 +15,9 @@ from worker_kit import wait_for
 
 from mpsbar.history.recorder import Recorder
 from mpsbar.monitor import Monitor
-from trust.faults import NURSERY, list_pids, workers_here
+from trust.faults import NURSERY
 from trust.figures import Figures
+from trust.places import list_pids, workers_here
 
 SAMPLES = 20
 TICKS = 10_000
@@ -55,6 +56,7 @@ def find_growth(samples: list[dict[str, int]]) -> list[str]:
         values = [sample[name] for sample in samples]
         early, late = max(values[len(values) // 10 : half] or values), max(values[half:] or values)
         print(f"  {name:<12} first {values[0]:>8}  first half at most {early:>8}  second {late:>8}")
+        print(f"    {' '.join(map(str, values))}")
         if late > early * (1 + share) + number:
             grown.append(name)
     return grown

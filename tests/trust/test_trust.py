@@ -11,10 +11,13 @@ assert subprocess  # these start processes
 
 QUICK_DOORS = (
     doors.planted_sockets,
-    doors.free_of_a_reused_pid,
+    doors.anothers_socket_under_a_pid,
     lambda: doors.strangers_call(3),
     lambda: doors.exchanged_between_check_and_connect(40),
-    lambda: doors.stop_of_a_reused_pid(3),
+    lambda: doors.anothers_home(verbs=[["enable", "--jupyter"], ["status", "--format", "{held}"]]),
+    lambda: doors.anothers_home_kept_by_sudo([["login", "on"], ["disable", "--all"]]),
+    lambda: doors.use_of_a_reused_pid("Stop", 3),
+    lambda: doors.use_of_a_reused_pid("Free", 4),
 )
 
 
