@@ -112,11 +112,13 @@ class ActionRunner:
 
     def _carry_out(self, action: Asked) -> "Outcome | Checkup | Probe":
         match action:
-            case Free(pid, seconds):
+            case Free(pid, seconds, started):
                 seconds = ASK_SECONDS if seconds is None else seconds
-                return free_worker(pid, self.gpu_clients.get(pid), seconds)
-            case FindTensors(pid):
-                return find_tensors(pid, self.gpu_clients.get(pid))
+                is_same = self._same_process(pid, started)
+                return free_worker(pid, self.gpu_clients.get(pid), seconds, is_same)
+            case FindTensors(pid, started):
+                is_same = self._same_process(pid, started)
+                return find_tensors(pid, self.gpu_clients.get(pid), is_same=is_same)
             case Stop():
                 return stop(self._computer, action)
             case Connect(python):
@@ -127,6 +129,17 @@ class ActionRunner:
                 return self._check_up()
             case ProbeDtypes():
                 return self._probe()
+
+    def _same_process(self, pid: int, started: float | None) -> Callable[[], bool]:
+        """A question for the moment when a connection stands: a pid may be used again."""
+
+        def is_same() -> bool:
+            try:
+                return started is None or self._computer.read_start(pid) == started
+            except OSError:
+                return False
+
+        return is_same
 
     def _check_up(self) -> Checkup:
         from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import

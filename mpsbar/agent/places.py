@@ -39,15 +39,27 @@ def prepare(directory: str) -> None:
 
     One that was there before is judged and never changed: it may be the user's own, or /tmp.
     """
-    os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
-    try:
-        os.mkdir(directory, 0o700)
-        is_new = True
-    except FileExistsError:
-        is_new = False
+    make_folders(directory)
     check(directory)
-    if is_new and os.lstat(directory).st_mode & 0o700 != 0o700:
-        os.chmod(directory, 0o700)  # the umask took this user's own rights away
+
+
+def make_folders(folder: str) -> None:
+    """Make `folder` and what is missing above it for this user alone, whatever the umask.
+
+    What was there before is not changed. os.makedirs and Path.mkdir give the folders above the last
+    the rights that the umask leaves: with 0 everybody could write them.
+    """
+    missing, folder = [], os.path.abspath(folder)
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for each in reversed(missing):
+        try:
+            os.mkdir(each, 0o700)
+        except FileExistsError:
+            continue  # somebody else was faster
+        if os.lstat(each).st_mode & 0o700 != 0o700:
+            os.chmod(each, 0o700)  # the umask took this user's own rights away
 
 
 def check(directory: str) -> None:

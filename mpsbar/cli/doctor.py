@@ -91,7 +91,7 @@ def _write_readings(share: bool) -> None:
     try:
         file = write_readings()
     except OSError as error:
-        print(f"mpsbar: couldn't write the readings: {error}", file=sys.stderr)
+        print(f"mpsbar: couldn't write the readings: {error.strerror or error}", file=sys.stderr)
         return
     print("\n" + say_readings(shorten_home(str(file), str(Path.home())), share))
     if share:

@@ -69,8 +69,11 @@ def _free(pids: list[int] | None, seconds: float) -> "list[Freed]":
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         snapshot = monitor.tick()
-        wanted = [worker.pid for worker in snapshot.workers] if pids is None else pids
-        frees = [monitor.perform(Free(pid, seconds)) for pid in wanted]
+        if pids is None:
+            wanted = [Free(each.pid, seconds, each.started) for each in snapshot.workers]
+        else:
+            wanted = [Free(pid, seconds) for pid in pids]
+        frees = [monitor.perform(free) for free in wanted]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
         return [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]

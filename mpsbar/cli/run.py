@@ -57,6 +57,7 @@ def _build_environment() -> dict[str, str]:
     try:
         site = copy_agent(data_folder()) if is_in_app() else SITE
     except OSError as problem:
-        print(f"mpsbar: not connected: couldn't copy the agent: {problem}", file=sys.stderr)
+        reason = problem.strerror or problem
+        print(f"mpsbar: not connected: couldn't copy the agent: {reason}", file=sys.stderr)
         return dict(os.environ)
     return build_environment(os.environ, site)

@@ -17,6 +17,9 @@ class Free:
 
     pid: int
     seconds: float | None = None  # how long to wait for its answer; None: the usual time
+    # When the process that a person saw started; None: whoever has the pid is meant. The same
+    # request for one process is one, whether its start is known by now or not.
+    started: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class FindTensors:
     """Count the live tensors of one process."""
 
     pid: int
+    started: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

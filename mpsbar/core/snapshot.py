@@ -55,6 +55,10 @@ class Worker:
     process: Process | None = None  # the same, as seen from the outside
 
     @property
+    def started(self) -> float | None:
+        return None if self.process is None else self.process.started
+
+    @property
     def in_use(self) -> tuple[Backend, ...]:
         return tuple(backend for backend in self.backends if backend.state == IN_USE)
 

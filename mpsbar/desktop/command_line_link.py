@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mpsbar.desktop.bundle import judge_place, read_bundle
+from mpsbar.system.files import make_folders
 
 NAME = "mpsbar"
 _IN_APP = "Contents/Resources/bin/mpsbar"
@@ -72,7 +73,7 @@ def install(tool: str, folder: str) -> Link:
 
 
 def _link(tool: str, path: str) -> LinkState:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    make_folders(Path(path).parent)
     try:
         Path(path).symlink_to(tool)
     except FileExistsError:

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.files import make_folders, read_bytes, replace_file
+from mpsbar.system.ownership import require_own
 
 LoginState = Literal["on", "off", "needs_approval", "unavailable"]
 Owner = Literal["app", "agent", "autostart", "service"]
@@ -111,7 +112,8 @@ class LoginFile:
         folder = Path(self.path).parent
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_own(folder)
+            make_folders(folder)
             made = len(missing) if self.mark is None else parse_count(self.mark)
             # Others may read it but not write to it: launchd refuses what others may write.
             replace_file(Path(self.path), build(made), mode=0o644)
@@ -125,6 +127,7 @@ class LoginFile:
         if self.mark is None:
             return self.status("unavailable", "foreign") if self.is_foreign else self.status("off")
         try:
+            require_own(Path(self.path).parent)
             Path(self.path).unlink(missing_ok=True)
         except OSError as problem:
             return self.status("on", "not_written", problem.strerror)

@@ -53,15 +53,17 @@ def turn_on() -> LoginStatus:
 
 def turn_off() -> LoginStatus:
     file = _read_file()
-    if file.mark is not None and not _is_mac():
-        with suppress(OSError):
-            _link(file.path).unlink(missing_ok=True)
-            _link(file.path).parent.rmdir()  # unless other units are in it
     status = file.remove()
-    if file.mark is not None and status.state == "off" and _is_mac():
+    if file.mark is None or status.state != "off":
+        return status
+    if _is_mac():
         from mpsbar.desktop.login_macos import unload
 
         unload(LABEL)
+    else:
+        with suppress(OSError):
+            _link(file.path).unlink(missing_ok=True)
+            _link(file.path).parent.rmdir()  # unless other units are in it
     return status
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.desktop.bundle import judge_place, read_bundle
 from mpsbar.desktop.login import LoginFile, LoginState, LoginStatus, find_command, read_small
+from mpsbar.system.files import make_folders
 
 LABEL = "io.github.mpsbar.agent"
 LAUNCHCTL = "/bin/launchctl"
@@ -129,7 +130,7 @@ def turn_agent_on() -> LoginStatus:
     if problem := agent.install(command[0], build):
         return problem
     try:
-        _logs().mkdir(mode=0o700, parents=True, exist_ok=True)  # launchd may not start without
+        make_folders(_logs())  # launchd may not start without
     except OSError as error:
         return agent.status("off", "not_written", error.strerror)
     return _read_agent_status()

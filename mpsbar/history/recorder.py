@@ -198,7 +198,8 @@ class Recorder:
     def _fail(self, code: str, error: Exception, now: float) -> None:
         self._disconnect()
         self._due = now + _RETRY_SECONDS
-        self._report(code, {"error": str(error)}, now)
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        self._report(code, {"error": reason}, now)
 
     def _report(self, code: str, values: dict[str, str | int], now: float) -> None:
         if now >= self._reported.get(code, 0.0):

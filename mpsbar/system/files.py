@@ -11,6 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from mpsbar.agent import places
 from mpsbar.system.ownership import NotTrusted, require_safe
 
 _log = logging.getLogger("mpsbar")
@@ -54,7 +55,7 @@ def replace_file(
     old_mode = _read_mode(target) if mode is None else None
     if old_mode is not None and not old_mode & 0o222:
         raise PermissionError(f"{target} is read-only")
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folders(target.parent)
     # No suffix that a reader of the folder looks for: Python runs *.pth, IPython runs *.py.
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -94,9 +95,16 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def make_folders(folder: Path) -> None:
+    """Makes a folder and those missing above it, for this user alone whatever the umask."""
+    places.make_folders(str(folder))
+
+
 def make_folder(folder: Path) -> None:
-    """Makes a folder for this user alone; NotTrusted if somebody else can change it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Makes a folder for this user alone; NotTrusted, and nothing made, if somebody else can change
+    it or what is above it: root must leave nothing in another user's home."""
+    require_safe(folder)
+    make_folders(folder)
     require_safe(folder)
 
 
@@ -119,8 +127,8 @@ def is_usable(path: Path) -> bool:
 
 
 def log_refused(path: Path, problem: OSError) -> None:
-    """Logs once for each file; a command without a log file prints it on stderr."""
-    message = f"mpsbar will not use {path}: {problem.strerror or problem}"
-    if message not in _logged:
-        _logged.add(message)
-        _log.warning("%s", message)
+    """Logs once for each reason, a folder is one for all its files; a command without a log file prints it on stderr."""
+    reason = str(problem.strerror or problem)
+    if reason not in _logged:
+        _logged.add(reason)
+        _log.warning("mpsbar will not use %s: %s", path, reason)

@@ -77,6 +77,16 @@ def require_safe(path: str | os.PathLike[str]) -> None:
         raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
 
 
+def require_own(path: str | os.PathLike[str]) -> None:
+    """Raises NotTrusted if a folder on the path belongs to another user, as with sudo and their HOME.
+
+    For what a person may have opened to a group, as ~/.config: only root must not trust that either.
+    """
+    danger = find_danger(os.fspath(path))
+    if danger is not None and (danger.kind == "owner" or os.geteuid() == _ROOT):
+        raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
+
+
 def _advise(danger: Danger) -> str:
     if danger.kind != "owner":
         return "choose a folder of your own"

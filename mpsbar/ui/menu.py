@@ -53,7 +53,9 @@ def _free_all(snapshot: Snapshot) -> Row:
     text = _("Free All Caches")
     if snapshot.cached is not None:
         text += _(" ({size})").format(size=wording.size(snapshot.cached))
-    frees = tuple(Free(worker.pid) for worker in snapshot.workers if can_free(worker))
+    frees = tuple(
+        Free(worker.pid, started=worker.started) for worker in snapshot.workers if can_free(worker)
+    )
     ready = tuple(free for free in frees if free not in snapshot.pending)
     if frees and not ready:
         text = _("Freeing…")

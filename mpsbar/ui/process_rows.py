@@ -150,7 +150,7 @@ def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
         return ()
     tip = _("Pauses the process briefly; its next steps may be slower.")
     text = _("Freeing…") if is_pending else _("Free Cache")
-    actions = () if is_pending else (Free(worker.pid),)
+    actions = () if is_pending else (Free(worker.pid, started=worker.started),)
     return (Row(f"free-{worker.pid}", text, actions=actions, tooltip=tip),)
 
 
@@ -160,7 +160,7 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Largest Tensors"), children=build_tensors(snapshot, pid),
-            opens=FindTensors(pid), room=_ROOM,
+            opens=FindTensors(pid, worker.started), room=_ROOM,
         )  # fmt: skip
     started = None if process is None else process.started
     # The start may not have been known yet when the notice was asked for.

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 from mpsbar.core.errors import UserError
-from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.files import make_folders, read_bytes, replace_file
+from mpsbar.system.ownership import require_own
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"
@@ -44,19 +45,21 @@ def enable() -> Path:
     Raises NotOurs, or OSError where it cannot be written.
     """
     path = ipython_folder() / FILE
+    require_own(path.parent)
     if os.path.lexists(path) and not _is_ours(path):
         raise NotOurs(path)
     folders = _read_folders(path) + _make_folders(path.parent)
     code = _CODE.format(mark=_MARK, folders=folders)
-    replace_file(path, code.encode(), mode=0o666, follow_links=False)
+    replace_file(path, code.encode(), mode=0o644, follow_links=False)
     return path
 
 
 def disable() -> Path | None:
-    """Removes what `enable` made, and its folders unless something else is in them."""
+    """Removes what `enable` made, and its folders unless something else is in them; or OSError."""
     path = ipython_folder() / FILE
     if not _is_ours(path):
         return None
+    require_own(path.parent)
     folders = _read_folders(path)
     path.unlink()
     for folder in list(path.parents)[:folders]:
@@ -95,6 +98,5 @@ def _read(path: Path) -> str:
 def _make_folders(folder: Path) -> int:
     """Makes `folder` and what is missing above it; returns how many folders it made."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(exist_ok=True)
+    make_folders(folder)
     return len(missing)

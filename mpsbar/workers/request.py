@@ -6,7 +6,7 @@ Nothing here raises: whatever happens is an outcome.
 import selectors
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,29 +31,49 @@ class NoAnswer:
     error: str | None = None
 
 
-def free_worker(pid: int, gpu_client: bool | None = None, seconds: float = ASK_SECONDS) -> Freed:
-    """Asks a worker to give its caches back."""
-    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds)
+def _anybody() -> bool:
+    return True
+
+
+def free_worker(
+    pid: int,
+    gpu_client: bool | None = None,
+    seconds: float = ASK_SECONDS,
+    is_same: Callable[[], bool] = _anybody,
+) -> Freed:
+    """Asks a worker to give its caches back; for `is_same` see ask_worker."""
+    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same)
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
     hello, answer, stats = answers
     return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
 
 
-def find_tensors(pid: int, gpu_client: bool | None = None, seconds: float = ASK_SECONDS) -> Tensors:
-    """Asks a worker for its live tensors."""
-    answers = ask_worker(pid, ("tensors",), gpu_client, seconds)
+def find_tensors(
+    pid: int,
+    gpu_client: bool | None = None,
+    seconds: float = ASK_SECONDS,
+    is_same: Callable[[], bool] = _anybody,
+) -> Tensors:
+    """Asks a worker for its live tensors; for `is_same` see ask_worker."""
+    answers = ask_worker(pid, ("tensors",), gpu_client, seconds, is_same)
     if isinstance(answers, NoAnswer):
         return Tensors(pid, answers.state, error=answers.error)
     return parse_tensors(pid, answers[0])
 
 
 def ask_worker(
-    pid: int, methods: Sequence[str], gpu_client: bool | None, seconds: float
+    pid: int,
+    methods: Sequence[str],
+    gpu_client: bool | None,
+    seconds: float,
+    is_same: Callable[[], bool] = _anybody,
 ) -> list[Any] | NoAnswer:
     """The answers to several methods, one after another.
 
-    `gpu_client` is for agents that cannot find out whether their process uses the GPU.
+    `gpu_client` is for agents that cannot find out whether their process uses the GPU. `is_same`
+    tells whether the pid still belongs to the process that is meant. It is called while connected,
+    and the kernel names the pid of the other end: only that process can be there.
     """
     path = dict(places.list_sockets()).get(pid)
     if path is None:
@@ -69,6 +89,8 @@ def ask_worker(
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
     hint = {} if gpu_client is None else {"gpu_client": gpu_client}
     try:
+        if not is_same():
+            return NoAnswer("gone")
         return [_ask(connection, method, hint, deadline) for method in methods]
     except TimeoutError:
         return NoAnswer("silent", seconds=seconds)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.agent import __version__, places
+from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
 _AGENT = Path(places.__file__).parent
@@ -85,8 +86,7 @@ def _is_same(path: Path, content: bytes) -> bool:
 
 def _write_whole(place: Path, files: AgentFiles) -> None:
     """Writes beside it first: a Python that starts just now finds the old or the new one whole."""
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    require_safe(place.parent)
+    make_folder(place.parent)
     fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         for name, content in files.items():

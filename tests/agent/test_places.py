@@ -83,10 +83,18 @@ def test_prepare_makes_it_ours_alone(tmp_path):
 def test_what_prepare_made_is_ours_alone_whatever_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
-        places.prepare(str(tmp_path / "run"))
+        places.prepare(str(tmp_path / "a" / "b" / "run"))
     finally:
         os.umask(before)
-    assert mode_of(tmp_path / "run") == 0o700
+    for folder in ("a", "a/b", "a/b/run"):
+        assert mode_of(tmp_path / folder) == 0o700
+
+
+def test_folders_are_made_below_a_relative_path_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places.make_folders("a/b")
+    places.make_folders("a/b")
+    assert (tmp_path / "a" / "b").is_dir()
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750, 0o711, 0o2755])

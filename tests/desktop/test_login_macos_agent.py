@@ -153,7 +153,7 @@ def test_ours_with_a_command_that_does_not_run_is_off(plist, command, mac):
 def test_a_folder_that_cannot_be_written_is_said(home, plist, mac):
     plist.parent.write_text("a file")
     status = login.turn_on()
-    assert (status.state, status.why, status.detail) == ("off", "not_written", "File exists")
+    assert (status.state, status.why, status.detail) == ("off", "not_written", "Not a directory")
 
 
 @pytest.mark.parametrize("name", ["a\x07b", "a\udcffb"])

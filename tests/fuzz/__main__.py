@@ -21,7 +21,7 @@ atheris.Fuzz()
 def main(runs: int = 100_000, *names: str) -> int:
     from fuzz.targets import TARGETS
 
-    lost = 0
+    lost = total = 0
     for name in names or TARGETS:
         corpus, found = HERE / "corpus" / name, HERE / "found" / name
         for folder in (corpus, found):
@@ -36,6 +36,7 @@ def main(runs: int = 100_000, *names: str) -> int:
         stats = [line for line in done.stderr.splitlines() if "number_of_executed_units" in line]
         tried = int(stats[0].split()[-1]) if stats else 0
         lost += done.returncode != 0
+        total += tried
         kept = len(list(corpus.iterdir()))
         print(
             f"{name:<16} tried {tried:>9}  lost {int(done.returncode != 0)}  corpus {kept}",
@@ -43,6 +44,7 @@ def main(runs: int = 100_000, *names: str) -> int:
         )
         if done.returncode:
             print(done.stderr[-3000:])
+    print(f"fuzz: tried {total}, survived {total - lost}, lost {lost}")
     return 1 if lost else 0
 
 

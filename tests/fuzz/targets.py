@@ -4,38 +4,118 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from mpsbar.agent import protocol
 from mpsbar.core import toml
+from mpsbar.core.alerts import Alerts
 from mpsbar.core.dtype_results import parse_record
+from mpsbar.core.findings import Health
+from mpsbar.core.health import judge
 from mpsbar.core.naming import name_process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import judge_settings, mask_settings
+from mpsbar.core.trends import Trends
 from mpsbar.doctor.parse import parse_device
 from mpsbar.fleet import parse_status
+from mpsbar.fleet.exporter import Exporter
+from mpsbar.fleet.hosts import HostReading
+from mpsbar.fleet.hosts_json import build_hosts
+from mpsbar.fleet.text import render_hosts
 from mpsbar.history.database import STEPS
 from mpsbar.history.writer import PendingRows, RunWriter
 from mpsbar.system import linux
 from mpsbar.system.child_process import parse_answer
 from mpsbar.system.macos import accelerator, gpu, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.text import outcomes
+from mpsbar.ui.text.alerts import say_alert_in_a_line
+from mpsbar.ui.text.status import render_status
+from mpsbar.ui.text.status_json import build_status
+from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
 from mpsbar.workers.parse import parse_freed, parse_tensors, parse_worker
+
+# The names that our readers look for; a fuzzer that must guess them letter by letter reaches little.
+NAMES = (
+    "jsonrpc", "id", "method", "params", "result", "error", "code", "schema", "time", "pid", "parent", "name",
+    "argv", "executable", "python", "notebook", "methods", "frameworks", "torch", "backends", "mps", "mlx",
+    "framework", "state", "allocated", "cached", "reserved", "driver", "peak", "budget", "in use", "done", "busy",
+    "last_free", "number", "freed", "seconds", "collected", "not_known", "reason", "where", "groups", "device",
+    "dtype", "shape", "count", "bytes", "others", "not_visible", "cut_short", "machine", "os", "chip",
+    "memory_total", "memory_available", "swap_used", "pressure", "gpu", "utilization", "memory_in_use",
+    "memory_budget", "workers", "processes", "started", "age_s", "footprint", "footprint_kind", "gpu_percent",
+    "health", "level", "reasons", "critical", "site", "prefix", "managed", "implementation", "version", "stage",
+    "kind", "argument",
+)  # fmt: skip
+NUMBERS = (
+    0,
+    1,
+    -1,
+    7,
+    2**31,
+    2**53,
+    2**53 + 1,
+    2**63,
+    2**64,
+    -(2**63),
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    1e-320,
+)
+
+
+def build_value(data: bytes, most: int = 200) -> Any:
+    """JSON values out of any bytes: two say what comes next, the names above among it."""
+    rest, left = iter(data), most
+
+    def take() -> int:
+        return next(rest, 0)
+
+    def build(depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        kind = take() % 10 if left > 0 and depth < 8 else 0
+        if kind <= 1:
+            return (None, True, False)[take() % 3]
+        if kind <= 3:
+            return NUMBERS[take() % len(NUMBERS)]
+        if kind == 4:
+            return take() * 256 + take()
+        if kind == 5:
+            return NAMES[take() % len(NAMES)]
+        if kind == 6:
+            return bytes(take() for _ in range(take() % 24)).decode("utf-8", "surrogateescape")
+        if kind == 7:
+            return [build(depth + 1) for _ in range(take() % 5)]
+        return {NAMES[take() % len(NAMES)]: build(depth + 1) for _ in range(take() % 12)}
+
+    return build(0)
 
 
 def _json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
+        return build_value(data)
+
+
+def _line(data: bytes) -> bytes:
+    """As it stands, or, if it begins so, the JSON that its bytes stand for."""
+    return json.dumps(build_value(data[1:])).encode() if data[:1] == b"\0" else data
 
 
 def fuzz_protocol(data: bytes) -> None:
-    buffer = bytearray(data)
+    buffer = bytearray(_line(data) + b"\n" if data[:1] == b"\0" else data)
     with suppress(protocol.ProtocolError):
         for line in protocol.split_lines(buffer):
             number, method, _ = protocol.parse_request(line)
@@ -90,7 +170,7 @@ def fuzz_mac_readings(data: bytes) -> None:
 
 
 def fuzz_other_pythons(data: bytes) -> None:
-    answer = parse_answer(data)
+    answer = parse_answer(_line(data))
     with suppress(EnvironmentProblem):
         environment = parse_environment("p", answer or {})
         assert environment.site.is_absolute() and environment.prefix.isprintable()
@@ -113,11 +193,61 @@ def fuzz_history(data: bytes) -> None:
 
 
 def fuzz_remote_status(data: bytes) -> None:
-    """A line that another computer's `mpsbar status --json` printed, over ssh."""
+    """A line that another computer's `mpsbar status --json` printed, over ssh, down to what is shown."""
+    line = _line(data)
+    if data[:1] == b"\0":  # nearly right ones
+        value = build_value(data[1:])
+        fields = value if isinstance(value, dict) else {}
+        line = json.dumps({"workers": [value], "freed": [value]} | fields | {"schema": 1}).encode()
     with suppress(parse_status.NotAStatus):
-        parse_status.parse_status(data)
+        reading = HostReading("mac1", parse_status.parse_status(line), 0.0)
+        assert_clean(render_hosts([reading]))
+        json.dumps(build_hosts([reading]), allow_nan=False)
     with suppress(parse_status.NotAStatus):
-        parse_status.parse_freed(data)
+        for outcome in parse_status.parse_freed(line):
+            assert_clean(f"{outcome.name} {outcomes.freed(outcome)}")
+
+
+class _Ticked:
+    """A monitor that has seen one snapshot."""
+
+    ticks, tick_seconds, pause = 1, 0.0, 2.0
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.latest = snapshot
+
+
+def fuzz_outputs(data: bytes) -> None:
+    """What two agents say, down to every output: health, alerts, tables, JSON, the menu, Prometheus."""
+    value = _json(data)
+    said = value if isinstance(value, list) and value else [value]
+    workers = tuple(
+        parse_worker(7 + number, hello, said[-1], "live", 0.0)
+        for number, hello in enumerate((said[0], value))
+    )
+    trends, alerts, tracker = Trends(), Alerts(), ProcessTracker()
+    snapshot = Snapshot(1e9, workers, processes=())
+    for moment in range(2):
+        snapshot = replace(snapshot, time=1e9 + 60 * moment)
+        trends.add(snapshot)
+        snapshot = replace(snapshot, health=judge(snapshot, trends, Health()))
+        ended = tracker.update(snapshot)
+        for alert in alerts.consider(snapshot, tracker):
+            assert_clean(say_alert_in_a_line(alert))
+        assert not ended
+    assert_clean(render_status(snapshot, False))
+    json.dumps(build_status(snapshot), allow_nan=False)
+    assert_clean(str(build_menu(snapshot)))
+    assert_clean(render_line(parse_format("{held} {top} {top_held}"), build_fields(snapshot)))
+    page = Exporter(_Ticked(snapshot)).render().decode()
+    assert_clean(page)
+    assert list(text_string_to_metric_families(page))
+
+
+def assert_clean(text: str) -> None:
+    """Nothing a terminal would act on, and nothing that cannot be written as UTF-8."""
+    assert all(part.isprintable() for part in text.split("\n")), text
+    text.encode()
 
 
 def fuzz_secrets(data: bytes) -> None:

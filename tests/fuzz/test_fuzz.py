@@ -7,13 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.targets import TARGETS
+from fuzz.targets import NAMES, TARGETS
 
 HERE = Path(__file__).parent
-NAMES = (
-    "jsonrpc", "id", "method", "params", "result", "argv", "backends", "mps", "state", "allocated", "version",
-    "site", "prefix", "managed", "implementation", "frameworks", "last_free", "number", "time", "groups", "error",
-)  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(NAMES),
     lambda inner: (

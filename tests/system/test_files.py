@@ -24,7 +24,7 @@ def test_a_new_file_is_for_this_user_alone_and_its_folders_too(tmp_path, umask):
     file = tmp_path / "a" / "b" / "file"
     replace_file(file, b"one")
     assert (file.read_bytes(), mode_of(file)) == (b"one", 0o600)
-    assert mode_of(file.parent) == 0o700
+    assert mode_of(file.parent) == mode_of(file.parent.parent) == 0o700
     assert os.listdir(file.parent) == ["file"]
 
 

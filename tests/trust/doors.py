@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -216,76 +216,206 @@ def settings_of_another() -> tuple[int, int]:
     return 3, held
 
 
-def anothers_home_kept_by_sudo() -> tuple[int, int]:
-    """Root with another user's HOME: nothing of it is run, nothing is left in it."""
-    held = 0
-    with workers_here() as workers:
-        home, marker = workers.folder / "home", workers.folder / "ran"
-        python = home / "venv" / "bin" / "python"
-        data = home / ".local" / "share" / "mpsbar"
-        for folder in (python.parent, data):
-            folder.mkdir(parents=True)
-        python.write_text(f"#!/bin/sh\ntouch {marker}\n")
-        python.chmod(0o755)
-        (data / "enabled.json").write_text(json.dumps({"schema": 1, "pythons": [str(python)]}))
-        for path in [home, *home.rglob("*")]:
-            os.chown(path, STRANGER, STRANGER)
-        before = sorted((str(path), path.lstat().st_mtime_ns) for path in home.rglob("*"))
-        verbs = (
-            ["status"],
-            ["enable", "--list"],
-            ["disable", "--all"],
-            ["report", "-o", "/dev/null"],
-        )
-        for arguments in verbs:
-            env = dict.fromkeys(("MPSBAR_DATA_DIR", "XDG_DATA_HOME"), "")
-            run_mpsbar(*arguments, HOME=str(home), SUDO_USER="nobody", **env)
-            after = sorted((str(path), path.lstat().st_mtime_ns) for path in home.rglob("*"))
-            held += after == before and not marker.exists()
-        return len(verbs), held
-
-
-REUSE = """
-import os, signal, subprocess, sys, time
-from mpsbar.system import this_computer
-from mpsbar.system.stop import stop
-from mpsbar.core.actions import Stop
-computer, held, tried = this_computer(), 0, 0
-for _ in range(int(sys.argv[1])):
-    first = subprocess.Popen(["sleep", "600"])
-    started = computer.read_start(first.pid)
-    first.kill(); first.wait()
-    time.sleep(0.03)  # starts are counted in hundredths of a second
-    with open("/proc/sys/kernel/ns_last_pid", "w") as file: file.write(str(first.pid - 1))
-    second = subprocess.Popen(["sleep", "600"])
-    if second.pid == first.pid:
-        tried += 1
-        outcome = ask(computer, first.pid, started)
-        time.sleep(0.02)
-        held += outcome == "another" and second.poll() is None
-    second.kill(); second.wait()
-print(tried, held)
+VERBS = (
+    ["status", "--format", "{held}"],
+    ["status", "--watch", "1"],
+    ["doctor", "--self-test"],
+    ["enable", "--list"],
+    ["enable", "--jupyter"],
+    ["disable", "--all"],
+    ["login", "on"],
+    ["login", "off"],
+    ["login", "on", "--export"],
+    ["login", "off", "--export"],
+    ["report"],
+)
+# In a mount namespace of its own, so that no file of sudo's is changed for anybody else.
+AS_ROOT_BY_SUDO = """
+mount --bind "$1" /etc/sudoers.d && shift
+exec setpriv --reuid 65534 --regid 65534 --clear-groups sudo -n --preserve-env=HOME,PYTHONPATH "$@"
 """
 
 
-def stop_of_a_reused_pid(times: int = 30) -> tuple[int, int]:
-    """In a pid namespace of its own the kernel gives a pid again; Stop leaves its new owner alone."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        raise Skipped("no pid namespace can be made")
-    ask = "def ask(computer, pid, started):\n    return stop(computer, Stop(pid=pid, name='x', started=started)).state\n"
+def run_by_sudo(rules: Path, home: Path, arguments: list[str]) -> str:
+    """mpsbar as root, by another user's real sudo that keeps HOME; what it printed."""
+    command = ["timeout", "-s", "INT", "10"] if "--watch" in arguments else []
     done = subprocess.run(
-        ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", ask + REUSE, str(times)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=600, check=False,
+        ["unshare", "--mount", "sh", "-c", AS_ROOT_BY_SUDO, "sh", str(rules), *command, sys.executable,
+         "-m", "mpsbar", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd="/", timeout=300, check=False,
     )  # fmt: skip
-    if not done.stdout:
-        raise RuntimeError(done.stderr[-500:])
-    tried, held = map(int, done.stdout.split())
+    return done.stdout + done.stderr
+
+
+def run_with_home(_rules: Path, home: Path, arguments: list[str]) -> str:
+    """The same without sudo: root whose HOME is another user's."""
+    command = ["timeout", "-s", "INT", "10"] if "--watch" in arguments else []
+    done = subprocess.run(
+        [*command, sys.executable, "-m", "mpsbar", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, cwd="/", timeout=300, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def list_files(folder: Path) -> list[tuple[str, int, int]]:
+    found = [(path, path.lstat()) for path in [folder, *folder.rglob("*")]]
+    return sorted((str(path), status.st_mtime_ns, status.st_uid) for path, status in found)
+
+
+def anothers_home(
+    run: Callable[[Path, Path, list[str]], str] = run_with_home,
+    verbs: Sequence[list[str]] = VERBS,
+) -> tuple[int, int]:
+    """Root with another user's HOME, empty or full: nothing of it is run, nothing is left in it."""
+    held = tried = 0
+    with workers_here() as workers:
+        rules, marker = workers.folder / "sudoers.d", workers.folder / "ran"
+        rules.mkdir()
+        (rules / "stranger").write_text("nobody ALL=(root) NOPASSWD:SETENV: ALL\n")
+        (rules / "stranger").chmod(0o440)
+        for name in ("empty", "full"):
+            home = workers.folder / name
+            home.mkdir()
+            if name == "full":
+                fill_home(home, marker)
+            for path in [home, *home.rglob("*")]:
+                os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+            before = list_files(home)
+            for arguments in verbs:
+                printed = run(rules, home, arguments)
+                is_kept = list_files(home) == before and not marker.exists()
+                is_said = "belongs to another user (nobody)" in printed or "login" in arguments
+                tried, held = tried + 1, held + (is_kept and is_said)
+                if not is_kept or not is_said:
+                    print(f"  {name} {arguments}: {printed[-300:]!r}")
     return tried, held
 
 
-def free_of_a_reused_pid() -> tuple[int, int]:
-    """A killed worker's socket stays; another process may have its pid by now: nothing is asked of it."""
+def fill_home(home: Path, marker: Path) -> None:
+    """A Python that was enabled, and what mpsbar itself would have written for its owner."""
+    python, data = home / "venv" / "bin" / "python", home / ".local" / "share" / "mpsbar"
+    startup = home / ".ipython" / "profile_default" / "startup"
+    units = home / ".config" / "systemd" / "user"
+    for folder in (python.parent, data, startup, units):
+        folder.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    python.chmod(0o755)
+    (data / "enabled.json").write_text(json.dumps({"schema": 1, "pythons": [str(python)]}))
+    (startup / "50-mpsbar.py").write_text("# Written by mpsbar enable --jupyter\n")
+    (units / "mpsbar-export.service").write_text("[Unit]\nX-FoldersMade=0\n")
+
+
+def anothers_home_kept_by_sudo(verbs: Sequence[list[str]] = VERBS) -> tuple[int, int]:
+    if shutil.which("sudo") is None or shutil.which("unshare") is None:
+        raise Skipped("sudo or unshare is not installed")
+    return anothers_home(run_by_sudo, verbs)
+
+
+# Runs alone in a pid namespace. A worker is looked at; then it is killed and the kernel gives its pid
+# to the next one, while somebody asks for what was meant for the first.
+REUSE = """
+import os, random, signal, subprocess, sys, threading, time
+from mpsbar.core.actions import *
+from mpsbar.monitor import Monitor
+from mpsbar.system import this_computer
+from mpsbar.workers.poll import WorkerPoll
+NURSERY = '''
+import os, signal, sys, time
+import mpsbar.agent.lifecycle
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    pid = wanted = int(line)
+    for _ in range(50):  # another thread may have taken it
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file: file.write(str(wanted - 1))
+        pid = os.fork()
+        if pid == wanted: break
+        if not pid and os.getpid() != wanted: os._exit(0)
+        if not pid: break
+    if not pid:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        assert mpsbar.agent.lifecycle.attach()
+        while True: time.sleep(0.01)
+    print(pid, flush=True)
+'''
+ACTIONS = {
+    "Stop": lambda pid, started: Stop(pid, started, "x"),
+    "Free": lambda pid, started: Free(pid, 5.0, started),
+    "FindTensors": FindTensors,
+}
+make, times = ACTIONS[sys.argv[1]], int(sys.argv[2])
+nursery = subprocess.Popen([sys.executable, "-W", "ignore", "-c", NURSERY], stdin=-1, stdout=-1, text=True)
+def bear(pid):
+    nursery.stdin.write(f"{pid}\\n"); nursery.stdin.flush()
+    return int(nursery.stdout.readline())
+def is_there(pid):
+    try: os.kill(pid, 0)
+    except ProcessLookupError: return False
+    return True
+computer, monitor, poll = this_computer(), Monitor(), WorkerPoll()
+def read_stats(pid):
+    deadline = time.monotonic() + 120  # a busy machine
+    while time.monotonic() < deadline:
+        for worker in poll.poll(seconds=0.5):
+            if worker.pid == pid and worker.state == "live" and worker.agent: return worker
+        time.sleep(0.005)
+    raise SystemExit(f"no answer of {pid}: {poll.poll()}")
+monitor.perform(Free(1)).result()  # starts its thread, which has a number too
+tried = held = 0
+states = {}
+for number in range(times):
+    pid = bear(300 + 10 * number)  # their threads have numbers too
+    read_stats(pid)
+    action = make(pid, computer.read_start(pid))
+    time.sleep(0.02)  # starts are counted in hundredths of a second
+    second = []
+    def exchange():
+        os.kill(pid, signal.SIGKILL)
+        while is_there(pid): time.sleep(0.0005)
+        second.append(bear(pid))
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    # Any moment; every third time the second one is there and answers.
+    if number % 3 == 0:
+        thread.join(); read_stats(pid)
+    else:
+        time.sleep(random.random() * 0.02)
+    outcome = monitor.perform(action).result()
+    thread.join()
+    if second == [pid]:
+        tried += 1
+        states[outcome.state] = states.get(outcome.state, 0) + 1
+        held += is_there(pid) and read_stats(pid).last_free is None and not (number % 3 == 0 and outcome.state == "done")
+    if is_there(second[0]): os.kill(second[0], signal.SIGKILL)
+    while is_there(second[0]): time.sleep(0.001)
+nursery.kill()
+monitor.close()
+print(tried, held, states)
+os._exit(0)
+"""
+
+
+def use_of_a_reused_pid(action: str, times: int = 60) -> tuple[int, int]:
+    """In a pid namespace of its own the kernel gives a pid again; its new owner is left alone."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        raise Skipped("no pid namespace can be made")
+    with workers_here() as workers:
+        command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", REUSE]
+        done = subprocess.run(
+            [*command, action, str(times)],
+            env=workers.env(PYTHONPATH=str(ROOT)),
+            capture_output=True, text=True, timeout=1200, check=False,
+        )  # fmt: skip
+    if not done.stdout:
+        raise RuntimeError(done.stderr[-500:])
+    tried, held, states = done.stdout.split(maxsplit=2)
+    print(f"  {action}: {states.strip()}")
+    return int(tried), int(held)
+
+
+def anothers_socket_under_a_pid() -> tuple[int, int]:
+    """A killed worker's socket stays; another process serves it by now: nothing is asked of it."""
     from mpsbar.workers.request import free_worker
 
     with workers_here() as workers:
@@ -307,9 +437,12 @@ ATTACKS = {
     "planted sockets": planted_sockets,
     "exchanged between check and connect": exchanged_between_check_and_connect,
     "settings that another user can change": settings_of_another,
-    "root with another user's HOME": anothers_home_kept_by_sudo,
-    "Stop of a pid that was used again": stop_of_a_reused_pid,
-    "Free of a pid that was used again": free_of_a_reused_pid,
+    "root with another user's HOME": anothers_home,
+    "sudo with another user's HOME kept": anothers_home_kept_by_sudo,
+    "another process's socket under a pid": anothers_socket_under_a_pid,
+    "Stop of a pid that is used again": lambda: use_of_a_reused_pid("Stop"),
+    "Free of a pid that is used again": lambda: use_of_a_reused_pid("Free"),
+    "Largest Tensors of a pid that is used again": lambda: use_of_a_reused_pid("FindTensors"),
 }
 
 

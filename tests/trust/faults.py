@@ -3,22 +3,23 @@
 import os
 import random
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from worker_kit import ROOT, Workers, wait_for
+from worker_kit import ROOT, wait_for
 
 from mpsbar.monitor import Monitor
 from mpsbar.workers.poll import WorkerPoll
+from trust import hosts, surroundings
 from trust.figures import Figures
+from trust.places import list_pids, workers_here
 
 WORKER = "import mpsbar, time; assert mpsbar.attach()\nwhile True: time.sleep(0.01)\n"
 # Several workers from one interpreter: forks cost a hundredth of a start.
@@ -33,26 +34,6 @@ for line in sys.stdin:
             while True: time.sleep(0.01)
     print("made", flush=True)
 """
-
-
-@contextmanager
-def workers_here() -> Iterator[Workers]:
-    workers = Workers()
-    before = os.environ.get("MPSBAR_RUN_DIR")
-    os.environ["MPSBAR_RUN_DIR"] = str(workers.run_dir)
-    try:
-        yield workers
-    finally:
-        if before is None:
-            del os.environ["MPSBAR_RUN_DIR"]
-        else:
-            os.environ["MPSBAR_RUN_DIR"] = before
-        workers.end()
-        shutil.rmtree(workers.folder, ignore_errors=True)
-
-
-def list_pids(workers: Workers) -> list[int]:
-    return [int(path.stem) for path in workers.run_dir.glob("*.sock")]
 
 
 def killed_workers(times: int) -> tuple[int, int]:
@@ -259,16 +240,21 @@ def short_lived_processes(number: int) -> tuple[int, int]:
         ["sh", "-c", f"i=0; while [ $i -lt {number} ]; do /bin/true; i=$((i+1)); done"]
     )
     ticks = good = 0
+    began = time.monotonic()
     while shell.poll() is None:
         snapshot = monitor.tick()
         ticks, good = ticks + 1, good + (snapshot.processes is not None and not snapshot.problems)
     monitor.close()
-    print(f"  {number} processes during {ticks} ticks")
+    rate = number / (time.monotonic() - began) * 60
+    print(f"  {number} processes, {rate:.0f} a minute, during {ticks} ticks")
     return ticks, good
 
 
 def main(scale: float = 0.05) -> int:
-    """Scale 1 is the whole suite: 2,000 workers and 500 recorders are killed."""
+    """Scale 1 is the whole suite: 2,000 workers and 500 recorders are killed.
+
+    $FAULTS names some, with commas: FAULTS="clock set,full disk" make faults.
+    """
     figures = Figures("faults")
     attacks: dict[str, Callable[[], tuple[int, int]]] = {
         "workers killed": lambda: killed_workers(max(20, int(2000 * scale))),
@@ -279,7 +265,20 @@ def main(scale: float = 0.05) -> int:
         "exec and os._exit": lambda: replaced_by_exec(max(4, int(100 * scale))),
         "out of descriptors": lambda: out_of_descriptors(max(3, int(100 * scale))),
         "short-lived processes": lambda: short_lived_processes(max(200, int(5000 * scale))),
+        "MLX workers killed": lambda: hosts.killed_mlx_workers(max(4, int(400 * scale))),
+        "children of a DataLoader": lambda: hosts.many_children(max(20, int(300 * scale))),
+        "Python finalising": lambda: hosts.ends_while_asked(max(8, int(200 * scale))),
+        "gevent and eventlet": lambda: hosts.green_hosts(None if scale >= 1 else 8),
+        "subinterpreters": lambda: hosts.subinterpreters(
+            [sys.executable, *hosts.find_pythons()], max(2, int(20 * scale))
+        ),
+        "Python without a GIL": lambda: hosts.free_threaded(1),
+        "full disk": lambda: surroundings.full_disk(max(2, int(20 * scale))),
+        "read-only home": surroundings.read_only_home,
+        "clock set": lambda: surroundings.set_clocks(max(1, int(10 * scale))),
     }
+    wanted = os.environ.get("FAULTS", "").split(",")
+    attacks = {name: attacks[name] for name in attacks if wanted == [""] or name in wanted}
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(
             {f"MPSBAR_{name}_DIR": f"{folder}/{name}" for name in ("DATA", "CONFIG", "LOG")}

@@ -1,20 +1,24 @@
 """The quick core of the suites: each attack once or a few times (make doors, make faults: all)."""
 
 import subprocess
+import sys
 
 import pytest
 
-from trust import doors, faults, soak
+from trust import doors, faults, hosts, soak, surroundings
 from trust.figures import Figures, Skipped
 
 assert subprocess  # these start processes
 
 QUICK_DOORS = (
     doors.planted_sockets,
-    doors.free_of_a_reused_pid,
+    doors.anothers_socket_under_a_pid,
     lambda: doors.strangers_call(3),
     lambda: doors.exchanged_between_check_and_connect(40),
-    lambda: doors.stop_of_a_reused_pid(3),
+    lambda: doors.anothers_home(verbs=[["enable", "--jupyter"], ["status", "--format", "{held}"]]),
+    lambda: doors.anothers_home_kept_by_sudo([["login", "on"], ["disable", "--all"]]),
+    lambda: doors.use_of_a_reused_pid("Stop", 3),
+    lambda: doors.use_of_a_reused_pid("Free", 4),
 )
 
 
@@ -34,18 +38,40 @@ QUICK_FAULTS = (
     lambda: faults.held_gil(1),
     lambda: faults.forks_amid_answers(20),
     lambda: faults.out_of_descriptors(2),
+    lambda: hosts.ends_while_asked(4),
+    lambda: hosts.green_hosts(4),
+    lambda: hosts.subinterpreters([sys.executable], 2),
+    lambda: hosts.killed_mlx_workers(4),
+    lambda: surroundings.full_disk(1),
+    lambda: surroundings.set_clocks(1),
+    lambda: surroundings.read_only_home(
+        (["status", "--format", "{held}"], ["enable", "--jupyter"])
+    ),
 )
 
 
 @pytest.mark.parametrize("attack", QUICK_FAULTS)
 def test_faults(private, attack):
-    tried, survived = attack()
+    try:
+        tried, survived = attack()
+    except Skipped as reason:
+        pytest.skip(str(reason))
     assert survived == tried > 0
 
 
 def test_a_short_soak(private):
     ticks, good = soak.soak(ticks=60)
     assert good == ticks == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [("objects", 300), ("descriptors", 1), ("threads", 1), ("RSS in kB", 300)]
+)
+def test_what_grows_without_end_is_found(name, step):
+    level = {"objects": 35_000, "descriptors": 20, "threads": 2, "RSS in kB": 37_000}
+    assert soak.find_growth([level] * soak.SAMPLES) == []
+    samples = [level | {name: level[name] + number * step} for number in range(soak.SAMPLES)]
+    assert soak.find_growth(samples) == [name]
 
 
 def test_what_is_lost_is_counted_and_fails(capsys):
