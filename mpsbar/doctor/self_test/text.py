@@ -28,7 +28,9 @@ FOR_PEOPLE = {
     ),
     "open_menu": _("the menu opens at once, and its numbers update while it is open"),
     "columns": _("sizes are right-aligned in one column, and names are not cut off before it"),
-    "shapes": _("memory_pressure -S -l warn: an exclamation mark; -l critical: a solid hexagon"),
+    "shapes": _(
+        "sudo memory_pressure -S -l warn -s 20: an exclamation mark; -l critical: a solid hexagon"
+    ),
     "notice": _("an alert appears under mpsbar's name, with its icon"),
     "login_item": _(
         "Open at Login: mpsbar is listed in System Settings > General > Login Items, and opens"
