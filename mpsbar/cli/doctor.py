@@ -26,14 +26,18 @@ EXAMPLES = (
     "mpsbar doctor",
     "mpsbar doctor --python ~/venv/bin/python",
     "mpsbar doctor --json | jq '.pythons[].chosen'",
+    "mpsbar doctor --self-test --share",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--python", metavar="PATH", help="check only this Python")
-    choice.add_argument("--self-test", action="store_true", help="check mpsbar itself, not torch")
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="check only this Python; with --self-test: try a worker in it",
+    )
+    parser.add_argument("--self-test", action="store_true", help="check mpsbar itself, not torch")
     parser.add_argument(
         "--share", action="store_true", help="with --self-test: show the readings it wrote"
     )
@@ -44,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print("mpsbar: --share needs --self-test", file=sys.stderr)
         return 2
     if options.self_test:
-        return _test_self(options.json, options.share)
+        return _test_self(options)
     from mpsbar.doctor.render import build_doctor, render_doctor
 
     snapshot = read_snapshot()
@@ -69,27 +73,35 @@ def _render_whole(snapshot: "Snapshot", checkup: "Checkup") -> str:
     return render_diagnostics(read_versions(), snapshot, checkup, str(Path.home()), dtypes)
 
 
-def _test_self(as_json: bool, share: bool) -> int:
+def _test_self(options: argparse.Namespace) -> int:
     from mpsbar.doctor.self_test.checks import check_all
     from mpsbar.doctor.self_test.text import build_self_test, render_self_test
+    from mpsbar.doctor.self_test.worker_trial import find_python as find_torch
+    from mpsbar.ui.text.wording import _
 
-    checks = check_all()
-    if as_json:
+    named = options.python is not None
+    python = find_python(options.python) if named else find_torch()
+    show_progress(_("checking mpsbar; a worker with torch takes some seconds"))
+    try:
+        checks = check_all(python)
+    finally:
+        show_progress("")
+    if options.json:
         print(json.dumps(build_self_test(__version__, checks)))
     else:
         print(render_self_test(__version__, checks, str(Path.home())))
-        _write_readings(share)
+        _write_readings(python, options.share)
     return 1 if any(check.state == "fail" for check in checks) else 0
 
 
-def _write_readings(share: bool) -> None:
+def _write_readings(python: str | None, share: bool) -> None:
     """Write what this computer answered; with `share` show it, so that nothing is sent unseen."""
     from mpsbar.doctor.self_test.readings import write_readings
     from mpsbar.doctor.self_test.text import say_readings
     from mpsbar.ui.text.wording import shorten_home
 
     try:
-        file = write_readings()
+        file = write_readings(python)
     except OSError as error:
         print(f"mpsbar: couldn't write the readings: {error.strerror or error}", file=sys.stderr)
         return

@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
+from mpsbar.fleet.hosts_json import build_hosts
 from prometheus_client.parser import text_string_to_metric_families
 
 from mpsbar.agent import protocol
@@ -26,7 +27,6 @@ from mpsbar.doctor.parse import parse_device
 from mpsbar.fleet import parse_status
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.hosts import HostReading
-from mpsbar.fleet.hosts_json import build_hosts
 from mpsbar.fleet.text import render_hosts
 from mpsbar.history.database import STEPS
 from mpsbar.history.writer import PendingRows, RunWriter
