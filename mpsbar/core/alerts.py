@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind
+from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import FILLING_LEAST, LEAK_SPAN, LEVELS, SWAP_SPAN
-from mpsbar.core.process_tracker import SCANS_TO_END, ProcessTracker, TrackedProcess
+from mpsbar.core.process_tracker import SCANS_TO_END, Ended, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP, gpu_memory
 
@@ -30,7 +30,12 @@ CAUSES: dict[str, str] = {
     "swap_growing": "swap",
     "leak": "leak",
     "cache": "cache",
+    "gpu_reset": "reset",
 }
+# A run that failed sooner failed before its person's eyes.
+FAILED_LEAST_SECONDS = 60.0
+# Seconds that the alert of an end waits for its verdict, if none comes.
+_VERDICT_SECONDS = 15.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
@@ -70,6 +75,8 @@ class _WatchedProcess:
     name: str
     tracked: TrackedProcess | None = None  # None: not seen since it is watched
     missed: int = 0  # scans in a row that did not find it
+    end: EndedProcess | None = None  # with its verdict, once that is settled
+    missing_since: float | None = None
 
 
 class Alerts:
@@ -85,15 +92,22 @@ class Alerts:
         self._resumed = 0.0  # since when there has been no gap
         self._quiet_until = float("-inf")
 
-    def consider(self, snapshot: Snapshot, tracker: ProcessTracker) -> tuple[Alert, ...]:
-        """Return the alerts due now; the tracker must have seen this snapshot already."""
+    def consider(
+        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "Ended | tuple[()]" = ()
+    ) -> tuple[Alert, ...]:
+        """Return the alerts due now; the tracker must have seen this snapshot already.
+
+        `ended` are the processes whose verdict has just been settled.
+        """
         now = snapshot.time
         self._check_clock(now)
         self._follow_watched(snapshot, tracker)
+        failed = self._find_failed(ended)
         found = self._find_reasons(snapshot, tracker)
         alerts: list[Alert] = []
         if now >= self._quiet_until:
-            alerts += self._take_ended()
+            alerts += self._take_ended(now)
+            alerts += failed
             for identity, reason in found.items():
                 alerts += self._raise(identity, reason, now, snapshot.names)
         for identity in [identity for identity in self._states if identity not in found]:
@@ -127,11 +141,46 @@ class Alerts:
             elif snapshot.processes is not None:
                 watched.missed += 1
 
-    def _take_ended(self) -> list[Alert]:
+    def build_reset(self, names: list[str], now: float) -> Alert | None:
+        """The alert that the GPU was reset; None where such alerts are switched off."""
+        if "reset" not in self.causes:
+            return None
+        values: dict[str, Value] = {"time": now, "names": ", ".join(names[:5]), "count": len(names)}
+        reason = Reason("gpu_reset", "warning", values)
+        return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
+
+    def _find_failed(self, ended: "Ended | tuple[()]") -> list[Alert]:
+        """Alerts for runs of some length that failed, and that nobody watches: those have theirs."""
+        alerts = []
+        for tracked, end in ended:
+            for key in ((tracked.pid, tracked.started), (tracked.pid, None)):
+                if key in self._watched:
+                    self._watched[key].end = end
+                    break
+            else:
+                verdict, ran = end.verdict, end.ran or 0.0
+                is_run = tracked.is_connected and tracked.is_head and ran >= FAILED_LEAST_SECONDS
+                if is_run and verdict is not None and not verdict.is_normal:
+                    if "ended" in self.causes:
+                        key_text = _key("ended", end.pid, end.started)
+                        reason = Reason("ended", "warning", _end_values(end), end.pid)
+                        alerts.append(
+                            Alert("ended", "warning", end.pid, end.started, reason, "ended",
+                                  key_text, end.name, verdict)
+                        )  # fmt: skip
+        return alerts
+
+    def _take_ended(self, now: float) -> list[Alert]:
         """Each end is alerted once; the process is no longer watched then."""
         alerts = []
         for (pid, started), watched in list(self._watched.items()):
-            if watched.missed >= SCANS_TO_END:
+            if watched.missed < SCANS_TO_END:
+                continue
+            if watched.missing_since is None:
+                watched.missing_since = now
+            waited = now - watched.missing_since
+            is_explained = watched.end is not None or watched.tracked is None
+            if is_explained or not 0 <= waited < _VERDICT_SECONDS:
                 self._watched.pop((pid, started), None)
                 alerts.append(_build_ended(pid, started, watched))
         return alerts
@@ -282,8 +331,14 @@ def _build_ended(pid: int, started: float | None, watched: _WatchedProcess) -> A
     values: dict[str, Value] = {}
     if watched.tracked is not None:
         values = {"held": watched.tracked.known["held"], "peak": watched.tracked.footprint_peak}
-    key, reason = _key("ended", pid, started), Reason("ended", "ok", values, pid)
-    return Alert("ended", "ok", pid, started, reason, "ended", key, watched.name)
+    verdict = None if watched.end is None else watched.end.verdict
+    level: Level = "ok" if verdict is None or verdict.is_normal else "warning"
+    key, reason = _key("ended", pid, started), Reason("ended", level, values, pid)
+    return Alert("ended", level, pid, started, reason, "ended", key, watched.name, verdict)
+
+
+def _end_values(end: EndedProcess) -> dict[str, Value]:
+    return {"held": end.held, "peak": end.peak}
 
 
 def _key(cause: str, pid: int | None, started: float | None) -> str:

@@ -7,8 +7,8 @@ from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.alerts import CAUSES
 from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
 from mpsbar.core.naming import printable
-from mpsbar.core.process_tracker import EndCause
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.verdicts import EndCode
 
 # The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
 _MOST_WORDS = 50
@@ -23,8 +23,8 @@ class Totals:
 
     def __init__(self) -> None:
         self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
-        self.alerts = Counter(dict.fromkeys((*ALERT_CAUSES, "ended"), 0))
-        self.ends = Counter(dict.fromkeys(get_args(EndCause), 0))
+        self.alerts = Counter(dict.fromkeys(ALERT_CAUSES, 0))
+        self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
         self.freed_bytes = 0
         self._last = 0  # the number of the last event that was counted
 
