@@ -328,7 +328,7 @@ class Monitor:
         settled = [item for item in (*ended, *corrected) if item[1].is_settled]
         self._attempt("finding other programs' frees", partial(self._find_other_frees, snapshot))
         alerts, _ = self._attempt(
-            "alerts", partial(self._alerts.consider, snapshot, tracker, settled)
+            "alerts", partial(self._alerts.consider, snapshot, tracker, [*ended, *corrected])
         )
         for tracked, end in settled:
             if tracked.is_connected:

@@ -30,12 +30,11 @@ CAUSES: dict[str, str] = {
     "swap_growing": "swap",
     "leak": "leak",
     "cache": "cache",
-    "gpu_reset": "reset",
 }
+# Alerts about one event, which no health has: the setting that switches each.
+SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
 # A run that failed sooner failed before its person's eyes.
 FAILED_LEAST_SECONDS = 60.0
-# Seconds that the alert of an end waits for its verdict, if none comes.
-_VERDICT_SECONDS = 15.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
@@ -75,8 +74,7 @@ class _WatchedProcess:
     name: str
     tracked: TrackedProcess | None = None  # None: not seen since it is watched
     missed: int = 0  # scans in a row that did not find it
-    end: EndedProcess | None = None  # with its verdict, once that is settled
-    missing_since: float | None = None
+    end: EndedProcess | None = None  # with its verdict; its alert waits until that is settled
 
 
 class Alerts:
@@ -97,7 +95,7 @@ class Alerts:
     ) -> tuple[Alert, ...]:
         """Return the alerts due now; the tracker must have seen this snapshot already.
 
-        `ended` are the processes whose verdict has just been settled.
+        `ended` are the processes that have just ended, or of which more is known now.
         """
         now = snapshot.time
         self._check_clock(now)
@@ -106,7 +104,7 @@ class Alerts:
         found = self._find_reasons(snapshot, tracker)
         alerts: list[Alert] = []
         if now >= self._quiet_until:
-            alerts += self._take_ended(now)
+            alerts += self._take_ended()
             alerts += failed
             for identity, reason in found.items():
                 alerts += self._raise(identity, reason, now, snapshot.names)
@@ -150,7 +148,7 @@ class Alerts:
         return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
 
     def _find_failed(self, ended: "Ended | tuple[()]") -> list[Alert]:
-        """Alerts for runs of some length that failed, and that nobody watches: those have theirs."""
+        """Alerts for runs of some length that failed; those that are watched have their own."""
         alerts = []
         for tracked, end in ended:
             for key in ((tracked.pid, tracked.started), (tracked.pid, None)):
@@ -158,29 +156,17 @@ class Alerts:
                     self._watched[key].end = end
                     break
             else:
-                verdict, ran = end.verdict, end.ran or 0.0
-                is_run = tracked.is_connected and tracked.is_head and ran >= FAILED_LEAST_SECONDS
-                if is_run and verdict is not None and not verdict.is_normal:
-                    if "ended" in self.causes:
-                        key_text = _key("ended", end.pid, end.started)
-                        reason = Reason("ended", "warning", _end_values(end), end.pid)
-                        alerts.append(
-                            Alert("ended", "warning", end.pid, end.started, reason, "ended",
-                                  key_text, end.name, verdict)
-                        )  # fmt: skip
+                if "ended" in self.causes and _has_failed(tracked, end):
+                    alerts.append(_build_failed(end))
         return alerts
 
-    def _take_ended(self, now: float) -> list[Alert]:
+    def _take_ended(self) -> list[Alert]:
         """Each end is alerted once; the process is no longer watched then."""
         alerts = []
         for (pid, started), watched in list(self._watched.items()):
             if watched.missed < SCANS_TO_END:
                 continue
-            if watched.missing_since is None:
-                watched.missing_since = now
-            waited = now - watched.missing_since
-            is_explained = watched.end is not None or watched.tracked is None
-            if is_explained or not 0 <= waited < _VERDICT_SECONDS:
+            if watched.end is None or watched.end.is_settled:
                 self._watched.pop((pid, started), None)
                 alerts.append(_build_ended(pid, started, watched))
         return alerts
@@ -337,8 +323,18 @@ def _build_ended(pid: int, started: float | None, watched: _WatchedProcess) -> A
     return Alert("ended", level, pid, started, reason, "ended", key, watched.name, verdict)
 
 
-def _end_values(end: EndedProcess) -> dict[str, Value]:
-    return {"held": end.held, "peak": end.peak}
+def _has_failed(tracked: TrackedProcess, end: EndedProcess) -> bool:
+    is_run = tracked.is_connected and tracked.is_head and (end.ran or 0.0) >= FAILED_LEAST_SECONDS
+    is_known = end.is_settled and end.verdict is not None
+    return is_run and is_known and end.verdict is not None and not end.verdict.is_normal
+
+
+def _build_failed(end: EndedProcess) -> Alert:
+    values: dict[str, Value] = {"held": end.held, "peak": end.peak}
+    key, reason = _key("ended", end.pid, end.started), Reason("ended", "warning", values, end.pid)
+    return Alert(
+        "ended", "warning", end.pid, end.started, reason, "ended", key, end.name, end.verdict
+    )
 
 
 def _key(cause: str, pid: int | None, started: float | None) -> str:

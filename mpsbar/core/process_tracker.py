@@ -78,7 +78,7 @@ class ProcessTracker:
             tracked.missed_at = tracked.missed_at if tracked.missed else snapshot.time
             tracked.missed += 1
             if tracked.missed >= SCANS_TO_END:
-                ended.append(self._end(tracked, snapshot))
+                ended.append(self._end(tracked))
         self.remember((end for tracked, end in ended if _is_worth_a_row(tracked)), snapshot.time)
         return ended
 
@@ -164,7 +164,7 @@ class ProcessTracker:
             tracked = self.present.get(pid)
             if tracked is not None and process and tracked.started not in (None, process.started):
                 tracked.missed_at = snapshot.time
-                replaced.append(self._end(tracked, snapshot))
+                replaced.append(self._end(tracked))
                 tracked = None
             if tracked is None:
                 name = worker.name if worker else process.name if process else str(pid)
@@ -186,12 +186,10 @@ class ProcessTracker:
                 continue
             self._exited[pid, known.started] = now + GAP
             tracked.missed_at = known.time
-            ended.append(self._end(tracked, snapshot))
+            ended.append(self._end(tracked))
         return ended
 
-    def _end(
-        self, tracked: TrackedProcess, snapshot: Snapshot
-    ) -> tuple[TrackedProcess, EndedProcess]:
+    def _end(self, tracked: TrackedProcess) -> tuple[TrackedProcess, EndedProcess]:
         self.present.pop(tracked.pid, None)
         was_seen = 0 <= tracked.missed_at - tracked.last <= GAP
         ended = EndedProcess(

@@ -66,7 +66,8 @@ _BYTES = re.compile(
 _MOST_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
 _MEMORY_TEXTS = re.compile(
     r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
-    r"|can't allocate memory|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
+    r"|can't allocate memory"
+    r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
     r"|Unable to allocate [\d.]+ [kMGT]iB"
 )
 _MEMORY_TYPES = ("MemoryError", "OutOfMemoryError", "ArrayMemoryError")
@@ -249,7 +250,7 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
         return None
     sure: Sureness = "known"
     if not error.is_main:
-        # A prompt, a notebook or a test went on after it: it counts only if the end was no good one.
+        # A prompt, a notebook or a test went on after it: it counts only after a bad end.
         if e.status is None or e.status.code in (0, None):
             return None
         sure = "likely"
@@ -330,13 +331,17 @@ def parse_record(value: Any) -> EndVerdict | None:
     if sure not in get_args(Sureness) or not isinstance(values, Mapping):
         return None
     kept = {
-        printable(str(name), 40): mask(printable(item, 2 * _MOST_TEXT)) if isinstance(item, str) else item
+        printable(str(name), 40): _clean(item)
         for name, item in list(values.items())[:20]
         if item is None or (isinstance(item, int | float | str) and not isinstance(item, bool))
-    }  # fmt: skip
+    }
     return EndVerdict(
         value["code"], sure, kept, _words(value.get("basis"), Basis), _words(value.get("unreadable"))
     )  # fmt: skip
+
+
+def _clean(item: Value) -> Value:
+    return mask(printable(item, 2 * _MOST_TEXT)) if isinstance(item, str) else item
 
 
 def _words(value: Any, allowed: Any = None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import get_args
 
 from mpsbar.core.actions import Freed, FreeState
-from mpsbar.core.alerts import CAUSES
+from mpsbar.core.alerts import CAUSES, SINGLE_EVENTS
 from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot
@@ -37,7 +37,8 @@ class Totals:
             elif isinstance(event.what, EndedProcess):
                 _count(self.ends, event.what.how)
             elif isinstance(event.what, Alert) and event.what.kind != "recovered":
-                _count(self.alerts, CAUSES.get(event.what.code, event.what.code))
+                code = event.what.code
+                _count(self.alerts, (CAUSES | SINGLE_EVENTS).get(code, code))
 
 
 def _count(counts: "Counter[str]", word: str) -> None:

@@ -43,11 +43,11 @@ class Run:
     last: float  # seen
     ended: float | None = None  # None: it runs, as far as was recorded
     how: str | None = None  # the verdict's code; unseen: while mpsbar was not running
-    verdict: EndVerdict | None = None
     peak: int | None = None
     footprint_peak: int | None = None
     known: dict[str, int | None] = field(default_factory=dict)  # the last known value of each
     series: TimeSeries = field(default_factory=TimeSeries)
+    verdict: EndVerdict | None = None  # of its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,9 @@ def _build_run(row: tuple[Any, ...], series: list[Any]) -> Run:
     peak, footprint_peak, *known = sizes
     return Run(
         pid, started, name, device or "", bool(connected), first / 1000, last / 1000,
-        None if ended is None else ended / 1000, how, parse_verdict(verdict), peak, footprint_peak,
+        None if ended is None else ended / 1000, how, peak, footprint_peak,
         dict(zip(RECORDED, known, strict=True)), _build_series(series, RECORDED),
+        parse_verdict(verdict),
     )  # fmt: skip
 
 

@@ -99,7 +99,7 @@ class ReportReader(Protocol):
 class NoReports:
     """For a platform that writes none."""
 
-    def note(self, pid: int) -> None:
+    def note(self, pid: int) -> None:  # noqa: ARG002
         return
 
     def refresh(self) -> None:

@@ -86,7 +86,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
     lines = endings.say_details(process)
-    if not ui_state.is_app:
+    if not ui_state.is_app or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
     children = [
         Row(f"why-{process.pid}-{number}", wording.shorten(line, _WIDTH), tooltip=line)

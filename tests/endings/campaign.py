@@ -65,7 +65,11 @@ class Started:
 
 
 def start(workers: Workers, way: Way, library: Path | None, number: int) -> Started:
-    group = make_group(f"mpsbar-endings-{os.getpid()}-{number}", LIMIT) if way.needs == "cgroup" else None
+    group = (
+        make_group(f"mpsbar-endings-{os.getpid()}-{number}", LIMIT)
+        if way.needs == "cgroup"
+        else None
+    )
 
     def join_group() -> None:
         if group is not None:
@@ -98,7 +102,9 @@ def judge(way: Way, end: EndedProcess | None, is_seen: bool) -> str | None:
     return None
 
 
-def run_seen(monitor: Monitor, workers: Workers, ways: list[Way], library: Path | None) -> list[tuple[Way, str | None]]:
+def run_seen(
+    monitor: Monitor, workers: Workers, ways: list[Way], library: Path | None
+) -> list[tuple[Way, str | None]]:
     """One batch while a monitor watches; returns each way with what is wrong."""
     started = [start(workers, way, library, number) for number, way in enumerate(ways)]
     ends: dict[int, EndedProcess] = {}

@@ -112,5 +112,9 @@ class MacComputer:
 
         return MacReports()
 
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:
+        """Why the kernel ended our own child, while it has not been waited for."""
+        return processes.read_exit_reason(self._system, pid)
+
     def read_boot(self) -> float | None:
         return sysctl.read_boot(self._system)

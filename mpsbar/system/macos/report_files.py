@@ -1,6 +1,6 @@
 """What the report files of macOS say: crashes, jetsam events, panics, GPU restarts. Pure.
 
-Written by the system, yet read like anybody's: cut, of another version, or not what their name says.
+Written by the system, yet read like anybody's: cut, of another version, or not what it is called.
 """
 
 import json

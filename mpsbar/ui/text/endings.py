@@ -28,9 +28,12 @@ def describe_end(process: EndedProcess, now: float) -> str:
         if process.was_seen or _has_cause(process.verdict)
         else _("last seen {ago}, ended while mpsbar was not running")
     )
-    parts = [words.format(ago=ago(process.ended, now)), say_briefly(process.verdict, process.how)]
-    if process.peak is not None:
-        parts.append(_("peak {size}").format(size=size(process.peak)))
+    when, how = words.format(ago=ago(process.ended, now)), say_briefly(process.verdict, process.how)
+    peak = "" if process.peak is None else _("peak {size}").format(size=size(process.peak))
+    # The size at which it ran out of memory says more than the peak, and there is little room.
+    parts = [when, peak, how] if process.verdict is None else [when, how, peak]
+    if process.verdict is not None and process.verdict.values.get("at") is not None:
+        parts.remove(peak)
     return ", ".join(part for part in parts if part)
 
 
