@@ -217,12 +217,14 @@ class EndFollower:
         if run is None or tracked.parent in (None, 0, 1):
             return None  # two runs of one terminal have a parent in common too
         for time, parent, other in self._recent:
-            is_near = 0 <= ended - time <= _SAME_RUN_SECONDS and other.verdict is not None
             same = _RANK.fullmatch(other.name)
-            is_same = same is not None and same.groups() == run.groups()
-            if parent == tracked.parent and is_same and is_near and other.verdict is not None:
-                if not other.verdict.is_normal and other.verdict.code != "other_rank":
-                    return f"{other.name} ({other.pid})"
+            if parent != tracked.parent or same is None or same.groups() != run.groups():
+                continue
+            verdict = other.verdict
+            has_failed = verdict is not None and not verdict.is_normal
+            is_near = 0 <= ended - time <= _SAME_RUN_SECONDS
+            if has_failed and is_near and other.how != "other_rank":
+                return f"{other.name} ({other.pid})"
         return None
 
 

@@ -232,8 +232,10 @@ def render_summary(summary: Mapping[str, object]) -> str:
     else:
         lines.append("  No process of it was connected, so its GPU memory is unknown.")
     children = summary["failed_children"]
-    for child in children if isinstance(children, list) else ():
-        lines.append(f"  {child['name']} ({child['pid']}): {child['how']}")
+    lines += [
+        f"  {child['name']} ({child['pid']}): {child['how']}"
+        for child in (children if isinstance(children, list) else ())
+    ]
     steps = summary["next_steps"]
     lines += [f"  → {step}" for step in (steps if isinstance(steps, list) else ())]
     return "\n".join(lines)

@@ -335,9 +335,8 @@ def parse_record(value: Any) -> EndVerdict | None:
         for name, item in list(values.items())[:20]
         if item is None or (isinstance(item, int | float | str) and not isinstance(item, bool))
     }
-    return EndVerdict(
-        value["code"], sure, kept, _words(value.get("basis"), Basis), _words(value.get("unreadable"))
-    )  # fmt: skip
+    basis, unreadable = _words(value.get("basis"), Basis), _words(value.get("unreadable"))
+    return EndVerdict(value["code"], sure, kept, basis, unreadable)
 
 
 def _clean(item: Value) -> Value:

@@ -152,7 +152,8 @@ def _read_runs(
     present = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
     verdict = "verdict" if "verdict" in present else "NULL"
     known = connection.execute(
-        f"SELECT id, pid, started, name, device, connected, first, last, ended, how, {verdict}, peak,"  # noqa: S608
+        f"SELECT id, pid, started, name, device, connected, first, last, ended, how,"  # noqa: S608
+        f" {verdict}, peak,"
         f" footprint_peak, {columns} FROM runs"
         " WHERE last >= ? AND first <= ? AND (connected OR last - first >= 30000)"
         " ORDER BY coalesce(peak, 0) DESC, coalesce(footprint_peak, 0) DESC LIMIT ?",

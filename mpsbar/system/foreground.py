@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -55,9 +56,7 @@ def run_command(
     """
     with _Guard() as guard, _Signals() as signals:
         began = time.time()
-        process = subprocess.Popen(
-            list(command), env=dict(environ), close_fds=False
-        )
+        process = subprocess.Popen(list(command), env=dict(environ), close_fds=False)
         guard.protect(process.pid)
         if on_start is not None:
             on_start(process.pid)
@@ -122,16 +121,14 @@ def _peek_by_library(library: ctypes.CDLL, pid: int) -> int | None:
 
 
 def _send(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 class _Signals:
     """The signals that this process gets while the command runs, as numbers to read."""
 
-    def __enter__(self) -> "_Signals":
+    def __enter__(self) -> "_Signals":  # noqa: PYI034
         self.output, self._input = os.pipe()
         for end in (self.output, self._input):
             os.set_blocking(end, False)
@@ -172,7 +169,7 @@ class _Signals:
 class _Guard:
     """A process beside us that writes down which signals the whole group gets."""
 
-    def __enter__(self) -> "_Guard":
+    def __enter__(self) -> "_Guard":  # noqa: PYI034
         self.output, report = os.pipe()
         life, self._life = os.pipe()
         os.set_blocking(report, False)
@@ -228,8 +225,8 @@ def _stand_guard(report: int, life: int) -> None:
                 signal.signal(number, _do_nothing)
         signal.set_wakeup_fd(report, warn_on_full_buffer=False)
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)  # whoever reads our output must not wait for the guard
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)  # whoever reads our output must not wait for the guard
         heard = b""
         while data := os.read(life, 64):
             heard += data

@@ -2,9 +2,7 @@
 
 import contextlib
 import os
-import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +76,8 @@ def start(workers: Workers, way: Way, library: Path | None, number: int) -> Star
     process = subprocess.Popen(
         build_command(way, workers.folder), env=build_environment(workers, library, way),
         cwd=workers.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=join_group if group is not None else None, start_new_session=True,
+        preexec_fn=join_group if group is not None else None,  # noqa: PLW1509 - no threads here
+        start_new_session=True,
     )  # fmt: skip
     return Started(way, process, group)
 
@@ -167,8 +166,3 @@ def usable_ways() -> tuple[list[Way], dict[str, str]]:
 
 def find_library(workers: Workers) -> Path | None:
     return build_library(workers.folder)
-
-
-def settle() -> None:
-    time.sleep(0.1)
-    signal.set_wakeup_fd(-1)

@@ -177,8 +177,12 @@ def build_ends(periods: Sequence[Period], zone: tzinfo | None, home: str) -> Mar
     for run in ended[:_MOST_ENDS]:
         assert run.verdict is not None
         lists = (say_basis(run.verdict), say_next_steps(run.verdict, run.name, run.pid))
-        cells = [tag("ul", *(tag("li", shorten_home(line, home)) for line in lines)) if lines else "–"
-                 for lines in lists]  # fmt: skip
+        cells = [_list(lines, home) for lines in lists]
         sentence = shorten_home(say_verdict(run.verdict, run.name), home)
         rows.append((run.name, run.pid, say_time(run.ended or 0.0, zone, True), sentence, *cells))
     return build_table(_("How runs ended"), heads, rows)
+
+
+def _list(lines: Sequence[str], home: str) -> Markup | str:
+    items = [tag("li", shorten_home(line, home)) for line in lines]
+    return tag("ul", *items) if items else "–"
