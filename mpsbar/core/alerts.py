@@ -85,6 +85,7 @@ class Alerts:
         self.cool_down = cool_down
         self._states: dict[Identity, _AlertState] = {}
         self._watched: dict[tuple[int, float | None], _WatchedProcess] = {}  # by pid and start
+        self._failed: list[Alert] = []  # of runs; they wait for the end of a quiet time
         self._raised: deque[float] = deque(maxlen=MOST_PER_MINUTE)  # times of the last alerts
         self._last: float | None = None
         self._resumed = 0.0  # since when there has been no gap
@@ -100,12 +101,13 @@ class Alerts:
         now = snapshot.time
         self._check_clock(now)
         self._follow_watched(snapshot, tracker)
-        failed = self._find_failed(ended)
+        self._failed += self._find_failed(ended)
         found = self._find_reasons(snapshot, tracker)
         alerts: list[Alert] = []
         if now >= self._quiet_until:
             alerts += self._take_ended()
-            alerts += failed
+            alerts += self._failed
+            self._failed = []
             for identity, reason in found.items():
                 alerts += self._raise(identity, reason, now, snapshot.names)
         for identity in [identity for identity in self._states if identity not in found]:

@@ -114,9 +114,9 @@ def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
     for line in text.decode(errors="replace").splitlines()[:50]:
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
-        path = "" if path == "/" else path
-        if ".." in path.split("/"):
+        if not path.startswith("/") or ".." in path.split("/"):
             continue
+        path = "" if path == "/" else path
         if "memory" in names.split(","):
             found.insert(0, ("memory", "/memory", path))
         elif not names:
