@@ -92,7 +92,7 @@ def _read_history(now: float) -> list[EndedProcess]:
     since, until = int((now - _KEEP_SECONDS) * 1000), int((now + 60) * 1000)
     try:
         with closing(open_to_read(paths.history_file())) as connection:
-            return list(read_ends(connection, since, until, _MOST_READ))
+            return list(read_ends(connection, since, until, _MOST_READ, with_children=True))
     except (sqlite3.Error, OSError):
         return []
 

@@ -60,7 +60,7 @@ _MOST_VERDICT = 4_000  # characters
 _ENDED = (
     "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held, {verdict},"
     " first FROM runs"
-    " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
+    " WHERE ended BETWEEN ? AND ? AND {heads} AND (connected OR last - first >= 30000)"
     " ORDER BY ended DESC LIMIT ?"
 )
 
@@ -312,11 +312,17 @@ def _read_ended(connection: sqlite3.Connection, now: float) -> tuple[EndedProces
 
 
 def read_ends(
-    connection: sqlite3.Connection, since: int, until: int, most: int
+    connection: sqlite3.Connection, since: int, until: int, most: int, with_children: bool = False
 ) -> tuple[EndedProcess, ...]:
-    """Processes that ended between two times in milliseconds, newest first."""
+    """Processes that ended between two times in milliseconds, newest first.
+
+    `with_children`: also those that another one had started and that were connected: ranks.
+    """
     columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    query = _ENDED.format(verdict="verdict" if "verdict" in columns else "NULL")
+    query = _ENDED.format(
+        verdict="verdict" if "verdict" in columns else "NULL",
+        heads="(head OR connected)" if with_children else "head",
+    )
     rows = connection.execute(query, (since, until, most)).fetchall()
     return tuple(
         EndedProcess(

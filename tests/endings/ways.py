@@ -4,7 +4,6 @@ torch and MLX are imported only where the ending needs them: the scan finds a wo
 socket, or here by an extension that carries the name of a framework's library.
 """
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -116,7 +115,6 @@ def build_library(folder: Path) -> Path | None:
             subprocess.run(command, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
             return None
-    ctypes.CDLL(str(path))  # it loads
     return path
 
 
