@@ -6,7 +6,7 @@ export PYTHON TORCH
 # The processes of a test run share what was compiled, and so does the next run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check-python test quick thorough lint types wild bench doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -23,6 +23,7 @@ help:
 	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls on each Python, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
+	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's drawings of the menu, by Chromium"
@@ -99,6 +100,10 @@ wild: setup
 
 bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
+
+# 300 workers that end while mpsbar runs, 50 while it does not; some minutes. The cgroup needs root.
+endings: setup
+	@PYTHONPATH=tests $(PY) -m endings $(ARGS)
 
 # Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults; SECONDS is for soak.
 SCALE ?= 1

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, TypeVar
 from mpsbar.action_runner import ActionRunner
 from mpsbar.core.actions import Free, Freed, Outcome, RecentOutcomes, Stopped, Tensors
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.events import EventLog
+from mpsbar.core.endings import Exit
+from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import Ended, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.trends import GAP, Trends
+from mpsbar.core.trends import GAP, Trends, metal_held
 from mpsbar.system import this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.settings import Settings
     from mpsbar.dtypes.results import LatestResult
+    from mpsbar.end_follower import EndFollower
     from mpsbar.history.recorder import Recorder
 
 # Seconds between two ticks.
@@ -80,6 +82,7 @@ class Monitor:
         self._trends = Trends()
         self._health = Health()  # the last that could be judged
         self._tracker = ProcessTracker()
+        self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
@@ -127,8 +130,11 @@ class Monitor:
         return self.tick()
 
     def apply(self, settings: "Settings") -> None:
+        from mpsbar.system.last_words import apply_setting
+
         self.interval = settings.interval
         self._alerts.apply(settings)
+        self._attempt("setting up last words", partial(apply_setting, settings.last_words))
 
     def rest(self) -> None:
         """Stop ticking until `wake`: before the computer sleeps, so that no tick is cut in two."""
@@ -181,6 +187,8 @@ class Monitor:
     def _close_readers(self) -> None:
         self._workers.close()
         self._scanner.close()
+        if self._ends is not None:
+            self._ends.close()
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
@@ -197,15 +205,31 @@ class Monitor:
 
     def _build(self) -> Snapshot:
         self._note_all()
+        exits = self._poll_exits()  # before the scan, which then does not find them
         snapshot = self._read()
         if self._thread is not None:  # a single reading leaves the dtypes to those who show them
             snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
         snapshot = self._judge(snapshot)
         snapshot = self._keep_budget(snapshot)
-        ended = self._follow(snapshot)
+        ended, corrected = self._follow(snapshot, exits)
         freed = self._outcomes.find(Freed, time.monotonic())
-        seen = replace(snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed)
-        return self._record(seen, ended)
+        seen = replace(
+            snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed,
+            gpu_resets=self._tracker.gpu_resets,
+        )  # fmt: skip
+        return self._record(seen, ended, corrected)
+
+    def _poll_exits(self) -> dict[int, Exit]:
+        """The ends that the kernel reports. A single reading watches nothing."""
+        if self._ends is None:
+            if not self.ticks and self._thread is None and self._recorder is None:
+                return {}
+            from mpsbar.end_follower import EndFollower
+
+            self._ends, _ = self._attempt("watching for ends", lambda: EndFollower(self._computer))
+        if self._ends is None:
+            return {}
+        return self._attempt("asking for ends", self._ends.poll)[0] or {}
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
@@ -293,18 +317,55 @@ class Monitor:
         problem = Problem("own use", budget.reason)
         return replace(snapshot, problems=(*snapshot.problems, problem))
 
-    def _follow(self, snapshot: Snapshot) -> Ended:
-        """Add the events of this snapshot: ends, frees by other programs, alerts."""
+    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
+        """Add the events of this snapshot: ends, frees by other programs, alerts.
+
+        Returns the processes that ended, and those of which more is known now.
+        """
         tracker = self._tracker
-        ended, _ = self._attempt("tracking processes", partial(tracker.update, snapshot))
+        ended, _ = self._attempt("tracking processes", partial(tracker.update, snapshot, exits))
+        ended, corrected = self._explain(snapshot, ended or [], exits)
+        settled = [item for item in (*ended, *corrected) if item[1].is_settled]
         self._attempt("finding other programs' frees", partial(self._find_other_frees, snapshot))
-        alerts, _ = self._attempt("alerts", partial(self._alerts.consider, snapshot, tracker))
-        for tracked, end in ended or ():
+        alerts, _ = self._attempt(
+            "alerts", partial(self._alerts.consider, snapshot, tracker, [*ended, *corrected])
+        )
+        for tracked, end in settled:
             if tracked.is_connected:
                 self._events.add(snapshot.time, end)
         for alert in alerts or ():
             self._events.add(snapshot.time, alert)
-        return ended or []
+        return ended, corrected
+
+    def _explain(
+        self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]
+    ) -> tuple[Ended, Ended]:
+        """The ends with their verdicts, and earlier ones whose verdict has changed."""
+        ends = self._ends
+        if ends is None:
+            return ended, []
+        self._attempt("watching for resets of the GPU", partial(self._find_reset, snapshot, ends))
+        explained, failure = self._attempt(
+            "explaining ends", partial(ends.explain, snapshot, ended, exits)
+        )
+        if failure is None:
+            ended = explained or []
+        corrected, _ = self._attempt("reading reports", partial(ends.look_again, snapshot.time))
+        for _tracked, end in (*ended, *(corrected or ())):
+            self._tracker.correct(end)
+        self._attempt("watching for ends", partial(ends.follow, snapshot))
+        return ended, corrected or []
+
+    def _find_reset(self, snapshot: Snapshot, ends: "EndFollower") -> None:
+        """Mark every process that used the GPU when its count of recoveries rose."""
+        if not ends.note_reset(snapshot):
+            return
+        users = {process.pid for process in snapshot.processes or () if process.gpu_client}
+        users |= {worker.pid for worker in snapshot.workers if metal_held(worker)}
+        names = self._tracker.note_reset(users, snapshot.time)
+        alert = self._alerts.build_reset(names, snapshot.time)
+        if alert is not None:
+            self._events.add(snapshot.time, alert)
 
     def _find_other_frees(self, snapshot: Snapshot) -> None:
         """A Free that another program asked for is in the next stats of its worker."""
@@ -327,19 +388,36 @@ class Monitor:
                 if outcome.state == "done":
                     self._outcomes.add(outcome, time.monotonic())
 
-    def _record(self, snapshot: Snapshot, ended: Ended) -> Snapshot:
+    def _record(self, snapshot: Snapshot, ended: Ended, corrected: Ended) -> Snapshot:
         """Write the history, and add what it knows of processes that ended before we started."""
         if self._recorder is None or snapshot.machine.recording is not None:
             return snapshot
         present = self._tracker.present.values()
         earlier, failure = self._attempt(
-            "writing the history", partial(self._recorder.record, snapshot, present, ended)
+            "writing the history",
+            partial(self._recorder.record, snapshot, present, ended, corrected),
         )
-        self._tracker.remember(earlier or (), snapshot.time)
+        self._tracker.remember(self._explain_earlier(earlier or (), snapshot), snapshot.time)
         problems = snapshot.problems
         if failure is not None:
             problems = (*problems, Problem("history", failure))
         return replace(snapshot, ended=self._tracker.ended, problems=problems)
+
+    def _explain_earlier(
+        self, earlier: tuple[EndedProcess, ...], snapshot: Snapshot
+    ) -> tuple[EndedProcess, ...]:
+        """Ends from before we started, those without a verdict explained as far as possible."""
+        unexplained = [end for end in earlier if end.verdict is None and not end.was_seen]
+        if self._ends is None or self._recorder is None or not unexplained:
+            return earlier
+        explained, _ = self._attempt(
+            "explaining earlier ends",
+            partial(self._ends.explain_unseen, unexplained, snapshot.time),
+        )
+        for end in explained or ():
+            self._recorder.correct(end)
+        known = {(end.pid, end.started): end for end in (*earlier, *(explained or ()))}
+        return tuple(known.values())
 
     def _attempt(self, step: str, do: Callable[[], _T]) -> tuple[_T | None, str | None]:
         """The result, or why there is none: a step that fails must not stop the others.

@@ -34,7 +34,9 @@ FOLDERS: dict[str, set[str]] = {
     # One page shows what all features found.
     "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
-    "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
+    # Part of the monitor's tick: how each process ended.
+    "end_follower": {"core", "system"},
+    "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
@@ -47,7 +49,8 @@ FOLDERS: dict[str, set[str]] = {
     },
     "cli": {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
+        "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},

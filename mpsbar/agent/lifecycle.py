@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check, progress
+from . import agent_thread, idle_check, last_words, methods, progress
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .server import Agent
@@ -43,6 +43,7 @@ def attach(quiet: bool = False) -> bool:
         _hook()
         # Known before it runs: a Ctrl-C may come while it starts.
         _agent = Agent()
+        last_words.begin()
         _agent.start()
     except Exception as error:  # noqa: BLE001 - the host must not notice
         _agent = None
@@ -99,6 +100,8 @@ def _hook() -> None:
 
 def _at_exit() -> None:
     if _agent is not None:
+        if _agent.pid == os.getpid():
+            last_words.leave(os.path.dirname(_agent.path), methods.hello)
         _agent.stop()
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, Optional
 
-from . import __version__, protocol
+from . import __version__, last_words, protocol
 from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
@@ -53,6 +53,7 @@ def hello() -> Message:
         "argv": [argument[:300] for argument in _COMMAND[:20]],
         "frameworks": _versions(),
         "notebook": find_name(),
+        "last_words": last_words.is_on(),
     }
 
 

@@ -17,15 +17,42 @@ DESCRIPTION = (
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
     "mpsbar run torchrun --nproc-per-node 2 train.py",
+    "mpsbar run --summary python train.py",
+    "mpsbar run --summary=json run.json python train.py",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "mpsbar run [-h] CMD …"
+    parser.usage = "mpsbar run [-h] [--summary | --summary=json FILE] CMD …"
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="stay as its parent and print at the end how it ended and what it used; "
+        "--summary=json FILE writes that to a file",
+    )
+    parser.add_argument("--summary-json", metavar="FILE", help=argparse.SUPPRESS)
+    accept_json_summary(parser)
     parser.add_argument(
         "command", metavar="CMD …", nargs=argparse.REMAINDER, help="a command and its arguments"
     )
     parser.set_defaults(refuse=parser.error)
+
+
+def accept_json_summary(parser: argparse.ArgumentParser) -> None:
+    """Make `--summary=json FILE` mean `--summary-json FILE`: argparse has no such option."""
+    parse = parser.parse_known_args
+
+    def parse_known_args(args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        args = list(sys.argv[1:] if args is None else args)
+        for number, argument in enumerate(args):
+            if not argument.startswith("-") or argument == "--":
+                break
+            if argument == "--summary=json":
+                args[number] = "--summary-json"
+                break
+        return parse(args, namespace)
+
+    parser.parse_known_args = parse_known_args  # type: ignore[method-assign]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     environ = _build_environment()
     sys.stdout.flush()
     try:
+        if options.summary or options.summary_json is not None:
+            from mpsbar.cli import run_summary
+
+            return run_summary.run(command, environ, options.summary_json)
         os.execvpe(command[0], command, environ)  # noqa: S606 - a list
     except FileNotFoundError:
         print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)

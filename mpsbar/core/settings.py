@@ -27,6 +27,7 @@ class Settings:
     alerts: bool = True
     alert_causes: tuple[str, ...] = tuple(cause for cause in ALERT_CAUSES if cause != "cache")
     cool_down: float = COOL_DOWN
+    last_words: bool = True  # connected processes leave a record of how they ended
 
 
 KEYS = tuple(field.name for field in fields(Settings))
@@ -79,6 +80,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "alerts": _flag,
     "alert_causes": _causes,
     "cool_down": _seconds(_COOL_DOWN_BOUNDS),
+    "last_words": _flag,
 }
 _ALLOWED = {
     "bar": f"one of {', '.join(BARS)}",
@@ -86,6 +88,7 @@ _ALLOWED = {
     "alerts": "true or false",
     "alert_causes": f"a list of {', '.join(ALERT_CAUSES)}",
     "cool_down": "a number of seconds from 0 to 86400",
+    "last_words": "true or false",
 }
 
 
@@ -119,7 +122,7 @@ def parse_text(key: str, text: str) -> Any:
     words = text.strip()
     if key == "alert_causes":
         return [word for word in words.replace(",", " ").split() if word != "none"]
-    if key == "alerts":
+    if key in ("alerts", "last_words"):
         return {"1": True, "true": True, "yes": True, "on": True}.get(
             words.lower(), False if words.lower() in ("0", "false", "no", "off") else text
         )

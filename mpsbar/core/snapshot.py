@@ -52,6 +52,7 @@ class Worker:
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
     progress: RunProgress | None = None  # None: nothing in it tells
+    leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 
     @property
@@ -146,6 +147,7 @@ class Snapshot:
     freed: dict[int, Freed] = field(default_factory=dict)  # recent outcomes by pid
     tensors: dict[int, Tensors] = field(default_factory=dict)  # recent outcomes by pid
     stopped: dict[int, Stopped] = field(default_factory=dict)  # recent outcomes by pid
+    gpu_resets: dict[int, float] = field(default_factory=dict)  # by pid: when, while it used it
     ended: tuple[EndedProcess, ...] = ()  # processes that ended in the last day, newest first
     events: tuple[Event, ...] = ()  # the latest, oldest first
     # The last minutes of each process, by pid, for a plot. A change of them redraws nothing else.

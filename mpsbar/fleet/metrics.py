@@ -13,14 +13,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Freed, FreeState
-from mpsbar.core.alerts import CAUSES
+from mpsbar.core.alerts import CAUSES, SINGLE_EVENTS
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
 from mpsbar.core.machine import Machine
 from mpsbar.core.naming import printable
-from mpsbar.core.process_tracker import EndCause
 from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
+from mpsbar.core.verdicts import EndCode
 
 Labels = tuple[str, ...]
 
@@ -49,8 +49,8 @@ class Totals:
 
     def __init__(self) -> None:
         self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
-        self.alerts = Counter(dict.fromkeys((*ALERT_CAUSES, "ended"), 0))
-        self.ends = Counter(dict.fromkeys(get_args(EndCause), 0))
+        self.alerts = Counter(dict.fromkeys(ALERT_CAUSES, 0))
+        self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
         self.freed_bytes = 0
         self._last = 0  # the number of the last event that was counted
 
@@ -63,7 +63,8 @@ class Totals:
             elif isinstance(event.what, EndedProcess):
                 _count(self.ends, event.what.how)
             elif isinstance(event.what, Alert) and event.what.kind != "recovered":
-                _count(self.alerts, CAUSES.get(event.what.code, event.what.code))
+                code = event.what.code
+                _count(self.alerts, (CAUSES | SINGLE_EVENTS).get(code, code))
 
 
 def _count(counts: Counter[str], word: str) -> None:

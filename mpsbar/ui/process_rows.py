@@ -18,7 +18,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
 from mpsbar.ui.rows import WIDTHS, Row, UiState
-from mpsbar.ui.text import outcomes, progress, wording
+from mpsbar.ui.text import endings, outcomes, progress, wording
 from mpsbar.ui.text.wording import _
 
 _MOST = 8
@@ -62,6 +62,7 @@ def _line(group: TensorGroup) -> str:
 
 # Rows of ended processes; the report has them all.
 _MOST_ENDED = 3
+_MOST_DETAILS = 12
 # A row as long as an error's text would widen the whole menu; VoiceOver reads all of it.
 _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
@@ -72,17 +73,32 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
     if len(rows) <= ui_state.most:  # a longer menu would scroll and hide its end
         left = min(_MOST_ENDED, ui_state.most - len(rows))
-        return (*rows, *(_ended(process, snapshot.time) for process in snapshot.ended[:left]))
+        ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
+        return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - ui_state.most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
     tip = _("See them all in the report, or with mpsbar status.")
     return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
 
 
-def _ended(process: EndedProcess, now: float) -> Row:
-    name, note = wording.shorten(process.name, WIDTHS[0]), wording.ended(process, now)
+def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
+    """The row of an ended process; its submenu says what is known, and what to do next."""
+    name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
-    return Row(key, f"{name}, {note}", (name, "", "", note))
+    lines = endings.say_details(process)
+    if not ui_state.is_app or process.verdict is None:
+        return Row(key, f"{name}, {note}", (name, "", "", note))
+    children = [
+        Row(f"why-{process.pid}-{number}", wording.shorten(line, _WIDTH), tooltip=line)
+        for number, line in enumerate(lines[:_MOST_DETAILS])
+    ]
+    copy = Copy("\n".join([f"{process.name} ({process.pid})", *lines]))
+    children.append(Row(f"why-copy-{process.pid}", _("Copy Details"), actions=(copy,)))
+    # A report of the system may add lines while the menu is open.
+    return Row(
+        key, f"{name}, {note}", (name, "", "", note), children=tuple(children),
+        room=_MOST_DETAILS + 1,
+    )  # fmt: skip
 
 
 def _shown(family: Family) -> list[Worker | Process]:
@@ -120,6 +136,7 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     notes = [wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker)]
     notes += _action_notes(worker.pid, snapshot)
+    notes += _reset_note(worker.pid, snapshot)
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
     children = (
@@ -128,6 +145,14 @@ def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) ->
     key = f"worker-{worker.pid}"
     tooltip = " ".join(worker.command)[:300]
     return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
+
+
+def _reset_note(pid: int, snapshot: Snapshot) -> list[str]:
+    """Until it ends: its results since then may be wrong."""
+    reset = snapshot.gpu_resets.get(pid)
+    if reset is None:
+        return []
+    return [_("GPU reset at {time}, results may be wrong").format(time=wording.clock(reset))]
 
 
 def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
@@ -176,7 +201,7 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
-    notes = [_("not connected"), *_action_notes(pid, snapshot)]
+    notes = [_("not connected"), *_action_notes(pid, snapshot), *_reset_note(pid, snapshot)]
     children: list[Row] = []
     if ui_state.is_app:
         children = [*_connect(process, snapshot), _copy_pid(pid)]

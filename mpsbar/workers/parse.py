@@ -32,6 +32,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
     methods = hello.get("methods")
     notebook = _optional_text(hello.get("notebook"))
     executable = _optional_text(hello.get("executable"))
+    last_words = hello.get("last_words")
     return Worker(
         pid=pid,
         name=name_process(command, notebook, None, executable) if command else f"process {pid}",
@@ -43,6 +44,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
         notebook=notebook,
         parent=parse_count(hello.get("parent")),
         agent=_optional_text(hello.get("agent")),
+        leaves_words=last_words if isinstance(last_words, bool) else None,
         methods=frozenset(map(parse_text, methods[:20] if isinstance(methods, list) else ())),
         frameworks=_parse_frameworks(hello.get("frameworks")),
     )

@@ -30,8 +30,9 @@ DEFAULTS = """\
 bar = "memory"  # default
 interval = 2  # default
 alerts = true  # default
-alert_causes = ["pressure", "memory", "swap", "leak"]  # default
+alert_causes = ["pressure", "memory", "swap", "leak", "ended", "reset"]  # default
 cool_down = 600  # default
+last_words = true  # default
 """
 
 

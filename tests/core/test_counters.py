@@ -9,7 +9,7 @@ from changed_package import ChangedPackage
 from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
 from mpsbar.history import database
 
-ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=2),'
+ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=3),'
 FIELD = "    graphs: int | None = None"
 WORKER = """
 from mpsbar.core.snapshot import Snapshot
@@ -108,7 +108,7 @@ print("graphs</" in build_past((period,), None))
     graphs = 77 << 20
     assert output.splitlines() == [
         "(30,) (None,)",
-        "2 1",
+        "3 2",
         str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),
         "True",
     ]
@@ -124,4 +124,4 @@ open_database(Path("history.sqlite"), 50_000_000).close()
     with pytest.raises(database.NewerFormat):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
-        assert database.read_version(connection) == 2
+        assert database.read_version(connection) == 3

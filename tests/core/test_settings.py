@@ -24,7 +24,15 @@ def parse_settings(table):
 
 def test_no_settings_are_the_defaults():
     assert parse_settings({}) == (Settings(), ())
-    assert Settings().alert_causes == ("pressure", "memory", "swap", "leak", "speed")
+    assert Settings().alert_causes == (
+        "pressure",
+        "memory",
+        "swap",
+        "leak",
+        "speed",
+        "ended",
+        "reset",
+    )
 
 
 def test_all_settings():
@@ -48,12 +56,12 @@ def test_all_settings():
         ({"cool_down": 1 << 60000}, "cool_down is too long to show: it must be a number of seconds from 0 to 86400"),
         ({"alerts": 1}, "alerts is 1: it must be true or false"),
         ({"alerts": dt.date(2026, 1, 2)}, "alerts is 2026-01-02: it must be true or false"),
-        ({"alert_causes": "leak"}, 'alert_causes is "leak": it must be a list of pressure, memory, swap, leak, speed, cache'),
-        ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, speed, cache'),
-        ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, speed, cache"),
+        ({"alert_causes": "leak"}, 'alert_causes is "leak": it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset'),
+        ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset'),
+        ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset"),
         ({"intervall": 3}, "intervall is not a setting; did you mean interval?"),
-        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down"),
-        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
@@ -90,7 +98,7 @@ def test_change():
 def test_what_the_menu_offers_is_allowed():
     assert [change(Settings(), "interval", n).interval for n in INTERVALS] == [1, 2, 5, 10, 30]
     assert change(Settings(), "alert_causes", ALERT_CAUSES).alert_causes == ALERT_CAUSES
-    assert KEYS == ("bar", "interval", "alerts", "alert_causes", "cool_down")
+    assert KEYS == ("bar", "interval", "alerts", "alert_causes", "cool_down", "last_words")
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
+from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
 from mpsbar.ui.text.outcomes import not_freed
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.wording import _, shorten_home
 
 _MOST_CHARTS = 20
 _MOST_MARKS = 60
 _MOST_EVENTS = 100
+_MOST_ENDS = 20
 _DAY = 20 * 3600.0
 
 
@@ -158,6 +160,29 @@ def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
 
 
 def _say_end(run: Run) -> str:
-    if run.how == "unseen":
+    if run.how == "unseen" and (run.verdict is None or run.verdict.code == "unknown"):
         return _("Ended while mpsbar was not running")
-    return _("Ended: {how}").format(how=wording.how_it_ended(run.how))
+    return _("Ended: {how}").format(how=say_briefly(run.verdict, run.how))
+
+
+def build_ends(periods: Sequence[Period], zone: tzinfo | None, home: str) -> Markup | None:
+    """How runs ended, newest first: the sentence, its evidence and what to do next."""
+    runs = periods[-1].runs if periods else ()
+    ended = [run for run in runs if run.ended is not None and run.verdict is not None]
+    ended.sort(key=lambda run: -(run.ended or 0.0))
+    if not ended:
+        return None
+    heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))
+    rows = []
+    for run in ended[:_MOST_ENDS]:
+        assert run.verdict is not None
+        lists = (say_basis(run.verdict), say_next_steps(run.verdict, run.name, run.pid))
+        cells = [_list(lines, home) for lines in lists]
+        sentence = shorten_home(say_verdict(run.verdict, run.name), home)
+        rows.append((run.name, run.pid, say_time(run.ended or 0.0, zone, True), sentence, *cells))
+    return build_table(_("How runs ended"), heads, rows)
+
+
+def _list(lines: Sequence[str], home: str) -> Markup | str:
+    items = [tag("li", shorten_home(line, home)) for line in lines]
+    return tag("ul", *items) if items else "–"

@@ -165,8 +165,9 @@ class TerminalState:
         """An alert is a line of the log, and so is the end of every connected worker."""
         what = event.what
         if isinstance(what, EndedProcess):
-            title, text = say_ended(what.name, what.pid, what.held, what.peak)
-            self.note(f"{title}: {text}")
+            title, text = say_ended(what.name, what.pid, what.held, what.peak, what.verdict)
+            is_bad = what.verdict is not None and not what.verdict.is_normal
+            self.note(f"{title}: {text}", "warning" if is_bad else "")
         elif isinstance(what, Freed):
             if not what.asked_here:  # the controller notes our own
                 self.note_freed(what)

@@ -3,6 +3,8 @@
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
+from mpsbar.core.verdicts import EndVerdict
+from mpsbar.ui.text.endings import say_verdict
 from mpsbar.ui.text.findings import say_reason
 from mpsbar.ui.text.wording import _, shorten, size
 
@@ -16,7 +18,8 @@ def say_alert(alert: Alert) -> tuple[str, str]:
     """The title and the text of a notification."""
     if alert.kind == "ended":
         values = {} if alert.reason is None else alert.reason.values
-        return say_ended(alert.name, alert.pid, values.get("held"), values.get("peak"))
+        held, peak = values.get("held"), values.get("peak")
+        return say_ended(alert.name, alert.pid, held, peak, alert.verdict)
     if alert.reason is None:
         return _("mpsbar"), printable(alert.code)
     title = _severity(alert).format(text=_topic(alert.code))
@@ -51,6 +54,8 @@ def say_cause(code: str) -> str:
         "leak": _("Possible Memory Leak"),
         "speed": _("Slower Runs"),
         "cache": _("Large Caches"),
+        "ended": _("Runs That Failed"),
+        "reset": _("GPU Resets"),
     }.get(code, code)
 
 
@@ -64,6 +69,7 @@ def _topic(code: str) -> str:
         "swap_growing": _("Swap Growing"),
         "slowed": _("Slower Run"),
         "cache": _("Large Cache"),
+        "gpu_reset": _("GPU Was Reset"),
     }.get(code) or printable(say_cause(code))
 
 
@@ -84,7 +90,11 @@ def _recovered(alert: Alert) -> str:
 
 
 def say_ended(
-    name: str | None, pid: int | None, held: Value = None, peak: Value = None
+    name: str | None,
+    pid: int | None,
+    held: Value = None,
+    peak: Value = None,
+    verdict: EndVerdict | None = None,
 ) -> tuple[str, str]:
     details = []
     if isinstance(held, int):
@@ -92,6 +102,8 @@ def say_ended(
     if isinstance(peak, int):
         details.append(_("peak {size}").format(size=size(peak)))
     text = _("Process {pid} is no longer running").format(pid=pid)
+    if verdict is not None and verdict.code != "unknown":
+        text = say_verdict(verdict, _name(name, pid))
     title = _("{name} ended").format(name=_name(name, pid))
     if not name:
         title = _("Process {pid} ended").format(pid=pid)

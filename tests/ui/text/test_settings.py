@@ -20,8 +20,9 @@ def test_settings_with_their_origins():
         'bar = "dot"  # file\n'
         "interval = 0.5  # MPSBAR_INTERVAL\n"
         "alerts = true  # default\n"
-        'alert_causes = ["pressure", "memory", "swap", "leak", "speed"]  # default\n'
-        "cool_down = 3  # --cool-down"
+        'alert_causes = ["pressure", "memory", "swap", "leak", "speed", "ended", "reset"]  # default\n'
+        "cool_down = 3  # --cool-down\n"
+        "last_words = true  # default"
     )
     assert parse_toml(text)["interval"] == 0.5
 

@@ -280,7 +280,7 @@ def test_status_as_json_keeps_to_the_schema():
     } <= set(status["machine"])
     assert status["machine"]["gpu"] == {
         "name": "Apple M3 Max", "cores": 30, "utilization": 43.0, "memory_in_use": int(9.8 * GB),
-        "memory_budget": 27 * GB, "wired_limit": 0,
+        "memory_budget": 27 * GB, "wired_limit": 0, "recoveries": None,
     }  # fmt: skip
     assert [(p["pid"], p["framework"], p["connected"]) for p in status["processes"]] == [
         (4711, "torch", True), (4720, "torch", False), (4721, "torch", False),
