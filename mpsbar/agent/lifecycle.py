@@ -10,7 +10,7 @@ from typing import Optional
 from . import agent_thread, idle_check
 from .backends import mps
 from .frameworks import FRAMEWORKS
-from .limit import limit_at_import as limit_at_import  # called by the startup hook
+from .limit import limit_at_import  # noqa: F401 - for the startup hook
 from .server import Agent
 
 # Another thread's attach() takes milliseconds.

@@ -1,4 +1,4 @@
-"""Limits the memory of this process's allocators, live, under the rules of Free; or at the start."""
+"""Limits the memory of this process's allocators: live, under the rules of Free, or at import."""
 
 import os
 import time
@@ -19,7 +19,7 @@ Report = dict[str, Any]
 
 
 class LimitJob:
-    """One change of the limit; `step` until it answers. Without `limit` what was before is restored.
+    """One change of the limit; `step` until it answers. None restores what was before.
 
     Nothing is changed unless all allocators in use can keep the limit: what is live is never above
     it, also what a live tensor pins. torch would raise at the next allocation otherwise.
@@ -88,9 +88,10 @@ class LimitJob:
                     least = backend.shrink(self._limit)
                     if least > self._limit:
                         self._above = {"code": "above", "least": least, "backend": backend.NAME}
-                        return
+                        break
             for backend in self._used:
-                backend.set_limit(self._limit, self._call)
+                if self._above is None:
+                    backend.set_limit(self._limit, self._call)
                 after = backend.measure()
                 self._reports[backend.NAME] = {
                     "limit": backend.read_limit(),
@@ -115,7 +116,7 @@ class LimitJob:
 
 def parse_limit(params: "dict[str, Any]") -> Optional[int]:
     """The bytes of a request, None for "off"; ValueError for anything else."""
-    value = params["bytes"] if "bytes" in params else False
+    value = params.get("bytes", False)
     if value is None:
         return None
     if type(value) is not int or not LEAST_LIMIT <= value <= MOST_LIMIT:

@@ -21,6 +21,7 @@ VERBS = {
     "status": f"show this computer and its {_FRAMEWORKS} processes",
     "top": "the same, live: choose a process, free its cache, follow its memory",
     "free": "free the caches of workers",
+    "limit": "limit the memory of a worker",
     "run": f"run a command and connect its {_FRAMEWORKS} processes",
     "enable": f"connect every {_FRAMEWORKS} process of an environment",
     "disable": "undo mpsbar enable",

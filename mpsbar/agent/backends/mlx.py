@@ -91,7 +91,7 @@ def read_limit() -> Optional[int]:
     """What was set here, unless the program has set another since."""
     if _Limit.set is None:
         return None
-    read = getattr(loaded("mlx.core"), "get_memory_limit", None)
+    read = getattr(sys.modules["mlx.core"], "get_memory_limit", None)
     return _Limit.set if read is None or read() == _Limit.set else None
 
 
@@ -103,7 +103,6 @@ def finish_work() -> None:
 
 
 def _call(name: str) -> Callable[..., Any]:
-    core = loaded("mlx.core")
-    assert core is not None
+    core: Any = sys.modules["mlx.core"]  # not loaded(): at its import Python calls it unfinished
     # In mlx.core.metal up to 0.24.0.
     return getattr(core, name, None) or getattr(core.metal, name)  # type: ignore[no-any-return]
