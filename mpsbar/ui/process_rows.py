@@ -174,12 +174,12 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     pid, process = worker.pid, worker.process
     yield from _free(worker, Free(pid) in snapshot.pending)
     yield from _limit(worker, snapshot)
-    yield from _auto_free(worker, snapshot, ui_state)
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Largest Tensors"), children=build_tensors(snapshot, pid),
             opens=FindTensors(pid), room=_ROOM,
         )  # fmt: skip
+    yield from _auto_free(worker, snapshot, ui_state)
     started = None if process is None else process.started
     # The start may not have been known yet when the notice was asked for.
     known = ui_state.watched & {(pid, started), (pid, None)}

@@ -32,6 +32,9 @@ interval = 2  # default
 alerts = true  # default
 alert_causes = ["pressure", "memory", "swap", "leak"]  # default
 cool_down = 600  # default
+keep_cache_below = "off"  # default
+free_when_idle = false  # default
+free_at_critical_pressure = false  # default
 """
 
 

@@ -260,7 +260,8 @@ def test_settings_show_what_is_chosen():
     checked = {key for key, row in found.items() if row.is_checked}
     assert checked == {
         "bar-dot", "interval-5", "watch-4711",
-        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak",
+        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak", "keep-cache-off",
+        "keep-4711-usual",
     }  # fmt: skip
     assert found["alerts-leak"].actions == ()
     assert found["login"].text == "Open at Login (Needs Approval…)"

@@ -22,7 +22,7 @@ LIMIT_ANYWHERE = _ON_METAL
 _CACHE_PART = 4
 
 
-class _Limit:
+class _Limits:
     """What was set here, and what was in force before: (memory, cache)."""
 
     set: Optional[int] = None
@@ -71,12 +71,12 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
     since stays.
     """
     is_ours = read_limit() is not None
-    before = _Limit.before if is_ours else None
+    before = _Limits.before if is_ours else None
     if limit is None:
         if before is not None:
             call(_call("set_memory_limit"), before[0])
             call(_call("set_cache_limit"), before[1])
-        _Limit.set = _Limit.before = None
+        _Limits.set = _Limits.before = None
         return
     memory = call(_call("set_memory_limit"), limit)
     cache = call(_call("set_cache_limit"), limit // _CACHE_PART)
@@ -84,15 +84,15 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
         before = (memory, cache)
     if before[1] < limit // _CACHE_PART:  # never more than the program has allowed
         call(_call("set_cache_limit"), before[1])
-    _Limit.set, _Limit.before = limit, before
+    _Limits.set, _Limits.before = limit, before
 
 
 def read_limit() -> Optional[int]:
     """What was set here, unless the program has set another since."""
-    if _Limit.set is None:
+    if _Limits.set is None:
         return None
     read = getattr(sys.modules["mlx.core"], "get_memory_limit", None)
-    return _Limit.set if read is None or read() == _Limit.set else None
+    return _Limits.set if read is None or read() == _Limits.set else None
 
 
 def finish_work() -> None:

@@ -21,7 +21,10 @@ def test_settings_with_their_origins():
         "interval = 0.5  # MPSBAR_INTERVAL\n"
         "alerts = true  # default\n"
         'alert_causes = ["pressure", "memory", "swap", "leak"]  # default\n'
-        "cool_down = 3  # --cool-down"
+        "cool_down = 3  # --cool-down\n"
+        'keep_cache_below = "off"  # default\n'
+        "free_when_idle = false  # default\n"
+        "free_at_critical_pressure = false  # default"
     )
     assert parse_toml(text)["interval"] == 0.5
 
