@@ -108,7 +108,7 @@ def test_a_cache_that_refills_at_once_is_left_alone_for_an_hour():
     policy, time, frees = make(KEEP), 0.0, []
     while time < 1000:
         asked, left_alone = policy.consider(look(time))
-        for free in asked:
+        for _ in asked:
             frees.append(time)
             end(policy, time)
         if left_alone:
@@ -136,7 +136,7 @@ def test_who_stays_small_for_long_begins_anew():
 def test_another_choice_ends_being_left_alone():
     policy, time = make(KEEP), 0.0
     while not policy.find_statuses(look(time)):
-        for free in policy.consider(look(time))[0]:
+        for _ in policy.consider(look(time))[0]:
             end(policy, time)
         time += STEP
     policy.apply(replace(KEEP, keep_cache_below="2GB"))

@@ -94,7 +94,9 @@ def test_change():
 def test_what_the_menu_offers_is_allowed():
     assert [change(Settings(), "interval", n).interval for n in INTERVALS] == [1, 2, 5, 10, 30]
     assert change(Settings(), "alert_causes", ALERT_CAUSES).alert_causes == ALERT_CAUSES
-    sizes = [change(Settings(), "keep_cache_below", size).keep_cache_bytes for size in KEEP_CACHE_BELOW]
+    sizes = [
+        change(Settings(), "keep_cache_below", size).keep_cache_bytes for size in KEEP_CACHE_BELOW
+    ]
     assert sizes == [n << 30 for n in (1, 2, 4, 8, 16)]
     assert KEYS == (
         "bar", "interval", "alerts", "alert_causes", "cool_down", "keep_cache_below",

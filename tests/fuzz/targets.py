@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
-from mpsbar.agent import protocol
+from mpsbar.agent import methods, protocol
 from mpsbar.core import toml
 from mpsbar.core.dtype_results import parse_record
 from mpsbar.core.naming import name_process
@@ -23,8 +23,9 @@ from mpsbar.system import linux
 from mpsbar.system.child_process import parse_answer
 from mpsbar.system.macos import accelerator, gpu, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
+from mpsbar.ui.text.outcomes import limited as say_limited
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
-from mpsbar.workers.parse import parse_freed, parse_tensors, parse_worker
+from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 
 
 def _json(data: bytes) -> Any:
@@ -38,8 +39,10 @@ def fuzz_protocol(data: bytes) -> None:
     buffer = bytearray(data)
     with suppress(protocol.ProtocolError):
         for line in protocol.split_lines(buffer):
-            number, method, _ = protocol.parse_request(line)
+            number, method, params = protocol.parse_request(line)
             assert len(str(number)) <= 100 and isinstance(method, str)
+            method, limit = methods.identify_job(method, params)
+            assert limit is None or (method == "limit" and 1 << 26 <= limit <= 1 << 50)
             protocol.result(number, None)
 
 
@@ -56,6 +59,9 @@ def fuzz_agent_answers(data: bytes) -> None:
     freed = parse_freed(worker, value)
     assert freed.state in ("done", "busy", "failed")
     assert parse_tensors(7, value).state in ("done", "busy", "failed")
+    limited = parse_limited(worker, 1 << 30, value)
+    assert limited.state in ("done", "busy", "above", "impossible", "failed")
+    assert say_limited(limited)
 
 
 def fuzz_settings(data: bytes) -> None:

@@ -301,6 +301,23 @@ def free_of_a_reused_pid() -> tuple[int, int]:
         return 2, first + second
 
 
+def limit_of_a_reused_pid() -> tuple[int, int]:
+    """The same for a limit: the process that has the pid now keeps what it has."""
+    from mpsbar.workers.request import limit_worker
+
+    with workers_here() as workers:
+        worker = workers.start(IDLE)
+        worker.process.send_signal(signal.SIGKILL)
+        worker.process.wait()
+        first = limit_worker(worker.pid, 1 << 30).state == "gone"
+        other = workers.start(IDLE)
+        os.link(other.path, worker.path.with_suffix(".new"))
+        worker.path.with_suffix(".new").replace(worker.path)  # as if it were the old one's
+        second = limit_worker(worker.pid, 1 << 30).state == "refused"
+        wait_for(lambda: other.ask("stats"), "answer")
+        return 2, first + second
+
+
 ATTACKS = {
     "another user calls an agent": strangers_call,
     "unsafe run directories": unsafe_run_directories,
@@ -310,6 +327,7 @@ ATTACKS = {
     "root with another user's HOME": anothers_home_kept_by_sudo,
     "Stop of a pid that was used again": stop_of_a_reused_pid,
     "Free of a pid that was used again": free_of_a_reused_pid,
+    "a limit for a pid that was used again": limit_of_a_reused_pid,
 }
 
 

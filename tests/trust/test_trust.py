@@ -12,6 +12,7 @@ assert subprocess  # these start processes
 QUICK_DOORS = (
     doors.planted_sockets,
     doors.free_of_a_reused_pid,
+    doors.limit_of_a_reused_pid,
     lambda: doors.strangers_call(3),
     lambda: doors.exchanged_between_check_and_connect(40),
     lambda: doors.stop_of_a_reused_pid(3),
