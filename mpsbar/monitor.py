@@ -1,7 +1,7 @@
 """The junction: one thread builds Snapshot after Snapshot; `perform` carries a click to a worker.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
-tracker -> alerts -> events -> history.
+tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
 """
 
 import os
@@ -15,8 +15,18 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mpsbar.action_runner import ActionRunner
-from mpsbar.core.actions import Free, Freed, Outcome, RecentOutcomes, Stopped, Tensors
+from mpsbar.core.actions import (
+    Free,
+    Freed,
+    Limited,
+    Outcome,
+    RecentOutcomes,
+    SetAutoFree,
+    Stopped,
+    Tensors,
+)
 from mpsbar.core.alerts import Alerts
+from mpsbar.core.auto_free import AutoFree
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
@@ -84,6 +94,7 @@ class Monitor:
         self._tracker = ProcessTracker()
         self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
+        self._auto_free = AutoFree()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
@@ -135,6 +146,12 @@ class Monitor:
         self.interval = settings.interval
         self._alerts.apply(settings)
         self._attempt("setting up last words", partial(apply_setting, settings.last_words))
+        self._auto_free.apply(settings)
+
+    def set_auto_free(self, action: SetAutoFree) -> None:
+        """Choose when the cache of one process is freed by itself, until it ends."""
+        self._auto_free.set_rule(action)
+        self._wakes.put(None)
 
     def rest(self) -> None:
         """Stop ticking until `wake`: before the computer sleeps, so that no tick is cut in two."""
@@ -197,10 +214,15 @@ class Monitor:
             self._note(self._wakes.get())
 
     def _note(self, wake: Outcome | None) -> None:
-        if isinstance(wake, Freed | Tensors | Stopped):
+        if isinstance(wake, Freed):
+            self._auto_free.note(wake, time.time())
+        if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_vain(wake):
             self._outcomes.add(wake, time.monotonic())
-        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
+        if isinstance(wake, Limited):
             self._events.add(time.time(), wake)
+        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
+            if not _is_vain(wake):
+                self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
 
     def _build(self) -> Snapshot:
@@ -212,11 +234,17 @@ class Monitor:
         snapshot = self._judge(snapshot)
         snapshot = self._keep_budget(snapshot)
         ended, corrected = self._follow(snapshot, exits)
-        freed = self._outcomes.find(Freed, time.monotonic())
+        self._free_by_itself(snapshot)
+        now = time.monotonic()
         seen = replace(
-            snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed,
+            snapshot,
+            ended=self._tracker.ended,
+            events=self._events.recent,
+            freed=self._outcomes.find(Freed, now),
+            limited=self._outcomes.find(Limited, now),
+            auto_free=self._auto_free.find_statuses(snapshot),
             gpu_resets=self._tracker.gpu_resets,
-        )  # fmt: skip
+        )
         return self._record(seen, ended, corrected)
 
     def _poll_exits(self) -> dict[int, Exit]:
@@ -230,6 +258,18 @@ class Monitor:
         if self._ends is None:
             return {}
         return self._attempt("asking for ends", self._ends.poll)[0] or {}
+
+    def _free_by_itself(self, snapshot: Snapshot) -> None:
+        """Only while it ticks by itself: a single reading changes nothing."""
+        if self._thread is None or self._is_closed:
+            return
+        found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
+        frees, left_alone = found or ([], [])
+        for outcome in left_alone:
+            self._events.add(snapshot.time, outcome)
+            self._outcomes.add(outcome, time.monotonic())
+        for free in frees:
+            self._attempt("an automatic free", partial(self.perform, free))
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
@@ -434,3 +474,8 @@ class Monitor:
                 logging.getLogger("mpsbar").warning("%s failed: %s", step, failure)
         self._failures[step] = failure
         return result, failure
+
+
+def _is_vain(outcome: Outcome) -> bool:
+    """Whether nobody need hear of it: an automatic free that found the process busy."""
+    return isinstance(outcome, Freed) and outcome.cause is not None and outcome.state != "done"

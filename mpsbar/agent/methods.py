@@ -1,4 +1,4 @@
-"""The methods a monitor may call: hello, stats, and the jobs that take time, free and tensors."""
+"""The methods a monitor may call: hello, stats, and the jobs: free, tensors and limit."""
 
 import ctypes
 import os
@@ -11,12 +11,13 @@ from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free
 from .gc_pause import CollectorPause
+from .limit import LimitJob, parse_limit
 from .notebook import find_name
 from .progress import ProgressReader, count_steps
 from .protocol import Message
 from .tensors import TensorCensus
 
-JOBS = ("free", "tensors")
+JOBS = ("free", "tensors", "limit")
 
 
 def _read_command() -> "list[str]":
@@ -33,11 +34,24 @@ _progress = ProgressReader()
 
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
-    """A job to step until it answers."""
+    """A job to step until it answers. ProtocolError: such a job cannot be asked for."""
     gpu_client = _gpu_client(params)
     if method == "free":
         return FreeJob(gpu_client, _seconds(params, FreeJob.SECONDS), pause)
+    if method == "limit":
+        seconds = _seconds(params, LimitJob.SECONDS)
+        return LimitJob(gpu_client, identify_job(method, params)[1], seconds, pause)
     return TensorCensus(gpu_client, pause)
+
+
+def identify_job(method: str, params: Message) -> "tuple[str, Optional[int]]":
+    """Requests with the same one share a job and its answer: those for another limit do not."""
+    if method != "limit":
+        return method, None
+    try:
+        return method, parse_limit(params)
+    except ValueError as problem:
+        raise protocol.ProtocolError(protocol.INVALID_PARAMS, str(problem)) from None
 
 
 def hello() -> Message:

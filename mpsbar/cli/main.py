@@ -21,6 +21,7 @@ VERBS = {
     "status": f"show this computer and its {_FRAMEWORKS} processes",
     "top": "show the same live: select a process, free its cache, follow its memory",
     "free": "free the caches of connected processes",
+    "limit": "limit the memory of a connected process",
     "why": "say how runs ended, and what to do about it",
     "run": f"run a command and connect its {_FRAMEWORKS} processes",
     "enable": f"connect every {_FRAMEWORKS} process of an environment",

@@ -18,7 +18,7 @@ _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
 }  # fmt: skip
 # Bytes of cache that are worth a pause of the process once memory is short.
-_WORTH_FREEING = 256 << 20
+WORTH_FREEING = 256 << 20
 # Of all memory: shrinking a process that uses less would not help when memory is short.
 _LARGE = 0.2
 _BUSY_PERCENT = 90  # of the GPU
@@ -36,6 +36,10 @@ def advise(
     return tuple(advice for step in steps for advice in step(data))[:MOST]
 
 
+def is_short_of_memory(health: Health) -> bool:
+    return any(r.code in _SHORT_OF_MEMORY and r.level != "ok" for r in health.reasons)
+
+
 @dataclass(frozen=True, slots=True)
 class _AdviceInput:
     snapshot: Snapshot
@@ -48,7 +52,7 @@ class _AdviceInput:
 
     @property
     def is_short(self) -> bool:
-        return any(r.code in _SHORT_OF_MEMORY and r.level != "ok" for r in self.health.reasons)
+        return is_short_of_memory(self.health)
 
     @property
     def is_mac(self) -> bool:
@@ -90,7 +94,7 @@ def _free(data: _AdviceInput) -> Iterator[Advice]:
         (worker.cached, worker.pid)
         for worker in data.workers
         if worker.cached and (not worker.methods or "free" in worker.methods)
-        if worker.pid in accused or (data.is_short and worker.cached >= _WORTH_FREEING)
+        if worker.pid in accused or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
     if len(worth) == 1:
         yield Advice("free_cache", {"cached": worth[0][0]}, worth[0][1])

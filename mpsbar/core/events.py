@@ -1,9 +1,9 @@
-"""Events that happened while mpsbar ran: alerts, frees and ends, each with a number. Pure."""
+"""Events while mpsbar ran: alerts, frees, limits and ends, each with a number. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.findings import Level, Reason
 from mpsbar.core.verdicts import EndVerdict
 
@@ -53,7 +53,7 @@ class Event:
 
     number: int
     time: float
-    what: Alert | Freed | EndedProcess
+    what: Alert | Freed | Limited | EndedProcess
 
 
 class EventLog:
@@ -63,6 +63,6 @@ class EventLog:
         self.recent: tuple[Event, ...] = ()  # oldest first
         self._count = 0
 
-    def add(self, time: float, what: Alert | Freed | EndedProcess) -> None:
+    def add(self, time: float, what: Alert | Freed | Limited | EndedProcess) -> None:
         self._count += 1
         self.recent = (*self.recent, Event(self._count, time, what))[-MOST_EVENTS:]

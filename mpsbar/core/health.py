@@ -74,7 +74,7 @@ SHORT = Scale(warning=(0.90, 0.85))
 def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     levels = {(reason.code, reason.pid): reason.level for reason in before.reasons}
     workers = tuple(worker for worker in snapshot.workers if worker.state != "gone")
-    data = _HealthInput(snapshot, trends, levels, workers, _find_budget(snapshot, workers))
+    data = _HealthInput(snapshot, trends, levels, workers, find_budget(snapshot, workers))
     found = [
         *_pressure(data),
         *_swap(data),
@@ -105,7 +105,7 @@ class _HealthInput:
         return recent(series, self.snapshot.time, seconds)
 
 
-def _find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
+def find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
     """Metal's budget, as the machine knows it, else as a worker's torch does."""
     if snapshot.machine.gpu.memory_budget is not None:
         return snapshot.machine.gpu.memory_budget

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from mpsbar.core.actions import Asked, Freed, Stopped, Tensors
+from mpsbar.core.actions import Asked, AutoFreeRule, Freed, Limited, Stopped, Tensors
 from mpsbar.core.counters import Backend
+from mpsbar.core.counters import Counter as AllocatorCounter
 from mpsbar.core.events import EndedProcess, Event
 from mpsbar.core.findings import Health
 from mpsbar.core.machine import Machine, Problem, Process
@@ -81,6 +82,16 @@ class Worker:
                 known = number + (known or 0)
         return known
 
+    def count(self, counter: AllocatorCounter) -> int | None:
+        """One counter of all its allocators."""
+        if counter.is_sum:
+            return self.total(counter.read)
+        return max((n for b in self.in_use if (n := counter.read(b)) is not None), default=None)
+
+    @property
+    def limit(self) -> int | None:
+        return max((b.limit for b in self.in_use if b.limit is not None), default=None)
+
     def join(self, process: Process | None) -> "Worker":
         """The worker with its process, and with the name that it has when it is not connected.
 
@@ -133,6 +144,14 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoFreeStatus:
+    """What was chosen for one process, and whether its cache is left alone for a while."""
+
+    rule: AutoFreeRule = field(default_factory=AutoFreeRule)
+    is_left_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     time: float
     workers: tuple[Worker, ...] = ()
@@ -145,6 +164,8 @@ class Snapshot:
     probing: "Progress | None" = None  # of the dtype probe, while it runs
     dtypes: "Probe | None" = None  # the last probe that still holds for what runs here
     freed: dict[int, Freed] = field(default_factory=dict)  # recent outcomes by pid
+    limited: dict[int, Limited] = field(default_factory=dict)  # recent outcomes by pid
+    auto_free: dict[int, AutoFreeStatus] = field(default_factory=dict)  # by pid, where not usual
     tensors: dict[int, Tensors] = field(default_factory=dict)  # recent outcomes by pid
     stopped: dict[int, Stopped] = field(default_factory=dict)  # recent outcomes by pid
     gpu_resets: dict[int, float] = field(default_factory=dict)  # by pid: when, while it used it

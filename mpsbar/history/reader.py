@@ -52,15 +52,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """A Free or an alert."""
+    """A Free, a limit or an alert."""
 
     time: float
-    kind: str  # "free" or "alert"
-    code: str  # how the Free ended; the reason's code
+    kind: str  # "free", "limit" or "alert"
+    code: str  # how the Free or the limit ended; the reason's code
     pid: int | None
     name: str | None
     level: Level = "ok"
-    size: int | None = None  # bytes freed
+    size: int | None = None  # bytes freed; the limit, None for "off"
     phase: str = ""  # of an alert: raised, worse, recovered, ended
     values: dict[str, Value] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.events import Alert, EndedProcess, Event
 from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
@@ -155,11 +155,15 @@ def _drop_oldest(waiting: dict[int, Any]) -> None:
 
 
 def _build_event(event: Event) -> tuple[Any, ...] | None:
-    """The row of an alert or a Free; an end has none, it is part of the row of its run."""
+    """The row of an alert, a Free or a limit; an end has none, it is part of the row of its run."""
     time, what = int(event.time * 1000), event.what
     if isinstance(what, Freed):
         name = what.name[:_MOST_NAME]
-        return (time, "free", what.state, "ok", what.pid, name, what.freed, "", None)
+        cause = None if what.cause is None else json.dumps({"cause": what.cause})
+        return (time, "free", what.state, "ok", what.pid, name, what.freed, "", cause)
+    if isinstance(what, Limited):
+        name = what.name[:_MOST_NAME]
+        return (time, "limit", what.state, "ok", what.pid, name, what.asked, "", None)
     if not isinstance(what, Alert) or what.kind == "ended":
         return None
     values = json.dumps(what.reason.values if what.reason else {})

@@ -4,19 +4,27 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mpsbar.core.actions import (
+    AskLimit,
+    AutoFreeRule,
     Connect,
     Copy,
     FindTensors,
     Free,
+    Limit,
     OpenReport,
+    SetAutoFree,
     Stop,
     TensorGroup,
     Tensors,
     WatchEnd,
 )
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.health import find_budget
+from mpsbar.core.limits import PERCENTS, parse_size
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.core.settings import KEEP_CACHE_BELOW
+from mpsbar.core.snapshot import AutoFreeStatus, Family, Snapshot, Worker
+from mpsbar.core.trends import METAL
 from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, outcomes, progress, wording
 from mpsbar.ui.text.wording import _
@@ -134,9 +142,11 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
 
 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    notes = [wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker)]
-    notes += _action_notes(worker.pid, snapshot)
-    notes += _reset_note(worker.pid, snapshot)
+    notes = [
+        wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker),
+        wording.limit(worker), *_action_notes(worker.pid, snapshot),
+        *_reset_note(worker.pid, snapshot),
+    ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
     children = (
@@ -161,6 +171,12 @@ def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
         yield _("freeing…")
     elif pid in snapshot.freed:
         yield outcomes.freed_briefly(snapshot.freed[pid])
+    if any(isinstance(action, Limit) and action.pid == pid for action in snapshot.pending):
+        yield _("setting its limit…")
+    elif pid in snapshot.limited:
+        yield outcomes.limited_briefly(snapshot.limited[pid])
+    if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
+        yield _("cache refilled 3 times: left alone")
     if pid in snapshot.stopped:
         yield outcomes.stopped(snapshot.stopped[pid])
 
@@ -182,11 +198,13 @@ def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
 def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
     pid, process = worker.pid, worker.process
     yield from _free(worker, Free(pid) in snapshot.pending)
+    yield from _limit(worker, snapshot)
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Largest Tensors"), children=build_tensors(snapshot, pid),
             opens=FindTensors(pid, worker.started), room=_ROOM,
         )  # fmt: skip
+    yield from _auto_free(worker, snapshot, ui_state)
     started = None if process is None else process.started
     # The start may not have been known yet when the notice was asked for.
     known = ui_state.watched & {(pid, started), (pid, None)}
@@ -197,6 +215,73 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
     yield _copy_pid(pid)
     if process is not None:
         yield _stop(process, worker.name, snapshot)
+
+
+def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
+    """Only where its agent and an allocator in use can keep a limit."""
+    pid, now = worker.pid, worker.limit
+    if "limit" not in worker.methods or not any(b.name in METAL for b in worker.in_use):
+        return
+    off = Row(
+        f"limit-{pid}-off",
+        _("Off"),
+        actions=(Limit(pid, None, worker.started),),
+        is_checked=now is None,
+    )
+    budget, rows = find_budget(snapshot, (worker,)), [off]
+    sizes = {} if budget is None else {percent: percent * budget // 100 for percent in PERCENTS}
+    for percent, size in sizes.items():
+        text = _("{percent} of Budget ({size})").format(
+            percent=f"{percent}%", size=wording.size(size)
+        )
+        rows.append(
+            Row(f"limit-{pid}-{percent}", text, actions=(AskLimit(pid, size, worker.started),),
+                is_checked=now == size)
+        )  # fmt: skip
+    is_custom = now is not None and now not in sizes.values()
+    text = _("Custom ({size})…").format(size=wording.size(now)) if is_custom else _("Custom…")
+    rows.append(
+        Row(
+            f"limit-{pid}-custom",
+            text,
+            actions=(AskLimit(pid, None, worker.started),),
+            is_checked=is_custom,
+        )
+    )
+    tip = _("Above the limit the process gets an out-of-memory error.")
+    yield Row(f"limit-{pid}", _("Limit Memory"), children=tuple(rows), tooltip=tip)
+
+
+def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
+    """What is chosen for this process alone, until it ends; Settings has what holds for all."""
+    if not can_free(worker) or worker.cached is None:
+        return
+    pid, settings = worker.pid, ui_state.settings
+    started = None if worker.process is None else worker.process.started
+    rule = snapshot.auto_free.get(pid, AutoFreeStatus()).rule
+
+    def keep(key: str, text: str, size: int | None) -> Row:
+        action = SetAutoFree(pid, started, AutoFreeRule(size, rule.free_when_idle))
+        return Row(
+            f"keep-{pid}-{key}", text, actions=(action,), is_checked=rule.keep_cache_below == size
+        )
+
+    usual = settings.keep_cache_bytes
+    usual_text = _("As in Settings ({size})").format(
+        size=wording.size(usual) if usual else _("Off")
+    )
+    sizes = [(text, parse_size(text)) for text in KEEP_CACHE_BELOW]
+    children = (
+        keep("usual", usual_text, None),
+        keep("off", _("Off"), 0),
+        *(keep(text, wording.size(size), size) for text, size in sizes),
+    )
+    tip = _("Frees its cache when it grows larger, at most once a minute and never while busy.")
+    yield Row(f"keep-{pid}", _("Keep Cache Below"), children=children, tooltip=tip)
+    is_on = settings.free_when_idle if rule.free_when_idle is None else rule.free_when_idle
+    action = SetAutoFree(pid, started, AutoFreeRule(rule.keep_cache_below, not is_on))
+    tip = _("Frees its cache after a minute of rest, if it is large or memory is short.")
+    yield Row(f"idle-{pid}", _("Free When Idle"), actions=(action,), is_checked=is_on, tooltip=tip)
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:

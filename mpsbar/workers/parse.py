@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.agent.protocol import MOST_NUMBER
-from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
+from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
@@ -138,6 +138,43 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     )
 
 
+def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
+    """The answer to a limit of `asked` bytes."""
+    if not isinstance(answer, dict):
+        error = "the agent did not answer"
+        if worker.methods and "limit" not in worker.methods:
+            error = "its agent is older than limits: restart the process"
+        return Limited(worker.pid, worker.name, "failed", asked, error=error)
+    code, where = _parse_reason(answer)
+    states: dict[Any, LimitState] = {"done": "done", "busy": "busy"}
+    refused: LimitState = "above" if code == "above" else "impossible"
+    state = refused if answer.get("state") == "refused" else states.get(answer.get("state"))
+    reports = [_object(report) for report in list(_object(answer.get("backends")).values())[:10]]
+    return Limited(
+        pid=worker.pid,
+        name=worker.name,
+        state=state or "failed",
+        asked=asked,
+        limit=_most(reports, "limit"),
+        least=parse_count(_object(answer.get("reason")).get("least")),
+        held=_sum(reports, "held"),
+        freed=_sum(reports, "freed"),
+        reason=code,
+        where=where,
+        error=mask(parse_text(answer["error"])) if answer.get("error") else None,
+        seconds=parse_seconds(answer.get("seconds")),
+    )
+
+
+def _most(reports: list[dict[str, Any]], key: str) -> int | None:
+    return max((n for r in reports if (n := parse_count(r.get(key))) is not None), default=None)
+
+
+def _sum(reports: list[dict[str, Any]], key: str) -> int | None:
+    known = [n for r in reports if (n := parse_count(r.get(key))) is not None]
+    return sum(known) if known else None
+
+
 def parse_tensors(pid: int, answer: Any) -> Tensors:
     if not isinstance(answer, dict):
         return Tensors(pid, "failed", error="the agent did not answer")
@@ -210,6 +247,7 @@ def _parse_backend(name: Any, value: Any) -> Backend:
         name=parse_text(name)[:_MOST_DEVICE] or "?",
         framework=parse_text(fields.get("framework", "?")),
         state=parse_text(fields.get("state", "?")),
+        activity=parse_count(fields.get("activity")),
         **{counter.name: parse_count(fields.get(counter.name)) for counter in SENT},
     )
 

@@ -49,6 +49,7 @@ class NSResponder(NSObject, framework="AppKit"):
 
 
 class NSWindow(NSResponder, framework="AppKit"):
+    initialFirstResponder, setInitialFirstResponder_ = stored("first_responder")
     appearance, setAppearance_ = stored("appearance")
     title, setTitle_ = stored("title", "", is_text)
     level, setLevel_ = stored("level", 0)

@@ -33,6 +33,9 @@ alerts = true  # default
 alert_causes = ["pressure", "memory", "swap", "leak", "ended", "reset"]  # default
 cool_down = 600  # default
 last_words = true  # default
+keep_cache_below = "off"  # default
+free_when_idle = false  # default
+free_at_critical_pressure = false  # default
 """
 
 

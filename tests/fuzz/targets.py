@@ -10,7 +10,7 @@ from typing import Any
 from mpsbar.fleet.hosts_json import build_hosts
 from prometheus_client.parser import text_string_to_metric_families
 
-from mpsbar.agent import protocol
+from mpsbar.agent import methods, protocol
 from mpsbar.core import toml
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.dtype_results import parse_record
@@ -37,11 +37,12 @@ from mpsbar.system.platform import parse_command, parse_variables
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
+from mpsbar.ui.text.outcomes import limited as say_limited
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
-from mpsbar.workers.parse import parse_freed, parse_tensors, parse_worker
+from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 
 # The names that our readers look for; a fuzzer that must guess them letter by letter reaches little.
 NAMES = (
@@ -118,8 +119,10 @@ def fuzz_protocol(data: bytes) -> None:
     buffer = bytearray(_line(data) + b"\n" if data[:1] == b"\0" else data)
     with suppress(protocol.ProtocolError):
         for line in protocol.split_lines(buffer):
-            number, method, _ = protocol.parse_request(line)
+            number, method, params = protocol.parse_request(line)
             assert len(str(number)) <= 100 and isinstance(method, str)
+            method, limit = methods.identify_job(method, params)
+            assert limit is None or (method == "limit" and 1 << 26 <= limit <= 1 << 50)
             protocol.result(number, None)
 
 
@@ -136,6 +139,9 @@ def fuzz_agent_answers(data: bytes) -> None:
     freed = parse_freed(worker, value)
     assert freed.state in ("done", "busy", "failed")
     assert parse_tensors(7, value).state in ("done", "busy", "failed")
+    limited = parse_limited(worker, 1 << 30, value)
+    assert limited.state in ("done", "busy", "above", "impossible", "failed")
+    assert say_limited(limited)
 
 
 def fuzz_settings(data: bytes) -> None:

@@ -291,6 +291,7 @@ def test_settings_show_what_is_chosen():
         "bar-dot", "interval-5", "watch-4711",
         "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak", "alerts-speed",
         "alerts-ended", "alerts-reset",
+        "keep-cache-off", "keep-4711-usual",
     }  # fmt: skip
     assert found["alerts-leak"].actions == ()
     assert found["login"].text == "Open at Login (Needs Approval…)"

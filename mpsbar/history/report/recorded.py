@@ -9,10 +9,9 @@ from mpsbar.core.findings import Reason
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
-from mpsbar.ui.text.outcomes import not_freed
 from mpsbar.ui.text.wording import _, shorten_home
 
 _MOST_CHARTS = 20
@@ -122,8 +121,12 @@ def _run_chart(period: Period, run: Run, key: str) -> Chart:
 
 
 def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
-    """The marks of a chart; a Free that failed is in the table only."""
-    shown = [event for event in events if event.kind == "alert" or event.code == "done"]
+    """The marks of a chart; limits and a Free that failed are in the table only."""
+    shown = [
+        event
+        for event in events
+        if event.kind == "alert" or (event.kind == "free" and event.code == "done")
+    ]
     return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MOST_MARKS])
 
 
@@ -141,13 +144,26 @@ def _list_events(period: Period, zone: tzinfo | None) -> Markup:
 def _say_event(event: RecordedEvent) -> str:
     name = event.name or (_("process {pid}").format(pid=event.pid) if event.pid else "")
     if event.kind == "free":
-        if event.code == "done":
-            return _("{name}: freed {size}").format(name=name, size=wording.size(event.size))
-        return _("{name}: not freed ({why})").format(name=name, why=not_freed(event.code))
+        return f"{name}: {_say_free(event)}"
+    if event.kind == "limit":
+        limit = _("off") if event.size is None else wording.size(event.size)
+        words = _("{name}: memory limit {limit}")
+        if event.code != "done":
+            words = _("{name}: memory limit {limit} not set ({code})")
+        return words.format(name=name, limit=limit, code=event.code)
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
     return say_alert_in_a_line(alert)
+
+
+def _say_free(event: RecordedEvent) -> str:
+    cause = outcomes.cause(str(event.values.get("cause", "")))
+    if event.code == "refilled":
+        return outcomes.left_alone(event.size)
+    words = _("freed {size}") if event.code == "done" else _("not freed ({code})")
+    words = words.format(size=wording.size(event.size), code=event.code)
+    return f"{words} ({cause})" if cause else words
 
 
 def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:

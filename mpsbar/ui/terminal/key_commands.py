@@ -25,11 +25,17 @@ class KeyCommands:
         chosen = self._state.chosen
         if chosen is None or not chosen.row.children:
             return
-        rows = [row for row in chosen.row.children if can_press(row)]
+        self._open_menu(chosen.cells["NAME"], chosen.row)
+
+    def _open_menu(self, title: str, parent: Row) -> None:
+        """Its children, of which one can be chosen; the cursor stands at the one that is set."""
+        rows = [row for row in parent.children if can_press(row)]
         choices = [("✓ " if row.is_checked else "") + row.text for row in rows]
+        is_choice = not any(row.children or row.opens for row in rows)
+        checked = (n for n, row in enumerate(rows) if row.is_checked and is_choice)
         self._open_row = None
         self._state.open(
-            Box("menu", chosen.cells["NAME"], (), tuple(choices)),
+            Box("menu", title, (), tuple(choices), next(checked, 0)),
             lambda number: self._do(rows[number]),
         )
 
@@ -55,7 +61,12 @@ class KeyCommands:
     def _do(self, row: Row) -> None:
         self._open_row = None
         self._controller.open_children(row)
-        if row.children:
+        if any(can_press(child) for child in row.children):
+            chosen = self._state.chosen
+            is_of_chosen = chosen is not None and row in chosen.row.children
+            name = f"{chosen.cells['NAME']}: " if chosen is not None and is_of_chosen else ""
+            self._open_menu(f"{name}{row.text}", row)
+        elif row.children:
             self._open_row = row.key
             self.refresh_box()
         else:

@@ -98,6 +98,10 @@ def cached(worker: Worker) -> str:
     return _("cached {bound}{size}").format(bound=bound, size=size(worker.cached))
 
 
+def limit(worker: Worker) -> str:
+    return "" if worker.limit is None else _("limit {size}").format(size=size(worker.limit))
+
+
 def device(worker: Worker) -> str:
     """The devices that the worker uses, as far as they are known."""
     names = [backend.name for backend in worker.in_use]

@@ -296,7 +296,7 @@ def test_status_as_json_keeps_to_the_schema():
         "framework": "torch", "framework_version": "2.13.0", "device": "mps", "state": "live",
         "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
         "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
-        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
+        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB, "limit": None,
         "started": 1699999000.0, "footprint": 7 * GB, "footprint_kind": "footprint",
         "footprint_peak": 9 * GB, "gpu_percent": 41.6, "progress": None, "settings": {},
     }  # fmt: skip
