@@ -115,11 +115,13 @@ def _show_step(name: str, done: int, total: int) -> None:
 
 
 def _complain(result: "FileComparison", function: str) -> NoReturn:
+    from mpsbar.dtypes.text import say_no_torch_found
+
     if result.ended == "failed":
-        lines = [f"{function}() could not be loaded: {result.text}", *result.trace]
+        lines = [f"couldn't load {function}(): {result.text}", *result.trace]
         raise UserError("\n  ".join(lines))
     reasons = {
-        "no_torch": "no Python with torch was found; name one with --python",
+        "no_torch": say_no_torch_found(),
         "crashed": f"the comparison crashed: {result.text}",
     }
     raise UserError(reasons.get(result.ended, f"{result.python}: {result.text}"))

@@ -72,10 +72,10 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
     except ssl.SSLError as problem:
         files = ", ".join(name for name in (cert, key, client_ca) if name)
         reason = (problem.reason or "").replace("_", " ").lower() or "not in PEM format"
-        raise UserError(f"{files} cannot be used for TLS: {reason}") from None
+        raise UserError(f"{files} can't be used for TLS: {reason}") from None
     except OSError as problem:
         files = " or ".join(name for name in (cert, key, client_ca) if name)
-        raise UserError(f"{files} cannot be read: {problem.strerror or problem}") from None
+        raise UserError(f"couldn't read {files}: {problem.strerror or problem}") from None
     return context
 
 
@@ -118,9 +118,9 @@ def _read_secret(path: str) -> bytes:
         mode = Path(path).stat().st_mode
         secret = read_bytes(Path(path), _LONGEST_SECRET).strip()
     except OSError as problem:
-        raise UserError(f"{path} cannot be read: {problem.strerror or problem}") from None
+        raise UserError(f"couldn't read {path}: {problem.strerror or problem}") from None
     if stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"{path} can be read by other users: chmod go= {path}")
+        raise UserError(f"other users can read {path}: chmod go= {path}")
     if not secret or b"\n" in secret:
         raise UserError(f"{path} must hold exactly one line")
     return secret

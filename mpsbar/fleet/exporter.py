@@ -131,7 +131,7 @@ class TextFile:
             replace_file(self._path, page, mode=0o644, follow_links=False)
         except OSError as problem:
             reason = problem.strerror or problem
-            raise UserError(f"{self._path} cannot be written: {reason}") from None
+            raise UserError(f"couldn't write {self._path}: {reason}") from None
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):

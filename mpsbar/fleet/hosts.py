@@ -80,7 +80,7 @@ class Host:
                 if not line.startswith(b"{"):
                     noise += 1
                     if noise > _MOST_NOISE:
-                        return "it sends something else than answers"
+                        return "it sends something other than answers"
                     continue
                 self._note(status=parse_status(line), problem=None)
                 has_answered = True

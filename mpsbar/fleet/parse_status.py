@@ -88,7 +88,7 @@ def _parse_json(line: bytes) -> dict[str, Any]:
         raise NotAStatus("its answer is not a status")
     if answer.get("schema") != SCHEMA:
         shown = printable(str(answer.get("schema")), 20)
-        raise NotAStatus(f"its mpsbar is of another version (schema {shown})")
+        raise NotAStatus(f"its mpsbar is another version (schema {shown})")
     return answer
 
 

@@ -200,4 +200,4 @@ def _say_not_bound(address: Address, problem: OSError) -> str:
         return f"{address.host} is not an address of this computer"
     if problem.errno == errno.EACCES:
         return f"port {address.port} needs administrator rights: use one from 1024 on"
-    return f"{address} cannot be used: {problem.strerror or problem}"
+    return f"couldn't listen on {address}: {problem.strerror or problem}"

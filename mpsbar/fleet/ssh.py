@@ -52,7 +52,7 @@ def build_command(host: str, words: list[str], options: str = "") -> list[str]:
     try:
         extra = shlex.split(options)
     except ValueError as problem:
-        raise UserError(f"--ssh cannot be read: {problem}") from None
+        raise UserError(f"--ssh is not valid: {problem}") from None
     script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours.

@@ -102,15 +102,15 @@ def test_json_and_exit_code_0_for_a_training_step(file):
     [
         (
             "broken",
-            "mpsbar: broken() could not be loaded: ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
+            "mpsbar: couldn't load broken(): ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
         ),
         (
             "absent",
-            "mpsbar: absent() could not be loaded: AttributeError: mine.py has no function absent()\n",
+            "mpsbar: couldn't load absent(): AttributeError: mine.py has no function absent()\n",
         ),
         (
             "wrong",
-            "mpsbar: wrong() could not be loaded: TypeError: wrong() must return (model, inputs)\n",
+            "mpsbar: couldn't load wrong(): TypeError: wrong() must return (model, inputs)\n",
         ),
     ],
 )

@@ -81,9 +81,9 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     assert lines["hangs"].startswith("no answer (")
     assert "Connection refused" in lines["refuses"]
     assert lines["none"] == "no answer (mpsbar is not installed there: uv tool install mpsbar)"
-    assert lines["old"] == "no answer (its mpsbar is of another version (schema 99))"
+    assert lines["old"] == "no answer (its mpsbar is another version (schema 99))"
     assert lines["floods"] == "no answer (its answer is too long)"
-    assert lines["lines"] == "no answer (it sends something else than answers)"
+    assert lines["lines"] == "no answer (it sends something other than answers)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 

@@ -44,6 +44,11 @@ def states(probe, *wanted):
     return [(found[name].state, found[name].text) for name in wanted]
 
 
+def find_surprises_of_results(probe):
+    """Without slowness, which on a busy machine is no property of the dtype; see test_verdicts."""
+    return [reason.code for reason in find_surprises(probe) if reason.code != "dtype_slow"]
+
+
 @pytest.mark.xdist_group("torch")  # imported into the test process
 def test_the_whole_on_the_cpu():
     torch = pytest.importorskip("torch")
@@ -53,7 +58,7 @@ def test_the_whole_on_the_cpu():
     assert (probe.torch, probe.torch_file) == (torch.__version__, torch.__file__)
     assert probe.measured == len(EVERY) == len(probe.cells) + len(probe.checks)
     assert probe.prefix == os.path.realpath(sys.prefix)
-    assert find_surprises(probe) == ()
+    assert find_surprises_of_results(probe) == []
     assert 0 < probe.memory < probe.ceiling
     assert seen[0] == Progress(0, None)
     assert seen[-1].percent == 100
@@ -68,7 +73,7 @@ def test_nothing_surprises_on_mps_whatever_the_torch(softmps, version):
     softmps(version=version)
     probe = Runner([sys.executable]).run()
     assert (probe.ended, probe.device, probe.torch) == ("ok", "mps", f"{version}.0+softmps")
-    assert find_surprises(probe) == ()
+    assert find_surprises_of_results(probe) == []
     standing = {verdict.dtype: verdict.standing for verdict in judge_dtypes(probe)}
     minor = int(version[2:])
     assert standing["float64"] == "unsupported"
@@ -91,7 +96,7 @@ def test_a_crash_costs_its_cell(softmps):
         ("unique", "SIGABRT")
     ]
     assert probe.measured == len(EVERY)
-    assert [reason.code for reason in find_surprises(probe)] == ["check_crashed", "dtype_crashed"]
+    assert find_surprises_of_results(probe) == ["check_crashed", "dtype_crashed"]
 
 
 @needs_mps

@@ -49,5 +49,5 @@ def test_mistakes_are_one_sentence(tmp_path):
     with pytest.raises(UserError, match="is not a folder"):
         TextFile(Exporter(Ticks()), str(tmp_path / "no" / "mpsbar.prom"))
     (tmp_path / "mpsbar.prom").mkdir()
-    with pytest.raises(UserError, match="cannot be written: "):
+    with pytest.raises(UserError, match="couldn't write "):
         TextFile(Exporter(Ticks()), str(tmp_path / "mpsbar.prom")).write()

@@ -39,7 +39,7 @@ def parse_format(text: str) -> list[tuple[str, str | None]]:
     try:
         parsed = list(string.Formatter().parse(text))
     except ValueError as problem:
-        raise UserError(f"the format cannot be read: {problem}") from None
+        raise UserError(f"the format is not valid: {problem}") from None
     for _, name, spec, conversion in parsed:
         if name is not None and (name not in FIELDS or spec or conversion):
             shown = printable(name, 40)

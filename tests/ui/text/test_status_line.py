@@ -49,7 +49,7 @@ def test_other_fields_are_refused(text):
 
 @pytest.mark.parametrize("text", ["{held", "held}"])
 def test_broken_formats(text):
-    with pytest.raises(UserError, match="the format cannot be read: "):
+    with pytest.raises(UserError, match="the format is not valid: "):
         parse_format(text)
 
 
