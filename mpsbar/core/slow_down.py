@@ -56,7 +56,7 @@ class _Context(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Run:
+class _RunSpeeds:
     """The speeds of one process; those of each phase (training, validation) apart."""
 
     started: float | None
@@ -69,7 +69,7 @@ class SpeedWatch:
     """Follows the speed of each run; only the ticking thread uses it."""
 
     def __init__(self) -> None:
-        self._runs: dict[int, _Run] = {}  # by pid
+        self._runs: dict[int, _RunSpeeds] = {}  # by pid
         self._contexts: deque[_Context] = deque(maxlen=MOST_LOOKS)
 
     def add(self, snapshot: Snapshot) -> None:
@@ -99,7 +99,7 @@ class SpeedWatch:
         started = worker.process.started if worker.process else None
         run = self._runs.get(worker.pid)
         if run is None or run.started != started:
-            run = self._runs[worker.pid] = _Run(started)
+            run = self._runs[worker.pid] = _RunSpeeds(started)
         if progress.speed is None or _is_nearly_done(progress):
             return
         rate, unit = progress.speed

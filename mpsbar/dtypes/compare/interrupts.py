@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:
     """Call run(), then restore() whatever happened; a Ctrl-C during restore() waits."""
-    guard = _Guard()
+    guard = _InterruptGuard()
     try:
         guard.install()
         return run()
@@ -23,7 +23,7 @@ def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:
                 guard.remove()
 
 
-class _Guard:
+class _InterruptGuard:
     """A SIGINT handler that calls the user's own; nothing is installed off the main thread."""
 
     def __init__(self) -> None:

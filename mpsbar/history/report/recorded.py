@@ -149,8 +149,8 @@ def _say_event(event: RecordedEvent) -> str:
         limit = _("off") if event.size is None else wording.size(event.size)
         words = _("{name}: memory limit {limit}")
         if event.code != "done":
-            words = _("{name}: memory limit {limit} not set ({code})")
-        return words.format(name=name, limit=limit, code=event.code)
+            words = _("{name}: memory limit {limit} not set ({why})")
+        return words.format(name=name, limit=limit, why=outcomes.not_done(event.code))
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
@@ -161,8 +161,8 @@ def _say_free(event: RecordedEvent) -> str:
     cause = outcomes.cause(str(event.values.get("cause", "")))
     if event.code == "refilled":
         return outcomes.left_alone(event.size)
-    words = _("freed {size}") if event.code == "done" else _("not freed ({code})")
-    words = words.format(size=wording.size(event.size), code=event.code)
+    words = _("freed {size}") if event.code == "done" else _("not freed ({why})")
+    words = words.format(size=wording.size(event.size), why=outcomes.not_done(event.code))
     return f"{words} ({cause})" if cause else words
 
 

@@ -123,8 +123,8 @@ def _freed_first(outcome: Limited) -> str:
     return _("; {size} of its cache were freed").format(size=wording.size(outcome.freed))
 
 
-def not_freed(state: str) -> str:
-    """Why nothing was freed, in a word or two, from the state that history has recorded."""
+def not_done(state: str) -> str:
+    """Why a Free or a limit did nothing, in a few words, from the state that history recorded."""
     return {
         "busy": _("busy"),
         "gone": _("not connected"),
@@ -132,6 +132,9 @@ def not_freed(state: str) -> str:
         "silent": _("no answer"),
         "refused": _("couldn't connect"),
         "failed": _("failed"),
+        "refilled": _("the cache filled up again each time"),
+        "above": _("it holds more than that"),
+        "impossible": _("nothing there can be limited"),
     }.get(state, state)
 
 

@@ -139,15 +139,18 @@ def test_every_ending_of_a_free_has_its_sentence(outcome, text):
     assert outcomes.freed(outcome) == text
 
 
-def test_every_recorded_state_of_a_free_has_words():
-    states = [state for state in get_args(FreeState) if state != "done"]
-    assert {state: outcomes.not_freed(state) for state in states} == {
+def test_every_recorded_state_of_a_free_and_a_limit_has_words():
+    states = {*get_args(FreeState), *get_args(LimitState)} - {"done"}
+    assert {state: outcomes.not_done(state) for state in states} == {
         "busy": "busy",
         "gone": "not connected",
         "ended": "the process ended meanwhile",
         "silent": "no answer",
         "refused": "couldn't connect",
         "failed": "failed",
+        "refilled": "the cache filled up again each time",
+        "above": "it holds more than that",
+        "impossible": "nothing there can be limited",
     }
 
 
