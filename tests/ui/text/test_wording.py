@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from mpsbar.core.actions import Free, Freed, FreeState
+from mpsbar.core.actions import Free, Freed, FreeState, LimitState
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
