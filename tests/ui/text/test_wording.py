@@ -5,11 +5,12 @@ import re
 from dataclasses import replace
 
 import pytest
+from samples import make_worker
 
 from mpsbar.core.actions import Free, Freed
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
-from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.core.snapshot import Backend, Snapshot
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.cells import width
@@ -19,8 +20,8 @@ from mpsbar.ui.text.status_json import build_status
 GB, MB = 1 << 30, 1 << 20
 
 
-def worker(pid, name, *backends, state="live", age=0.0, **fields):
-    return Worker(pid, name, state, age, backends=backends, **fields)
+def worker(pid, name, *backends, **fields):
+    return make_worker(pid, name, backends=backends, **fields)
 
 
 MPS = Backend(
