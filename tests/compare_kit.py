@@ -45,10 +45,6 @@ def step(model, numbers):
 
 net, numbers = Net(), torch.randint(0, 50, (4, 7))
 """
-# Where transformers has the models of test_architectures; it loads them when they are first used.
-MODEL_FILES = tuple(
-    f"transformers.models.{name}.modeling_{name}" for name in ("bert", "gpt2", "vit", "mamba")
-)
 OPTIONS = "timing=False, dtypes=['float32', 'float16', 'bfloat16']"
 FORWARD = NET + f"print(mpsbar.compare(net, numbers, {OPTIONS}).to_json())\n"
 TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json())\n"
@@ -62,10 +58,9 @@ def run_script(script, faults="", device="mps", **variables):
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
     ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
-    modules = ("torch", *MODEL_FILES) if "import transformers" in script else ("torch",)
     done = run_python(
         [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables,
-        timeout=4 * PATIENCE, cwd="/", modules=modules,
+        timeout=4 * PATIENCE, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

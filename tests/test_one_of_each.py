@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import mpsbar
 PACKAGE = Path(mpsbar.__file__).parent
 
 
+@cache
 def parse_all(folder):
     return {
         path.relative_to(folder).as_posix(): ast.parse(path.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 
-def two_sizes(name: str, small: Any, *whole: Any) -> Any:
-    """Run a test with `small`; and only by `make thorough` with each of `whole`."""
+def two_sizes(name: str, *, small: list[Any], whole: list[Any]) -> Any:
+    """Run a test with each of `small`, and only by `make thorough` with each of `whole`."""
     slow = [pytest.param(value, marks=pytest.mark.thorough) for value in whole]
-    return pytest.mark.parametrize(name, [small, *slow])
+    return pytest.mark.parametrize(name, [*small, *slow])

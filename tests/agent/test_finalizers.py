@@ -158,7 +158,7 @@ def test_hosts_that_observe_every_thread(workers, version, observer, before):
 
 
 @every_python
-@two_sizes("polls", 1_000, 10_000)
+@two_sizes("polls", small=[1_000], whole=[10_000])
 def test_many_polls_frees_and_censuses(workers, version, polls):
     """For 100 polls five frees and a census; the whole is 10,000 polls, 500 frees, 100 censuses."""
     worker = start_host(workers, CANARIES + ATTACH + """

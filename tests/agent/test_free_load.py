@@ -59,7 +59,7 @@ def check_end(worker, name, freed, busy):
     return told
 
 
-@two_sizes("releases", 35, 350)
+@two_sizes("releases", small=[35], whole=[350])
 def test_a_server_with_plain_endpoints_under_load(workers, releases):
     # FastAPI runs plain `def` endpoints in a thread pool, uvicorn its loop on main.
     worker = workers.start_mps(START + """
@@ -107,7 +107,7 @@ uvicorn.Server(config).run(sockets=[listener])
     assert told["done"] >= releases / 4
 
 
-@two_sizes("releases", 35, 350)
+@two_sizes("releases", small=[35], whole=[350])
 def test_an_event_loop_on_main_and_a_compute_thread(workers, releases):
     # As ComfyUI is built: prompts come in on main's loop and are computed on one thread.
     worker = workers.start_mps(START + """
@@ -132,7 +132,7 @@ asyncio.run(main())
     assert told["done"] >= releases / 4
 
 
-@two_sizes("releases", 130, 1300)
+@two_sizes("releases", small=[130], whole=[1300])
 def test_a_backward_with_a_python_hook(workers, releases):
     # Kernels and hook run on autograd's own thread; main waits for it inside torch, without the GIL.
     worker = workers.start_mps(START + """

@@ -246,13 +246,14 @@ sys.settrace(tracer)
 
 
 def test_a_debugger_that_traces_keeps_all_its_events(workers):
-    worker = workers.start_mps(START + TRAIN + TRACED + """
+    # The signal may come as soon as there is an agent: before its handler it would end the process.
+    handler = "import signal; stop = []; signal.signal(signal.SIGUSR1, lambda *_: stop.append(1))"
+    worker = workers.start_mps(handler + START + TRAIN + TRACED + """
 import torch.autograd.graph
-stop = []
-signal.signal(signal.SIGUSR1, lambda *_: stop.append(1))
-while not stop:
+while True:
     train_once()
     frame = sys._getframe()
+    if stop: break
 assert sys.gettrace() is tracer
 sys.settrace(None)
 print("traced", seen["call"] == seen["return"], seen["line"] == 4 * seen["call"], sorted(lines))

@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import make_process, make_worker
 
 from mpsbar.core.actions import WatchEnd
 from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, SINGLE_EVENTS, Alerts
 from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import Trends
 
 MB, GB = 1 << 20, 1 << 30
@@ -24,16 +25,14 @@ KNOWN = Machine(
 
 
 def process(pid=7, started=100.0, footprint=2 * GB, peak=3 * GB):
-    return Process(
-        pid, started, f"train{pid}.py", ("torch",), footprint=footprint, footprint_peak=peak
+    return make_process(
+        pid, f"train{pid}.py", started=started, footprint=footprint, footprint_peak=peak
     )
 
 
 def worker(pid=7, started=100.0, state="live", held=GB):
-    backend = Backend("mps", "torch", "in use", driver=held, allocated=0)
-    return Worker(
-        pid, f"train{pid}.py", state, 0.0, backends=(backend,), process=process(pid, started)
-    )
+    seen = process(pid, started)
+    return make_worker(pid, f"train{pid}.py", state=state, driver=held, allocated=0, process=seen)
 
 
 def snap(time, *reasons, workers=(worker(),), processes=(process(),), machine=KNOWN):

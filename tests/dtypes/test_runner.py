@@ -12,6 +12,7 @@ import psutil
 import pytest
 from fake_torch import add_startup, make_torch
 from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
+from thorough import two_sizes
 from worker_kit import PATIENCE, need_module, wait_for
 
 from mpsbar.core.dtype_results import Progress
@@ -20,6 +21,9 @@ from mpsbar.dtypes.verdicts import find_surprises, judge_dtypes
 
 # What must hang does so for this long; a busy machine must get through any other cell by then.
 CELL_SECONDS = 15.0
+# The releases before and after one that changed what MPS can do; `make thorough` runs the others too.
+CHANGES = [f"2.{minor}" for minor in (2, 3, 8, 9, 11, 12, 14, 15)]
+OTHERS = [f"2.{minor}" for minor in (1, 4, 5, 6, 7, 10, 13)]
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +72,7 @@ def test_the_whole_on_the_cpu():
 
 
 @needs_mps
-@pytest.mark.parametrize("version", [f"2.{minor}" for minor in range(1, 16)])
+@two_sizes("version", small=CHANGES, whole=OTHERS)
 def test_nothing_surprises_on_mps_whatever_the_torch(softmps, version):
     softmps(version=version)
     probe = Runner([sys.executable]).run()

@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from compare_kit import needs_mps, run_many
+from compare_kit import needs_mps, run_many, run_script
 
 pytestmark = [
     needs_mps,
@@ -16,9 +16,15 @@ pytestmark = [
 START = """
 import json, torch, torch.nn as nn, mpsbar
 torch.set_num_threads(1)
-torch.manual_seed(0)
+results = {}
 """
-END = "\nprint(mpsbar.compare(model.eval(), timing=False, dtypes=['float32', 'float16', 'autocast'], **inputs).to_json())\n"
+EACH = """
+torch.manual_seed(0)
+MODEL
+compared = mpsbar.compare(model.eval(), timing=False, dtypes=["float32", "float16", "autocast"], **inputs)
+results["NAME"] = json.loads(compared.to_json())
+"""
+END = "print(json.dumps(results))\n"
 SMALL = "hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64"
 TOKENS = "{'input_ids': torch.randint(0, 100, (2, 9))}"
 MODELS = {
@@ -68,17 +74,24 @@ FAULTS = {
 }
 
 
+def compare_models(names):
+    """A script for these models: one process, because each imports transformers."""
+    each = [EACH.replace("MODEL", MODELS[name]).replace("NAME", name) for name in names]
+    return START + "".join(each) + END
+
+
 @pytest.fixture(scope="module")
 def sound():
-    return dict(
-        zip(MODELS, run_many([(START + text + END,) for text in MODELS.values()]), strict=True)
-    )
+    return run_script(compare_models(MODELS))
 
 
 @pytest.fixture(scope="module")
 def planted():
-    jobs = [(START + text + END, FAULTS[name][0]) for name, text in MODELS.items()]
-    return dict(zip(MODELS, run_many(jobs), strict=True))
+    by_fault = {}
+    for name, (fault, _) in FAULTS.items():
+        by_fault.setdefault(fault, []).append(name)
+    jobs = [(compare_models(names), fault) for fault, names in by_fault.items()]
+    return {name: found for results in run_many(jobs) for name, found in results.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)

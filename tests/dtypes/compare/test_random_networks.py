@@ -27,6 +27,6 @@ print(json.dumps(found))
 """
 
 
-@two_sizes("seeds", "range(20)", *(f"range({n}, {n + 20})" for n in range(0, 200, 20)))
+@two_sizes("seeds", small=["range(20)"], whole=[f"range({n}, {n + 20})" for n in range(0, 200, 20)])
 def test_none_is_accused(seeds):
     assert run_script(SCRIPT.replace("SEEDS", seeds)) == []
