@@ -8,21 +8,26 @@ from typing import Any
 
 from mpsbar.agent import protocol
 from mpsbar.core import toml
-from mpsbar.core.dtype_results import parse_record
+from mpsbar.core.dtype_results import parse_record as parse_probe
+from mpsbar.core.endings import EndEvidence
 from mpsbar.core.naming import name_process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import judge_settings, mask_settings
+from mpsbar.core.verdicts import judge_end, parse_record
 from mpsbar.doctor.parse import parse_device
 from mpsbar.fleet import parse_status
 from mpsbar.history.database import STEPS
 from mpsbar.history.writer import PendingRows, RunWriter
-from mpsbar.system import linux
+from mpsbar.system import linux, linux_reports
 from mpsbar.system.child_process import parse_answer
-from mpsbar.system.macos import accelerator, gpu, sysctl
+from mpsbar.system.last_words import parse_last_words
+from mpsbar.system.linux_exits import parse_zombie
+from mpsbar.system.macos import accelerator, gpu, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
+from mpsbar.ui.text.endings import say_verdict
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
 from mpsbar.workers.parse import parse_freed, parse_tensors, parse_worker
 
@@ -96,7 +101,7 @@ def fuzz_other_pythons(data: bytes) -> None:
         assert environment.site.is_absolute() and environment.prefix.isprintable()
     parse_device("p", [answer] if answer else [], data, None)
     with suppress(ValueError):
-        parse_record(answer)
+        parse_probe(answer)
 
 
 def fuzz_history(data: bytes) -> None:
@@ -107,9 +112,32 @@ def fuzz_history(data: bytes) -> None:
     ended = tracker.update(snapshot)
     rows.add(snapshot, tracker.present.values(), ended)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(STEPS[0])
+        connection.executescript(";".join(STEPS))
         assert RunWriter().write(connection, rows) == 0
         assert connection.execute("SELECT count(*) FROM machine").fetchone()[0] == 1
+
+
+def fuzz_last_words(data: bytes) -> None:
+    """A record that an agent left, down to the sentence that is shown."""
+    words = parse_last_words(_json(data))
+    if words is not None:
+        verdict = judge_end(EndEvidence(words=words, is_connected=True))
+        assert say_verdict(verdict, words.name).isprintable()
+    parse_record(_json(data))
+
+
+def fuzz_reports(data: bytes) -> None:
+    """A report file of macOS, and what Linux says of kills for memory."""
+    text = data.decode("utf-8", "replace")
+    crash = report_files.parse_crash(text)
+    assert crash is None or crash.report.sentence.isprintable()
+    report_files.parse_panic(text)
+    report_files.parse_gpu_event(text, 1.0)
+    report_files.find_jetsam(text, 7)
+    report_files.parse_name(text)
+    linux_reports.parse_groups(data)
+    linux_reports.parse_kills(data, 0.0)
+    parse_zombie(data)
 
 
 def fuzz_remote_status(data: bytes) -> None:
