@@ -85,7 +85,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
     "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
-    "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "sys", "threading",
+    "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
     "time", "types", "typing", "weakref",
 }  # fmt: skip
 # What a file exists to import: the agent under its other name, the user's sitecustomize, the

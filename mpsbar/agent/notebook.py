@@ -14,7 +14,9 @@ from .frameworks import join_labels
 
 Report = dict[str, Any]
 
-USAGE = "use %mpsbar or %mpsbar free [--outputs]"
+USAGE = "use %mpsbar, %mpsbar free [--outputs] or %mpsbar why"
+# `mpsbar why` takes a fraction of a second; a slow disk may add to that.
+_WHY_SECONDS = 30.0
 _STEP_SECONDS = 0.001
 _UNDERSCORES = ("_", "__", "___")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -42,6 +44,7 @@ def load(shell: Any) -> None:
 
         def mpsbar(line: str) -> None:
             """%mpsbar: what this kernel holds. %mpsbar free [--outputs]: give its cache back.
+            %mpsbar why: how the last kernels of this notebook ended.
 
             free also drops the last traceback, and with --outputs all of Out: what they hold
             cannot be freed otherwise.
@@ -85,6 +88,8 @@ def run_magic(shell: Any, line: str) -> None:
         if "--outputs" in words:
             drop_outputs(shell)
         print(free())  # noqa: T201 - as above
+    elif words == ["why"]:
+        print(why())  # noqa: T201 - as above
     else:
         _complain(f"{' '.join(words)[:60]!r} is not an option; {USAGE}")
 
@@ -212,6 +217,41 @@ def _not_known(report: Report) -> "list[str]":
         f"{name}: can't tell whether this process uses it; free it from mpsbar instead"
         for name in report["not_known"]
     ]
+
+
+# ----------------------------------------------------------------- why a kernel died
+def why() -> str:
+    """How the last kernels of this notebook ended: the command `mpsbar why` knows."""
+    command = _find_command()
+    if command is None:
+        return "mpsbar isn't installed in this environment; in a terminal: mpsbar why kernel"
+    import subprocess  # a kernel has it loaded long ago
+
+    name = find_name() or "notebook kernel"
+    try:
+        done = subprocess.run(
+            [*command, "why", name], stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_WHY_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"mpsbar why failed: {error}"
+    return (done.stdout or done.stderr).decode("utf-8", "replace").strip()
+
+
+def _find_command() -> "Optional[list[str]]":
+    """This environment's mpsbar, else the one on PATH."""
+    from importlib import util
+
+    try:
+        if util.find_spec("mpsbar.cli") is not None:
+            return [sys.executable, "-B", "-m", "mpsbar"]
+    except ImportError:
+        pass
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, "mpsbar")
+        if os.path.isabs(path) and os.path.isfile(path) and os.access(path, os.X_OK):
+            return [path]
+    return None
 
 
 # --------------------------------------------------------- what notebooks hold by accident

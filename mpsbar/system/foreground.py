@@ -54,7 +54,7 @@ def run_command(
 
     `read_exit_reason` is asked after the end and before the pid is given back.
     """
-    with _Guard() as guard, _Signals() as signals:
+    with _SignalGuard() as guard, _Signals() as signals:
         began = time.time()
         process = subprocess.Popen(list(command), env=dict(environ), close_fds=False)
         guard.protect(process.pid)
@@ -166,10 +166,10 @@ class _Signals:
         signal.signal(number, _do_nothing)
 
 
-class _Guard:
+class _SignalGuard:
     """A process beside us that writes down which signals the whole group gets."""
 
-    def __enter__(self) -> "_Guard":  # noqa: PYI034
+    def __enter__(self) -> "_SignalGuard":  # noqa: PYI034
         self.output, report = os.pipe()
         life, self._life = os.pipe()
         os.set_blocking(report, False)

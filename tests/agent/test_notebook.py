@@ -473,3 +473,25 @@ def test_reasons_read_as_everywhere_else():
     thread.start()
     thread.join()
     assert told == ["the main thread is computing (cell:1 in <module>)"]
+
+
+def test_why_asks_the_command_of_this_environment(workers, monkeypatch):
+    told = notebook.why()
+    assert told.startswith("mpsbar: no run that ended in the last 7 days fits 'notebook kernel'")
+    monkeypatch.setattr(notebook, "_find_command", lambda: None)
+    assert "isn't installed in this environment" in notebook.why()
+    monkeypatch.setattr(notebook, "_find_command", lambda: ["/nowhere/mpsbar"])
+    assert notebook.why().startswith("mpsbar why failed: ")
+
+
+def test_the_command_is_found_on_the_path_where_only_the_agent_is(tmp_path, monkeypatch):
+    from importlib import util
+
+    def find_spec(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(util, "find_spec", find_spec)
+    monkeypatch.setenv("PATH", f"relative:{tmp_path}")
+    assert notebook._find_command() is None
+    (tmp_path / "mpsbar").touch(0o755)
+    assert notebook._find_command() == [str(tmp_path / "mpsbar")]
