@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH
 from mpsbar.core.errors import UserError
-from mpsbar.core.limits import limit_environment, parse_limit
 from mpsbar.system.paths import data_folder, is_in_app
 from mpsbar.workers.run import SITE, build_environment, copy_agent, why_not_connected
 
@@ -19,10 +19,9 @@ _BUDGET_SECONDS = 3.0  # for Metal's first device
 DESCRIPTION = (
     f"Runs a command; every Python process in it that imports {join_labels('or')} is connected. "
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
-    "each process keeps its GPU memory below a limit: PyTorch (MPS) returns its cache, then raises "
-    "its usual out-of-memory error, instead of driving the Mac into swap; MLX returns its cache "
-    "and waits, but raises no error. PyTorch may hold one more block than its limit allows: 32 MB, "
-    "or up to 1 GB for limits below 2 GB. Watermarks of PyTorch that you have set yourself stay."
+    f"each process keeps its GPU memory below a limit. {ABOVE_TORCH} {ABOVE_MLX} PyTorch may hold "
+    "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. Watermarks "
+    "of PyTorch that you have set yourself stay."
 )
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
@@ -68,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _limit(options: argparse.Namespace) -> Mapping[str, str]:
     """The variables that limit the command; a line on stderr says what is not limited, and why."""
+    from mpsbar.core.limits import limit_environment, parse_limit
     from mpsbar.system import this_computer
 
     computer = this_computer()

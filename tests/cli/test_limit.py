@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from worker_kit import NO_MPS, need_module
+from worker_kit import NO_MPS
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 LIVE = """

@@ -1,6 +1,7 @@
 """Which caches are freed without being asked, by snapshots that a test writes."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -96,7 +97,7 @@ def test_under_critical_pressure_only_if_that_is_switched_on():
 def test_at_most_once_a_minute_whoever_freed_it_last():
     policy = make(KEEP)
     times = [time for time, _ in run(policy, 200)]  # each time it was busy after all
-    assert all(b - a >= BETWEEN_SECONDS for a, b in zip(times, times[1:], strict=False))
+    assert all(b - a >= BETWEEN_SECONDS for a, b in pairwise(times))
     assert len(times) == 4
     last = LastFree(1, 20.0, "done")
     assert [time for time, _ in run(make(KEEP), 90, last_free=last)] == [80.0]
