@@ -5,6 +5,13 @@ import os
 import shutil
 from typing import NoReturn
 
+# What a limit means, in the help of each verb that sets one.
+ABOVE_TORCH = (
+    "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
+    "which ends most programs."
+)
+ABOVE_MLX = "MLX returns its cache and waits for running work, but raises no error."
+
 
 class Parser(argparse.ArgumentParser):
     """Reports bad arguments in one line, with exit code 2."""

@@ -4,7 +4,7 @@ import argparse
 import json
 from dataclasses import asdict, replace
 
-from mpsbar.cli.arguments import parse_pid
+from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH, parse_pid
 from mpsbar.core.actions import Limit, Limited
 from mpsbar.core.errors import UserError
 from mpsbar.core.health import find_budget
@@ -15,12 +15,11 @@ from mpsbar.ui.text import outcomes as outcome_text
 _OFF = "off"
 
 DESCRIPTION = (
-    "Limits the GPU memory of a running process. Above the limit PyTorch (MPS) first returns its "
-    "cache, then raises its usual out-of-memory error, which ends most programs; MLX returns its "
-    "cache and waits, but raises no error. PyTorch takes memory in blocks of up to 1 GB: a process "
-    "may hold that much more than its limit, and needs that much room below it. A limit below what "
-    "is in use is refused. What a program has set itself can't be read; mpsbar run --limit limits "
-    "one from its start, more exactly. Exit code 0: set, 1: busy or refused, 2: wrong arguments."
+    f"Limits the GPU memory of a running process. {ABOVE_TORCH} {ABOVE_MLX} PyTorch takes memory "
+    "in blocks of up to 1 GB: a process may hold that much more than its limit, and needs that "
+    "much room below it. A limit below what is in use is refused. What a program has set itself "
+    "can't be read; mpsbar run --limit limits one from its start, more exactly. Exit code 0: set, "
+    "1: busy or refused, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar limit 4711 24GB",

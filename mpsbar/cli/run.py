@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH
 from mpsbar.core.errors import UserError
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
@@ -16,10 +17,9 @@ _BUDGET_SECONDS = 3.0  # for Metal's first device
 DESCRIPTION = (
     f"Runs a command; every Python process in it that imports {join_labels('or')} is connected. "
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
-    "each process keeps its GPU memory below a limit: PyTorch (MPS) returns its cache, then raises "
-    "its usual out-of-memory error, instead of driving the Mac into swap; MLX returns its cache "
-    "and waits, but raises no error. PyTorch may hold one more block than its limit allows: 32 MB, "
-    "or up to 1 GB for limits below 2 GB. Watermarks of PyTorch that you have set yourself stay."
+    f"each process keeps its GPU memory below a limit. {ABOVE_TORCH} {ABOVE_MLX} PyTorch may hold "
+    "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. Watermarks "
+    "of PyTorch that you have set yourself stay."
 )
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
