@@ -21,7 +21,9 @@ def home(tmp_path, monkeypatch):
     for folder in ("Library/Logs", "bin"):
         (tmp_path / folder).mkdir(parents=True)
     launchctl = tmp_path / "bin/launchctl"
-    launchctl.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\necho no such job >&2\nexit 3\n')
+    launchctl.write_text(
+        f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\necho no such job >&2\nexit 3\n'
+    )
     tool = tmp_path / "bin/mpsbar"
     tool.write_text("#!/bin/sh\n")
     for file in (launchctl, tool):
