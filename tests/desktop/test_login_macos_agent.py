@@ -21,7 +21,9 @@ def home(tmp_path, monkeypatch):
     for folder in ("Library/Logs", "bin"):
         (tmp_path / folder).mkdir(parents=True)
     launchctl = tmp_path / "bin/launchctl"
-    launchctl.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\nexit 3\n')
+    launchctl.write_text(
+        f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\necho no such job >&2\nexit 3\n'
+    )
     tool = tmp_path / "bin/mpsbar"
     tool.write_text("#!/bin/sh\n")
     for file in (launchctl, tool):
@@ -65,13 +67,14 @@ def test_the_job_to_the_letter(home, plist, mac):
     assert not (home / "asked").exists()  # loading it would start a second copy
 
 
-def test_on_and_off_leave_nothing(home, plist, mac):
+def test_on_and_off_leave_nothing(home, plist, mac, capfd):
     before = tree(home)
     login.turn_on()
     (home / "Library/Logs/mpsbar/login.log").write_text("as launchd makes it")
     assert login.turn_on().state == "on"
     assert login.turn_off() == login.LoginStatus("off", "agent", str(plist))
     assert (home / "asked").read_text() == f"bootout gui/{os.getuid()}/{LABEL}\n"
+    assert capfd.readouterr() == ("", "")  # nobody needs to know that it was not loaded
     (home / "asked").unlink()
     assert tree(home) == before
     login.turn_off()

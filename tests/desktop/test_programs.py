@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import appkit
+import psutil
 from desktop_kit import StandIn, in_thread, wait_for
 
 from mpsbar.desktop import programs
@@ -52,6 +53,7 @@ def test_on_linux_xdg_open_gets_the_whole_path(tmp_path, monkeypatch):
     assert programs.open_file(Path("-e $(id).html"), "linux")
     wait_for(lambda: program.calls)
     assert program.calls == [[str(tmp_path / "-e $(id).html").encode()]]
+    wait_for(lambda: not psutil.pid_exists(program.pids[0]))  # no zombie stays
     program.path.write_text("no program")
     assert not programs.open_file(Path("-e $(id).html"), "linux")
     program.path.unlink()

@@ -1,11 +1,14 @@
 """The one number of Metal's, with a small double of PyObjC's two modules."""
 
 import sys
+import threading
 from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
 
+from mpsbar.monitor import Monitor
+from mpsbar.system import read_timeouts
 from mpsbar.system.macos import gpu
 
 
@@ -117,3 +120,33 @@ def test_what_cannot_be_read_is_not_asked_for_all_the_time(bridge, mac, make_com
     for _ in range(3):
         assert computer.read_machine().gpu.memory_budget is None
     assert bridge.devices == 1
+
+
+def test_one_reading_waits_for_metals_first_device_and_a_tick_does_not(
+    mac, make_computer, monkeypatch, workers
+):
+    """It may take a second; the tenth of a second is for ticks."""
+    mac.set_memory()
+    monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 0.0)
+    answer = threading.Event()
+
+    def read_budget():
+        assert answer.wait(60)
+        return 7
+
+    ticking = Monitor(computer=make_computer(read_budget=read_budget))
+    assert ticking.tick().machine.gpu.memory_budget is None
+    once = Monitor(computer=make_computer(read_budget=read_budget))
+    join = threading.Thread.join
+
+    def answer_after_a_tick_would_have_gone_on(thread, seconds=None):
+        if seconds == 3.0:
+            answer.set()
+        join(thread, 60 if seconds == 3.0 else seconds)  # a busy machine
+
+    monkeypatch.setattr(threading.Thread, "join", answer_after_a_tick_would_have_gone_on)
+    budget = once.read_once().machine.gpu.memory_budget
+    answer.set()
+    for monitor in (ticking, once):
+        monitor.close()
+    assert budget == 7
