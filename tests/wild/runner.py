@@ -16,6 +16,7 @@ from screen_kit import start_screen, why_no_screen
 from worker_kit import ROOT, Client
 
 from mpsbar.agent import places
+from mpsbar.agent.backends import IN_USE
 
 PROGRAMS = Path(__file__).parent / "programs"
 # On two busy cores a large library alone takes a minute to import, and the program runs twice.
@@ -55,7 +56,7 @@ class Load:
             client.ask("tensors")
             answer = client.ask("free", seconds=1)
         found = stats["backends"].items()
-        self.devices |= {name for name, each in found if each["state"] == "in_use"}
+        self.devices |= {name for name, each in found if each["state"] == IN_USE}
         if answer["state"] == "done":
             self.pauses.append(answer["paused"])
         self.done += answer["state"] == "done"
@@ -127,8 +128,11 @@ def _compare(alone: "subprocess.CompletedProcess[str]", beside: "subprocess.Comp
         return f"ended with {beside.returncode}", _last_line(beside.stderr)
     if _results(beside.stdout) != _results(alone.stdout) or not _results(alone.stdout):
         return "another result", f"{_results(alone.stdout)} / {_results(beside.stdout)}"
-    if "mpsbar" in beside.stderr:
-        return "complains", _last_line(beside.stderr, "mpsbar")
+    said = beside.stderr.replace(
+        str(ROOT), ""
+    )  # a warning names its file, and a checkout may be called so
+    if "mpsbar" in said:
+        return "complains", _last_line(said, "mpsbar")
     if not load.polls:
         return "not seen", "no agent answered"
     return "same", "; ".join(sorted(set(load.failed)))[:80]
@@ -153,10 +157,17 @@ def _run(
     try:
         out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
+        _end(process)
         out, err = process.communicate()
         err += f"\nstill running after {SECONDS} s"
+    except KeyboardInterrupt:
+        _end(process)
+        raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
 
 
 def _results(text: str) -> list[str]:

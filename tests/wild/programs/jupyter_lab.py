@@ -57,7 +57,7 @@ async def run(kernel):
                     "content": content,
                     "channel": "shell",
                 }
-            )  # fmt: skip
+            )
         )
         while True:
             message = json.loads(await link.read_message())
@@ -90,7 +90,7 @@ with tempfile.TemporaryDirectory() as home:
             "--ServerApp.disable_check_xsrf=True",
             f"--ServerApp.root_dir={folder}",
             "--log-level=ERROR",
-        ]  # fmt: skip
+        ]
     )
     wait_until_ready(server)
     asyncio.run(run(start_kernel()))
