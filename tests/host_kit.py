@@ -135,12 +135,14 @@ def start_host(
     code: str,
     version: str | None = None,
     *,
+    python: str | None = None,
     stand_in: bool = True,
     stdin: int = subprocess.DEVNULL,
     **extra: str,
 ) -> Worker:
     """A host in the given Python (none: the one that has everything); returns once it is attached."""
-    python = sys.executable if version is None else interpreters.need(version)
+    if python is None:
+        python = sys.executable if version is None else interpreters.need(version)
     script = workers.folder / f"host{len(workers.started)}.py"
     script.write_text(_prepare(code))
     places = [add_stand_in(workers.folder), str(ROOT)] if stand_in else [str(ROOT)]

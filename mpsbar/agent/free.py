@@ -96,6 +96,7 @@ class FreeJob:
             "reason": busy[0] if busy else None,
             "freed": freed,
             "seconds": seconds,
+            "paused": self.paused,
             "collected": self._collected,
             "gui_toolkit": self._gui_toolkit,
             "not_known": self._not_known,

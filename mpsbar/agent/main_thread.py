@@ -84,6 +84,7 @@ class MainThreadJob:
         self._next_call = 0.0
         self._call_pending_since: Optional[float] = None
         self._loop_woken = False  # since the last pending call
+        self._held: list[Any] = []  # the host's event loop, whose run may end while we wake it
         self._leaving: Any = None  # schedules a pending call when main leaves torch
         self._pid = os.getpid()
         self._agent = get_ident()
@@ -111,7 +112,13 @@ class MainThreadJob:
             self._give_up()
         elif now >= self._next_look:
             self._next_look = now + _RETRY_SECONDS
-            self._trigger(self._look_at_main(), now)
+            main = self._look_at_main(with_loop=True)
+            self._held.append(main.loop)
+            try:
+                self._trigger(main, now)
+            finally:
+                del main
+                idle_check.drop_references(self._held)
         drop_left_over()
         return self.finished or self.given_up
 
@@ -125,7 +132,8 @@ class MainThreadJob:
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
 
-    def _look_at_main(self) -> MainState:
+    def _look_at_main(self, with_loop: bool = False) -> MainState:
+        """Who asks for the loop too gives it to `drop_references`."""
         frames = idle_check.current_frames()
         frame = frames.get(self._main)
         stack = idle_check.read_stack(frame)
@@ -136,7 +144,7 @@ class MainThreadJob:
                 or idle_check.is_waiting(stack, self._waits),
                 in_torch=idle_check.is_below(frame, self._folder),
                 in_our_call=any(each.f_code is ours for each in stack),
-                loop=idle_check.find_idle_loop(stack, self._waits),
+                loop=idle_check.find_idle_loop(stack, self._waits) if with_loop else None,
                 place=idle_check.place(frame),
             )
         finally:
@@ -163,7 +171,7 @@ class MainThreadJob:
     def _wake(self, loop: Any) -> None:
         self._loop_woken = True
         try:
-            loop.call_soon_threadsafe(_nothing)
+            self._held.append(loop.call_soon_threadsafe(_nothing))  # a handle holds its loop
         except RuntimeError:
             pass  # closed meanwhile
 

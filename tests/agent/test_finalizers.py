@@ -221,6 +221,72 @@ def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host):
     check(worker)
 
 
+# The same without luck: the function returns while its frame is looked at.
+LOOKED_AT = """
+from mpsbar.agent import idle_check, main_thread
+inside, looked = threading.Event(), threading.Event()
+def compute():
+    held = Plain()
+    inside.set()
+    looked.wait()
+def look():
+    inside.wait()
+    frames = idle_check.current_frames()
+    stack = idle_check.read_stack(frames.get(thread.ident))
+    looked.set()
+    thread.join()
+    idle_check.drop_references(stack)
+    idle_check.drop_frames(frames)
+def work():
+    join_host()
+    compute()
+thread = threading.Thread(target=work)
+thread.start()
+agent = threading.Thread(target=look)
+agent.start()
+agent.join()
+left = number(ran)
+main_thread.drop_left_over()
+end = time.monotonic() + 60  # it comes between two of these
+while not number(ran) and time.monotonic() < end: pass
+print(left, number(ran), foreign)
+"""
+
+
+@every_python
+def test_what_a_frame_holds_that_ended_in_the_agents_hands_ends_on_main(workers, version):
+    done = run_host(workers, CANARIES + LOOKED_AT, version)
+    assert (done.stdout, done.stderr) == ("0 1 []\n", "")
+
+
+# A loop that is over while the agent wakes it: the subclass makes sure of that.
+LOOPS = """
+class Loop(asyncio.SelectorEventLoop):
+    def call_soon_threadsafe(self, *arguments, **context):
+        handle = super().call_soon_threadsafe(*arguments, **context)
+        time.sleep(0.1)
+        return handle
+    def __del__(self): record("event loop")
+def sleep():
+    loop = Loop()
+    loop.run_until_complete(asyncio.sleep(0.03))
+    loop.close()
+while True:
+    sleep()
+    drop_cycles(20)
+"""
+
+
+@every_python
+def test_no_event_loop_of_the_host_ends_in_the_agents_hands(workers, version):
+    worker = start_host(workers, CANARIES + ATTACH + LOOPS, version)
+    with Load(worker) as load:
+        load.free(12, seconds=1)
+        load.count_tensors(3)
+    check(worker)
+    assert ALONE or load.done() > 0
+
+
 @every_python
 def test_attaching_while_garbage_waits_starts_no_collection_of_ours(workers, version):
     """In the process and in its forked children, each with a thread that drops cycles meanwhile."""

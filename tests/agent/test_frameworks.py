@@ -2,6 +2,7 @@
 
 import ast
 import re
+from modulefinder import ModuleFinder
 
 import pytest
 from changed_package import REPOSITORY, ChangedPackage
@@ -33,6 +34,14 @@ def test_every_backend_belongs_to_its_framework():
     assert {backend.NAME: backend.FRAMEWORK for backend in BACKENDS} == owners
     assert BACKENDS[-1].NAME == "cpu"  # every torch has it: the last that is worth showing
     assert all(set(framework.metal) <= set(framework.backends) for framework in FRAMEWORKS)
+
+
+def test_import_statements_name_every_backend():
+    """A frozen program (PyInstaller) has only the modules that they name."""
+    finder = ModuleFinder([str(REPOSITORY)])
+    finder.import_hook("mpsbar.agent.all_backends")
+    wanted = {f"mpsbar.agent.backends.{backend.NAME}" for backend in BACKENDS}
+    assert wanted - set(finder.modules) == set()
 
 
 def find_lists(source: str) -> list[int]:

@@ -1,13 +1,13 @@
 """Hosts with windows: Tcl, Tk and Qt end the process when their objects die on a foreign thread."""
 
 import importlib.util
-import os
-import shutil
 import subprocess
+import sys
 
 import interpreters
 import pytest
 from host_kit import ALONE, CANARIES, Load, ask_for_report, start_host
+from screen_kit import start_screen, why_no_screen
 from worker_kit import wait_for
 
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -15,21 +15,10 @@ every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
 
 @pytest.fixture(scope="module")
 def display():
-    """A screen in memory on a free number, for this machine's own processes only."""
-    if shutil.which("Xvfb") is None:
-        pytest.skip("no Xvfb on this machine")
-    read, write = os.pipe()
-    screen = ["-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"]
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), *screen], pass_fds=[write], stderr=subprocess.DEVNULL
-    )
-    os.close(write)
-    with os.fdopen(read) as file:
-        number = file.readline().strip()
-    assert number, "Xvfb ended at its start"
-    yield f":{number}"
-    server.terminate()
-    server.wait()
+    if why := why_no_screen():
+        pytest.skip(why)
+    with start_screen() as display:
+        yield display
 
 
 HOLDERS = """
@@ -95,6 +84,53 @@ app.exec()
 """
 
 
+# PyQt ends a widget where its Python object ends. It survives a collection anywhere on main.
+PYQT = """
+from PyQt6 import QtCore, QtWidgets
+app = QtWidgets.QApplication([])
+window = QtWidgets.QMainWindow()
+window.show()
+def tick():
+    other = QtWidgets.QWidget()
+    layout = QtWidgets.QVBoxLayout(other)
+    button = QtWidgets.QPushButton("x")
+    button.clicked.connect(lambda: other.close())
+    layout.addWidget(button)
+    other.show()
+    keep_in_cycle(other=other, timer=QtCore.QTimer())
+    del other
+    next(ticks)
+    fill(12)  # PyQt makes some objects on its way to its wait
+timer = QtCore.QTimer()
+timer.timeout.connect(tick)
+timer.start(30)
+assert mpsbar.attach()
+app.exec()
+"""
+# wx ends its windows itself and what they draw with where the Python object ends.
+WX = """
+import wx
+app = wx.App()
+frame = wx.Frame(None, title="here")
+frame.Show()
+def tick(_):
+    other = wx.Frame(frame)
+    other.Bind(wx.EVT_CLOSE, lambda event: other.Hide())
+    other.Show()
+    picture = wx.Bitmap(8, 8)
+    canvas = wx.MemoryDC(picture)
+    keep_in_cycle(other=other, picture=picture, canvas=canvas, timer=wx.Timer(frame), menu=wx.Menu())
+    other.Destroy()
+    next(ticks)
+    fill(12)  # so does wx
+timer = wx.Timer(frame)
+frame.Bind(wx.EVT_TIMER, tick, timer)
+timer.Start(30)
+assert mpsbar.attach()
+app.MainLoop()
+"""
+
+
 # Widgets in cycles, dropped in the midst of everything Qt does. With the collector off: PySide does
 # not survive a collection in the midst of its own calls, whoever starts it.
 QT_FREED = """
@@ -126,14 +162,19 @@ def check_survival(worker, rounds=3, frees=2, toolkit=None):
             load.poll(100)
             load.free(frees, seconds=0.5)
             load.poll_slowly(0.2)
+    check_end(worker)
+    notes = {(free["collected"], free["gui_toolkit"]) for free in load.frees}
+    assert ALONE or notes == {(False, toolkit)}
+    return load
+
+
+def check_end(worker):
+    """It has gone on until now, and all its objects died at home."""
     found = ask_for_report(worker)
     wait_for(lambda: worker.process.poll() is not None, "end")
     assert (worker.process.returncode, worker.end()) == (0, "")
     assert (found["foreign"], found["kinds"]) == (0, [])
     assert found["ticks"] > 5
-    notes = {(free["collected"], free["gui_toolkit"]) for free in load.frees}
-    assert ALONE or notes == {(False, toolkit)}
-    return load
 
 
 @every_python
@@ -193,3 +234,49 @@ def test_qt_windows(workers, display, platform, host):
     )
     load = check_survival(worker, rounds=4, frees=10, toolkit="PySide6")
     assert ALONE or load.done() > 0
+
+
+@pytest.mark.parametrize("platform", ["xcb", "offscreen"])
+def test_pyqt_windows(workers, display, platform):
+    if importlib.util.find_spec("PyQt6") is None:
+        pytest.skip("no PyQt6 in this Python")
+    worker = start_host(
+        workers, CANARIES + HOLDERS + PYQT,
+        DISPLAY=display, QT_QPA_PLATFORM=platform, QT_LOGGING_RULES="default.warning=false",
+    )  # fmt: skip
+    load = check_survival(worker, rounds=4, frees=10, toolkit="PyQt6")
+    assert ALONE or load.done() > 0
+
+
+def test_wx_windows(workers, display):
+    worker = start_host(
+        workers, CANARIES + HOLDERS + WX, python=find_python_with_wx(),
+        DISPLAY=display, GDK_BACKEND="x11", NO_AT_BRIDGE="1",
+    )  # fmt: skip
+    load = check_survival(worker, rounds=4, frees=10, toolkit="wxPython")
+    assert ALONE or load.done() > 0
+
+
+def find_python_with_wx():
+    """PyPI has no wheel of it for Linux; Debian's own Python has it (python3-wxgtk4.0)."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import wx"], capture_output=True).returncode == 0:
+            return python
+    pytest.skip("no Python here has wx")
+
+
+# Half way to a collection: the agent's objects of one look would start it, if they may. What it
+# leaves behind is less: the collector goes on counting those whose memory Python keeps for reuse.
+QT_HALF_WAY = QT.replace("get_count()[0] < 200", "get_count()[0] < 400")
+
+
+def test_a_look_at_qt_windows(workers, display):
+    if importlib.util.find_spec("PySide6") is None:
+        pytest.skip("no PySide6 in this Python")
+    host = CANARIES + HOLDERS + QT_HALF_WAY
+    worker = start_host(workers, host, DISPLAY=display, QT_QPA_PLATFORM="xcb")
+    if not ALONE:
+        with worker.connect() as client:
+            for _ in range(40):
+                client.ask("stats", unknown=[[] for _ in range(600)])
+    check_end(worker)

@@ -12,16 +12,16 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from screen_kit import start_screen, why_no_screen
 from worker_kit import ROOT, Client
 
 from mpsbar.agent import places
+from mpsbar.agent.backends import IN_USE
 
 PROGRAMS = Path(__file__).parent / "programs"
 # On two busy cores a large library alone takes a minute to import, and the program runs twice.
 SECONDS = 400
 FREE_EVERY = 0.15
-# What the programs themselves print, with or without us; for a reader of the table.
-NO_DISPLAY = "needs a display"
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Load:
     busy: int = 0
     failed: list[str] = field(default_factory=list)
     workers: set[int] = field(default_factory=set)
+    devices: set[str] = field(default_factory=set)  # backends in use, in any of them
+    pauses: list[float] = field(default_factory=list)  # seconds that a Free stopped its process
     stopping: bool = False
 
     def run(self) -> None:
@@ -49,10 +51,14 @@ class Load:
             client.ask("hello")
             self.workers.add(pid)
             for _ in range(3):
-                client.ask("stats")
+                stats = client.ask("stats")
                 self.polls += 1
             client.ask("tensors")
             answer = client.ask("free", seconds=1)
+        found = stats["backends"].items()
+        self.devices |= {name for name, each in found if each["state"] == IN_USE}
+        if answer["state"] == "done":
+            self.pauses.append(answer["paused"])
         self.done += answer["state"] == "done"
         self.busy += answer["state"] == "busy"
         errors = [each["error"] for each in answer["backends"].values() if each.get("error")]
@@ -75,18 +81,31 @@ class Row:
 
     def __str__(self) -> str:
         load = self.load or Load(Path())
+        # torch has the CPU everywhere: told only where there is nothing else.
+        device = ", ".join(sorted(load.devices - {"cpu"} or load.devices)) or "-"
         counts = f"{len(load.workers):>7}  {load.polls:>5}  {load.done:>5}  {load.busy:>4}"
-        return f"{self.name:<22}{counts}  {self.seconds:>6.0f} s  {self.verdict}  {self.details}"
+        pause = f"{max(load.pauses) * 1000:.0f} ms" if load.pauses else "-"
+        row = f"{self.name:<22}{device:<8}{counts}  {pause:>13}  {self.seconds:>4.0f} s"
+        return f"{row}  {self.verdict}  {self.details}".rstrip()
 
 
-HEAD = f"{'program':<22}workers  polls  freed  busy   time      result"
+HEAD = f"{'program':<22}{'device':<8}workers  polls  freed  busy  longest pause  time    result"
 
 
 def run_program(name: str, python: str) -> Row:
     """The same output and the same end, or what differs."""
-    if name.startswith("tk_") and not os.environ.get("DISPLAY"):
-        return Row(name, "skipped", details=NO_DISPLAY)
-    alone = _run([python], name, None)
+    if not name.startswith("tk_"):
+        return _compare_runs(name, python, {})
+    if os.environ.get("DISPLAY"):
+        return _compare_runs(name, python, {"DISPLAY": os.environ["DISPLAY"]})
+    if why := why_no_screen():
+        return Row(name, "skipped", details=why)
+    with start_screen() as display:
+        return _compare_runs(name, python, {"DISPLAY": display})
+
+
+def _compare_runs(name: str, python: str, extra: dict[str, str]) -> Row:
+    alone = _run([python], name, None, extra)
     if alone.returncode != 0:
         return Row(name, "fails alone", details=_last_line(alone.stderr))
     started = time.monotonic()
@@ -95,7 +114,7 @@ def run_program(name: str, python: str) -> Row:
     thread = threading.Thread(target=load.run)
     thread.start()
     try:
-        beside = _run([sys.executable, "-m", "mpsbar", "run", python], name, load.folder)
+        beside = _run([sys.executable, "-m", "mpsbar", "run", python], name, load.folder, extra)
     finally:
         load.stopping = True
         thread.join()
@@ -109,19 +128,22 @@ def _compare(alone: "subprocess.CompletedProcess[str]", beside: "subprocess.Comp
         return f"ended with {beside.returncode}", _last_line(beside.stderr)
     if _results(beside.stdout) != _results(alone.stdout) or not _results(alone.stdout):
         return "another result", f"{_results(alone.stdout)} / {_results(beside.stdout)}"
-    if "mpsbar" in beside.stderr:
-        return "complains", _last_line(beside.stderr, "mpsbar")
+    said = beside.stderr.replace(
+        str(ROOT), ""
+    )  # a warning names its file, and a checkout may be called so
+    if "mpsbar" in said:
+        return "complains", _last_line(said, "mpsbar")
     if not load.polls:
         return "not seen", "no agent answered"
     return "same", "; ".join(sorted(set(load.failed)))[:80]
 
 
 def _run(
-    launcher: list[str], name: str, run_dir: Path | None
+    launcher: list[str], name: str, run_dir: Path | None, extra: dict[str, str]
 ) -> "subprocess.CompletedProcess[str]":
     env = {key: value for key, value in os.environ.items() if not key.startswith("MPSBAR_")}
     env |= {"SOFTMPS": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}  # fmt: skip
-    env |= {"PYTHONPATH": str(PROGRAMS)}
+    env |= {"PYTHONPATH": str(PROGRAMS), **extra}
     if run_dir is None:
         env["MPSBAR_DISABLE"] = "1"
     else:
@@ -135,10 +157,17 @@ def _run(
     try:
         out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
+        _end(process)
         out, err = process.communicate()
         err += f"\nstill running after {SECONDS} s"
+    except KeyboardInterrupt:
+        _end(process)
+        raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
 
 
 def _results(text: str) -> list[str]:

@@ -8,5 +8,5 @@ if __name__ == "__main__":
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        for future in [client.submit(train, "cpu", seed, 40) for seed in range(2)]:
+        for future in [client.submit(train, None, seed, 40) for seed in range(2)]:
             show(future.result())

@@ -1,6 +1,7 @@
 """Lightning: fit a module."""
 
 import logging
+import platform
 import time
 import warnings
 
@@ -9,6 +10,7 @@ import torch
 from small_model import make, show
 
 warnings.simplefilter("ignore")
+platform.processor = lambda: "arm"  # on others Lightning does not ask torch for MPS
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 losses = []
 
@@ -35,7 +37,7 @@ class Module(lightning.LightningModule):
 
 trainer = lightning.Trainer(
     max_epochs=12,
-    accelerator="auto",
+    accelerator="mps" if torch.backends.mps.is_available() else "cpu",
     devices=1,
     logger=False,
     enable_checkpointing=False,

@@ -12,7 +12,7 @@ ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR", log_to_driv
 @ray.remote
 class Trainer:
     def work(self, seed):
-        return train("cpu", seed, 40)
+        return train(None, seed, 40)
 
 
 trainer = Trainer.remote()

@@ -6,6 +6,7 @@ import sys
 import time
 
 import torch
+from small_model import pick_device
 
 
 def rank():
@@ -13,11 +14,12 @@ def rank():
 
     distributed.init_process_group("gloo")
     torch.manual_seed(0)
-    weights = torch.zeros(8)
+    device = pick_device()
+    weights = torch.zeros(8, device=device)
     for step in range(40):
         gradient = torch.full((8,), float(distributed.get_rank() + step))
         distributed.all_reduce(gradient)
-        weights -= 0.01 * gradient
+        weights -= 0.01 * gradient.to(device)  # gloo adds on the CPU
         time.sleep(0.03)
     if distributed.get_rank() == 0:
         print("result", round(weights.sum().item(), 4), flush=True)

@@ -1,31 +1,14 @@
-"""transformers: Trainer on a tiny GPT-2 with random weights, then generate.
-
-On the CPU: the software device has no events, which Trainer uses on MPS.
-"""
+"""transformers: Trainer on a tiny GPT-2 with random weights, then generate."""
 
 import tempfile
 import time
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
-from transformers.utils import logging
+from tiny_text import make_gpt2
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
-logging.disable_progress_bar()
 torch.manual_seed(0)
-model = GPT2LMHeadModel(
-    GPT2Config(
-        vocab_size=64,
-        n_positions=32,
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=0,
-        eos_token_id=None,
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-    )
-)
+model = make_gpt2(64)
 rows = [{"input_ids": (ids := torch.randint(0, 64, (16,))), "labels": ids} for _ in range(64)]
 losses = []
 
@@ -48,10 +31,9 @@ with tempfile.TemporaryDirectory() as folder:
         disable_tqdm=True,
         seed=0,
         dataloader_pin_memory=False,
-        use_cpu=True,
     )
     Trainer(model, arguments, train_dataset=rows, callbacks=[Notes()]).train()
-model.eval()
+model.to("cpu").eval()  # generate records events, which the software device has none of
 tokens = model.generate(
     torch.zeros(1, 1, dtype=torch.long, device=model.device),
     max_new_tokens=20,
