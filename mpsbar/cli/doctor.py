@@ -10,6 +10,7 @@ from mpsbar import __version__
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
+from mpsbar.core.machine import Problem
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
 from mpsbar.desktop.notifications import read_delivery
@@ -19,6 +20,7 @@ from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
+from mpsbar.system.own_use_file import read_own_use
 from mpsbar.ui.text.wording import shorten_home
 from mpsbar.workers.environments import read_enabled
 
@@ -107,5 +109,8 @@ def _check_up(snapshot: Snapshot, pythons: list[str]) -> Checkup:
         )
     finally:
         show_progress("")
+    if own_use := read_own_use():
+        problems = (*checkup.problems, Problem("own use", own_use))
+        checkup = replace(checkup, problems=problems)
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
     return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())
