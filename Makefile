@@ -3,23 +3,27 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 EXTRAS := dev,workers
 export PYTHON TORCH
+# The processes of a test run share what was compiled, and so does the next run.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check-python test quick lint types wild bench doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
 PY := $(VENV)/bin/python
 # What the installation depends on; the stamp holds its checksum, so a moved checkout,
 # another torch or a changed requirement installs again and nothing else does.
-INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_axe.py Makefile
+INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py Makefile
 WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
 	@echo "make quick     lint, types and the tests that start no process: under a minute"
+	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls on each Python, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
+	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's drawings of the menu, by Chromium"
@@ -51,7 +55,7 @@ install:
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps
 	$(PY) tests/appkit/install.py
-	$(PY) tests/install_axe.py
+	$(PY) tests/install_from_npm.py
 	@echo "$(WANT)" > $(VENV)/ready
 
 lint: setup
@@ -69,6 +73,10 @@ test: $(if $(ARGS),setup,lint types)
 
 quick: lint types
 	$(PYTEST) -m "not starts_processes" $(ARGS)
+
+# What `make test` runs in a small form, whole: tests/thorough.py.
+thorough: setup
+	$(PYTEST) --thorough -m thorough $(ARGS)
 
 run: setup
 	@$(PY) -m mpsbar demo
@@ -92,6 +100,10 @@ wild: setup
 
 bench: setup
 	@PYTHONPATH=tests $(PY) -m bench $(ARGS)
+
+# 300 workers that end while mpsbar runs, 50 while it does not; some minutes. The cgroup needs root.
+endings: setup
+	@PYTHONPATH=tests $(PY) -m endings $(ARGS)
 
 # Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults; SECONDS is for soak.
 SCALE ?= 1

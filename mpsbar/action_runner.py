@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from mpsbar.core.actions import (
@@ -12,6 +13,8 @@ from mpsbar.core.actions import (
     FindTensors,
     Free,
     Freed,
+    Limit,
+    Limited,
     Outcome,
     ProbeDtypes,
     Stop,
@@ -22,7 +25,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker
+from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker, limit_worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 # A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
 _THREADS = 16
+# Nobody waits for an automatic Free: a worker that is not idle is not held up.
+_AUTOMATIC_SECONDS = 0.5
 
 
 class ActionRunner:
@@ -55,6 +60,8 @@ class ActionRunner:
 
     @overload
     def perform(self, action: Free) -> "Future[Freed]": ...
+    @overload
+    def perform(self, action: Limit) -> "Future[Limited]": ...
     @overload
     def perform(self, action: FindTensors) -> "Future[Tensors]": ...
     @overload
@@ -112,10 +119,16 @@ class ActionRunner:
 
     def _carry_out(self, action: Asked) -> "Outcome | Checkup | Probe":
         match action:
-            case Free(pid, seconds, started):
+            case Free(pid, seconds, started, cause):
                 seconds = ASK_SECONDS if seconds is None else seconds
+                moment = None if cause is None else _AUTOMATIC_SECONDS
                 is_same = self._same_process(pid, started)
-                return free_worker(pid, self.gpu_clients.get(pid), seconds, is_same)
+                gpu_client = self.gpu_clients.get(pid)
+                freed = free_worker(pid, gpu_client, seconds, is_same, moment)
+                return replace(freed, cause=cause)
+            case Limit(pid, limit, started):
+                is_same = self._same_process(pid, started)
+                return limit_worker(pid, limit, self.gpu_clients.get(pid), is_same=is_same)
             case FindTensors(pid, started):
                 is_same = self._same_process(pid, started)
                 return find_tensors(pid, self.gpu_clients.get(pid), is_same=is_same)

@@ -1,7 +1,7 @@
 """The junction: one thread builds Snapshot after Snapshot; `perform` carries a click to a worker.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
-tracker -> alerts -> events -> history.
+tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
 """
 
 import os
@@ -15,25 +15,38 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mpsbar.action_runner import ActionRunner
-from mpsbar.core.actions import Free, Freed, Outcome, RecentOutcomes, Stopped, Tensors
+from mpsbar.core.actions import (
+    Free,
+    Freed,
+    Limited,
+    Outcome,
+    RecentOutcomes,
+    SetAutoFree,
+    Stopped,
+    Tensors,
+)
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.events import EventLog
+from mpsbar.core.auto_free import AutoFree
+from mpsbar.core.endings import Exit
+from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import Ended, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.trends import GAP, Trends
-from mpsbar.system import descriptors, this_computer
+from mpsbar.core.trends import GAP, Trends, metal_held
+from mpsbar.system import this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner
+from mpsbar.workers.connection import raise_connection_limit
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.settings import Settings
     from mpsbar.dtypes.results import LatestResult
+    from mpsbar.end_follower import EndFollower
     from mpsbar.history.recorder import Recorder
 
 # Seconds between two ticks.
@@ -70,9 +83,8 @@ class Monitor:
         self._computer = computer
         self._scanner = Scanner(computer)
         recorded = computer.recorded_workers
-        most_connections = descriptors.raise_limit() - descriptors.RESERVE
         self._workers = (
-            WorkerPoll(computer.read_start, most_connections)
+            WorkerPoll(computer.read_start, raise_connection_limit())
             if recorded is None
             else RecordedWorkers(recorded)
         )
@@ -80,7 +92,9 @@ class Monitor:
         self._trends = Trends()
         self._health = Health()  # the last that could be judged
         self._tracker = ProcessTracker()
+        self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
+        self._auto_free = AutoFree()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
@@ -127,8 +141,17 @@ class Monitor:
         return self.tick()
 
     def apply(self, settings: "Settings") -> None:
+        from mpsbar.system.last_words import apply_setting
+
         self.interval = settings.interval
         self._alerts.apply(settings)
+        self._attempt("setting up last words", partial(apply_setting, settings.last_words))
+        self._auto_free.apply(settings)
+
+    def set_auto_free(self, action: SetAutoFree) -> None:
+        """Choose when the cache of one process is freed by itself, until it ends."""
+        self._auto_free.set_rule(action)
+        self._wakes.put(None)
 
     def rest(self) -> None:
         """Stop ticking until `wake`: before the computer sleeps, so that no tick is cut in two."""
@@ -183,6 +206,8 @@ class Monitor:
             self._tell_own_use(None)
         self._workers.close()
         self._scanner.close()
+        if self._ends is not None:
+            self._ends.close()
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
@@ -191,23 +216,62 @@ class Monitor:
             self._note(self._wakes.get())
 
     def _note(self, wake: Outcome | None) -> None:
-        if isinstance(wake, Freed | Tensors | Stopped):
+        if isinstance(wake, Freed):
+            self._auto_free.note(wake, time.time())
+        if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_vain(wake):
             self._outcomes.add(wake, time.monotonic())
-        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
+        if isinstance(wake, Limited):
             self._events.add(time.time(), wake)
+        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
+            if not _is_vain(wake):
+                self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
 
     def _build(self) -> Snapshot:
         self._note_all()
+        exits = self._poll_exits()  # before the scan, which then does not find them
         snapshot = self._read()
         if self._thread is not None:  # a single reading leaves the dtypes to those who show them
             snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
         snapshot = self._judge(snapshot)
         snapshot = self._keep_budget(snapshot)
-        ended = self._follow(snapshot)
-        freed = self._outcomes.find(Freed, time.monotonic())
-        seen = replace(snapshot, ended=self._tracker.ended, events=self._events.recent, freed=freed)
-        return self._record(seen, ended)
+        ended, corrected = self._follow(snapshot, exits)
+        self._free_by_itself(snapshot)
+        now = time.monotonic()
+        seen = replace(
+            snapshot,
+            ended=self._tracker.ended,
+            events=self._events.recent,
+            freed=self._outcomes.find(Freed, now),
+            limited=self._outcomes.find(Limited, now),
+            auto_free=self._auto_free.find_statuses(snapshot),
+            gpu_resets=self._tracker.gpu_resets,
+        )
+        return self._record(seen, ended, corrected)
+
+    def _poll_exits(self) -> dict[int, Exit]:
+        """The ends that the kernel reports. A single reading watches nothing."""
+        if self._ends is None:
+            if not self.ticks and self._thread is None and self._recorder is None:
+                return {}
+            from mpsbar.end_follower import EndFollower
+
+            self._ends, _ = self._attempt("watching for ends", lambda: EndFollower(self._computer))
+        if self._ends is None:
+            return {}
+        return self._attempt("asking for ends", self._ends.poll)[0] or {}
+
+    def _free_by_itself(self, snapshot: Snapshot) -> None:
+        """Only while it ticks by itself: a single reading changes nothing."""
+        if self._thread is None or self._is_closed:
+            return
+        found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
+        frees, left_alone = found or ([], [])
+        for outcome in left_alone:
+            self._events.add(snapshot.time, outcome)
+            self._outcomes.add(outcome, time.monotonic())
+        for free in frees:
+            self._attempt("an automatic free", partial(self.perform, free))
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
@@ -303,18 +367,55 @@ class Monitor:
             logging.getLogger("mpsbar").warning("%s", reason)
         self._attempt("telling its own use", partial(write_own_use, reason))
 
-    def _follow(self, snapshot: Snapshot) -> Ended:
-        """Add the events of this snapshot: ends, frees by other programs, alerts."""
+    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
+        """Add the events of this snapshot: ends, frees by other programs, alerts.
+
+        Returns the processes that ended, and those of which more is known now.
+        """
         tracker = self._tracker
-        ended, _ = self._attempt("tracking processes", partial(tracker.update, snapshot))
+        ended, _ = self._attempt("tracking processes", partial(tracker.update, snapshot, exits))
+        ended, corrected = self._explain(snapshot, ended or [], exits)
+        settled = [item for item in (*ended, *corrected) if item[1].is_settled]
         self._attempt("finding other programs' frees", partial(self._find_other_frees, snapshot))
-        alerts, _ = self._attempt("alerts", partial(self._alerts.consider, snapshot, tracker))
-        for tracked, end in ended or ():
+        alerts, _ = self._attempt(
+            "alerts", partial(self._alerts.consider, snapshot, tracker, [*ended, *corrected])
+        )
+        for tracked, end in settled:
             if tracked.is_connected:
                 self._events.add(snapshot.time, end)
         for alert in alerts or ():
             self._events.add(snapshot.time, alert)
-        return ended or []
+        return ended, corrected
+
+    def _explain(
+        self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]
+    ) -> tuple[Ended, Ended]:
+        """The ends with their verdicts, and earlier ones whose verdict has changed."""
+        ends = self._ends
+        if ends is None:
+            return ended, []
+        self._attempt("watching for resets of the GPU", partial(self._find_reset, snapshot, ends))
+        explained, failure = self._attempt(
+            "explaining ends", partial(ends.explain, snapshot, ended, exits)
+        )
+        if failure is None:
+            ended = explained or []
+        corrected, _ = self._attempt("reading reports", partial(ends.look_again, snapshot.time))
+        for _tracked, end in (*ended, *(corrected or ())):
+            self._tracker.correct(end)
+        self._attempt("watching for ends", partial(ends.follow, snapshot))
+        return ended, corrected or []
+
+    def _find_reset(self, snapshot: Snapshot, ends: "EndFollower") -> None:
+        """Mark every process that used the GPU when its count of recoveries rose."""
+        if not ends.note_reset(snapshot):
+            return
+        users = {process.pid for process in snapshot.processes or () if process.gpu_client}
+        users |= {worker.pid for worker in snapshot.workers if metal_held(worker)}
+        names = self._tracker.note_reset(users, snapshot.time)
+        alert = self._alerts.build_reset(names, snapshot.time)
+        if alert is not None:
+            self._events.add(snapshot.time, alert)
 
     def _find_other_frees(self, snapshot: Snapshot) -> None:
         """A Free that another program asked for is in the next stats of its worker."""
@@ -337,19 +438,36 @@ class Monitor:
                 if outcome.state == "done":
                     self._outcomes.add(outcome, time.monotonic())
 
-    def _record(self, snapshot: Snapshot, ended: Ended) -> Snapshot:
+    def _record(self, snapshot: Snapshot, ended: Ended, corrected: Ended) -> Snapshot:
         """Write the history, and add what it knows of processes that ended before we started."""
         if self._recorder is None or snapshot.machine.recording is not None:
             return snapshot
         present = self._tracker.present.values()
         earlier, failure = self._attempt(
-            "writing the history", partial(self._recorder.record, snapshot, present, ended)
+            "writing the history",
+            partial(self._recorder.record, snapshot, present, ended, corrected),
         )
-        self._tracker.remember(earlier or (), snapshot.time)
+        self._tracker.remember(self._explain_earlier(earlier or (), snapshot), snapshot.time)
         problems = snapshot.problems
         if failure is not None:
             problems = (*problems, Problem("history", failure))
         return replace(snapshot, ended=self._tracker.ended, problems=problems)
+
+    def _explain_earlier(
+        self, earlier: tuple[EndedProcess, ...], snapshot: Snapshot
+    ) -> tuple[EndedProcess, ...]:
+        """Ends from before we started, those without a verdict explained as far as possible."""
+        unexplained = [end for end in earlier if end.verdict is None and not end.was_seen]
+        if self._ends is None or self._recorder is None or not unexplained:
+            return earlier
+        explained, _ = self._attempt(
+            "explaining earlier ends",
+            partial(self._ends.explain_unseen, unexplained, snapshot.time),
+        )
+        for end in explained or ():
+            self._recorder.correct(end)
+        known = {(end.pid, end.started): end for end in (*earlier, *(explained or ()))}
+        return tuple(known.values())
 
     def _attempt(self, step: str, do: Callable[[], _T]) -> tuple[_T | None, str | None]:
         """The result, or why there is none: a step that fails must not stop the others.
@@ -366,3 +484,8 @@ class Monitor:
                 logging.getLogger("mpsbar").warning("%s failed: %s", step, failure)
         self._failures[step] = failure
         return result, failure
+
+
+def _is_vain(outcome: Outcome) -> bool:
+    """Whether nobody need hear of it: an automatic free that found the process busy."""
+    return isinstance(outcome, Freed) and outcome.cause is not None and outcome.state != "done"

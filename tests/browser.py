@@ -83,7 +83,7 @@ class Browser:
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
-    def look(self, width, height=900, scheme="light", scale=1):
+    def set_viewport(self, width, height=900, scheme="light", scale=1):
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, mobile=False,
             deviceScaleFactor=scale,
@@ -93,9 +93,11 @@ class Browser:
 
     def run(self, code):
         """What a script in the page gives; a promise is waited for."""
-        told = self.send("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        answer = self.send(
+            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def picture(self, most=1_000_000):
         """A PNG of the whole page, or of its first lines."""
@@ -107,15 +109,15 @@ class Browser:
             "height": min(size["height"], most),
             "scale": 1,
         }
-        told = self.send("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        return base64.b64decode(told["data"])
+        answer = self.send("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(answer["data"])
 
     def print(self):
         """A PDF on A4."""
-        told = self.send(
+        answer = self.send(
             "Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69
         )
-        return base64.b64decode(told["data"])
+        return base64.b64decode(answer["data"])
 
     def press(self, key, code=0):
         for kind in ("keyDown", "keyUp"):

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fork_server import run_python
 from worker_kit import NO_MPS, PATIENCE, ROOT
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -45,6 +45,10 @@ def step(model, numbers):
 
 net, numbers = Net(), torch.randint(0, 50, (4, 7))
 """
+# Where transformers has the models of test_architectures; it loads them when they are first used.
+MODEL_FILES = tuple(
+    f"transformers.models.{name}.modeling_{name}" for name in ("bert", "gpt2", "vit", "mamba")
+)
 OPTIONS = "timing=False, dtypes=['float32', 'float16', 'bfloat16']"
 FORWARD = NET + f"print(mpsbar.compare(net, numbers, {OPTIONS}).to_json())\n"
 TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json())\n"
@@ -52,15 +56,16 @@ TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json()
 
 def run_script(script, faults="", device="mps", **variables):
     """The last line that a script printed, as JSON."""
-    kept = {
+    others = {
         k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "PYTORCH_", "SOFTMPS"))
     }
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
     ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=kept | cache | ours | variables, capture_output=True,
-        text=True, timeout=4 * PATIENCE, cwd="/",
+    modules = ("torch", *MODEL_FILES) if "import transformers" in script else ("torch",)
+    done = run_python(
+        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables,
+        timeout=4 * PATIENCE, cwd="/", modules=modules,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

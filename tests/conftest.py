@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import appkit
+import fork_server
 import pytest
+from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
+from mac_sockets import use_mac_sockets
 from worker_kit import Workers
 
 if TYPE_CHECKING:
@@ -42,15 +46,21 @@ def restore_signals() -> None:
 restore_signals()
 
 
+def pytest_sessionfinish() -> None:
+    fork_server.end_servers()
+
+
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` starts: tests wait most of their time, so more than cores."""
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes `-n auto` starts: tests with workers wait most of their time, others never."""
+    cores = os.cpu_count() or 1
+    return cores if config.option.markexpr == "not starts_processes" else 2 * cores
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.
 STARTING_FIXTURES = {"workers", "read_only", "ssh_hosts", "usable", "built", "browser", "display"}
 STARTING_MODULES = {
+    "changed_package",
     "subprocess",
     "pty",
     "fleet_kit",
@@ -61,22 +71,67 @@ STARTING_MODULES = {
 }
 
 
-# What is expensive and lives in one process: the tests that use it run there, one after the other.
-SHARED_FIXTURES = {"shared_device", "queued", "small_device", "on_cpu", "clean", "browser", "made"}
+# What lives for a whole run: the tests that use it run in one process, one after the other. The same
+# holds for fixtures of a module, but not if all processes share what they make or it costs little.
+SHARED_FIXTURES = {"shared_device"}
+SHARED_BY_ALL = {"build_once", "display", "page"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups and -m the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the mark starts_processes where it can be seen (other tests carry it), and the groups."""
+    if not config.getoption("--thorough"):
+        slow = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        for shared in fixtures & SHARED_FIXTURES:
-            item.add_marker(pytest.mark.xdist_group(f"{shared} of {item.path.parent.name}"))
+        if fixtures & SHARED_FIXTURES:
+            item.add_marker(pytest.mark.xdist_group(f"shared in {item.path.parent.name}"))
+        elif uses_module_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(f"of {item.path.stem}"))
         module = vars(getattr(item, "module", None) or type(item))
         imported = {getattr(value, "__module__", None) for value in module.values()}
         imported |= {value.__name__ for value in module.values() if isinstance(value, ModuleType)}
         if fixtures & STARTING_FIXTURES or imported & STARTING_MODULES:
             item.add_marker("starts_processes")
+    items.sort(
+        key=lambda item: 0 if item.get_closest_marker("xdist_group") else 1 + runs_last(item)
+    )
+
+
+class NameGroups:
+    """pytest-xdist 3.8 adds the group to a test's id where pytest 9.2 no longer reads it: without this
+    groups are silently ignored. tests/test_test_suite.py tells when it is not needed any more.
+    """
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            named = getattr(item, "_nodeid", item.nodeid)
+            if named != item.nodeid:
+                item._id = type(item.id).parse(named)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(NameGroups())
+
+
+def uses_module_fixture(item: pytest.Item) -> bool:
+    """Whether it uses something that is made once for its file, in the process that runs the test."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = {name: made[-1] for name, made in info.name2fixturedefs.items()} if info else {}
+
+    def is_shared(name: str) -> bool:
+        used = found[name].argnames if name in found else ()
+        return name in SHARED_BY_ALL or any(map(is_shared, used))
+
+    return any(made.scope == "module" and not is_shared(name) for name, made in found.items())
+
+
+def runs_last(item: pytest.Item) -> bool:
+    """The quick ones last: they fill the time in which the last slow one would run alone."""
+    return item.get_closest_marker("starts_processes") is None
 
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -88,6 +143,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/golden anew instead of comparing with it: then read the git diff",
     )
+    parser.addoption(
+        "--thorough", action="store_true", help="run the tests marked `thorough` too: minutes each"
+    )
+    parser.addoption(
+        "--real-mac",
+        action="store_true",
+        help="scenes of the menu bar run on the real AppKit (on Linux: by the same driver, on the double)",
+    )
+    parser.addoption(
+        "--mac-sockets",
+        action="store_true",
+        help="on Linux: macOS's socket errors and kqueue below every test (tests/mac_sockets.py)",
+    )
+
+
+@pytest.fixture(autouse=True)
+def sockets_of_this_run(request, monkeypatch):
+    if request.config.getoption("--mac-sockets"):
+        use_mac_sockets(monkeypatch)
+
+
+@pytest.fixture(params=["linux", "macos"])
+def each_systems_sockets(request, monkeypatch):
+    if request.param == "macos":
+        use_mac_sockets(monkeypatch)
 
 
 @pytest.fixture
@@ -186,8 +266,12 @@ def read_only():
 
 
 @pytest.fixture
-def mac(private):
+def mac(private, request):
     if why := appkit.why_no_rumps():
         pytest.skip(why)
+    is_real = request.config.getoption("--real-mac")
+    if is_real and sys.platform == "darwin":
+        yield RealMac()
+        return
     with appkit.installed(home=private / "home", bundle="io.github.mpsbar", forget=BOUND) as made:
-        yield made
+        yield RealMac() if is_real else made

@@ -78,12 +78,12 @@ def ask(url, *, context=None, method="GET", **headers):
 def wait_page(url, *texts, **more):
     """The first page that has all these texts."""
 
-    def look():
+    def find_page():
         status, _, body = ask(url, **more)
         page = body.decode()
         return page if status == 200 and all(text in page for text in texts) else None
 
-    return wait_for(look, f"page with {texts}")
+    return wait_for(find_page, f"page with {texts}")
 
 
 class Prometheus:

@@ -69,7 +69,7 @@ def _fill_run(connection, number, now, seconds, chance):
     peak = max(row[4] for values in rows.values() for row in values)
     ended = None if last == now else int(last * 1000)
     connection.execute(
-        "INSERT INTO runs VALUES (?, ?, ?, ?, 'mps', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO runs VALUES (?, ?, ?, ?, 'mps', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
         (number, 4000 + number, first, name, int(first * 1000), int(last * 1000), ended,
          None if ended is None else "unknown", peak, peak + GB, allocated, cached, held, footprint),
     )  # fmt: skip

@@ -144,9 +144,10 @@ def start_host(
     script = workers.folder / f"host{len(workers.started)}.py"
     script.write_text(_prepare(code))
     places = [add_stand_in(workers.folder), str(ROOT)] if stand_in else [str(ROOT)]
-    # `run` sets PYTHONPATH itself; the stand-in must come first.
-    launcher = ["env", f"PYTHONPATH={os.pathsep.join(places)}", python, str(script)]
-    return workers.run(launcher, popen={"stdin": stdin}, **extra).wait_attached()
+    extra["PYTHONPATH"] = os.pathsep.join(places)
+    forked = not stand_in and version is None and "import torch" in code
+    host = workers.run([python, str(script)], popen={"stdin": stdin}, forked=forked, **extra)
+    return host.wait_attached()
 
 
 def _prepare(code: str) -> str:

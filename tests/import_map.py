@@ -34,7 +34,9 @@ FOLDERS: dict[str, set[str]] = {
     # One page shows what all features found.
     "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
-    "monitor": {"action_runner", "core", "system", "workers", "dtypes", "doctor", "history"},
+    # Part of the monitor's tick: how each process ended.
+    "end_follower": {"core", "system"},
+    "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
@@ -47,7 +49,8 @@ FOLDERS: dict[str, set[str]] = {
     },
     "cli": {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "desktop", "fleet",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
+        "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},
@@ -81,7 +84,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
+    "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "sys", "threading",
     "time", "types", "typing", "weakref",
 }  # fmt: skip
@@ -137,7 +140,7 @@ def judge(found: Import, package: str) -> str | None:
     if target in ("__version__", "") or there == here:
         return None
     # `ui` does not name `ui.text`: a folder of its own is allowed by its own name.
-    if any(_is_of(target, one) and find_folder(one) == there for one in FOLDERS[here]):
+    if any(_is_of(target, allowed) and find_folder(allowed) == there for allowed in FOLDERS[here]):
         return None
     return f"{here} may not import {target}"
 

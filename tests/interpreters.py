@@ -13,10 +13,10 @@ VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 
 @cache
 def find(version: str) -> str | None:
-    """A working interpreter of this version: on PATH, or kept by pyenv."""
+    """A working interpreter of this version: on PATH, or of pyenv."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    kept = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
-    for candidate in (*map(str, kept), shutil.which(f"python{version}")):
+    found = sorted(root.glob(f"versions/{version}.*/bin/python{version}"))
+    for candidate in (*map(str, found), shutil.which(f"python{version}")):
         if candidate and _is_version(candidate, version):
             return candidate
     return None

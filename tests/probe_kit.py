@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from fake_torch import add_startup
+from fork_server import run_python
 from worker_kit import NO_MPS, PATIENCE, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -20,9 +20,9 @@ EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] +
 
 def environment(**variables):
     ours = ("MPSBAR_", "SOFTMPS", "PYTORCH_", "PYTEST")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"MPSBAR_DISABLE": "1"} | variables
+    return others | cache | {"MPSBAR_DISABLE": "1"} | variables
 
 
 def plan_for(cells=None, device="mps", ceiling=CEILING):
@@ -45,17 +45,17 @@ def run_child(
     """(what it said by stage, its answers by cell, how the process ended)."""
     if device == "mps":
         variables.setdefault("SOFTMPS", "1")
-    done = subprocess.run(
+    done = run_python(
         [python, "-B", script], input=json.dumps(plan_for(cells, device, ceiling)) + "\n",
-        env=environment(**variables), capture_output=True, text=True, cwd="/", timeout=PATIENCE,
+        env=environment(**variables), cwd="/", timeout=PATIENCE,
     )  # fmt: skip
     lines = [
         json.loads(line[len(dtype_child.MARK) :])
         for line in done.stdout.split("\n")
         if line.startswith(dtype_child.MARK)
     ]
-    told = {line["stage"]: line for line in lines if line["stage"] != "cell"}
-    return told, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done
+    stages = {line["stage"]: line for line in lines if line["stage"] != "cell"}
+    return stages, {line["cell"]: line for line in lines if line["stage"] == "cell"}, done
 
 
 def run_many(jobs):

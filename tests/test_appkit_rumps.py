@@ -295,7 +295,7 @@ def test_what_a_script_raises_reaches_the_test(mac):
         run(mac, rumps.App("mpsbar"), wrong)
 
 
-def test_a_script_without_a_quit_is_told(mac):
+def test_a_script_without_a_quit_is_reported(mac):
     import rumps
 
     with pytest.raises(appkit.Hangs, match="still runs"):

@@ -8,8 +8,9 @@ import types
 
 import pytest
 from system.scripted import Scripted
-from worker_kit import ATTACH, NO_MPS, PATIENCE, wait_for
+from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module, wait_for
 
+from mpsbar.core import auto_free
 from mpsbar.core.actions import (
     CheckUp,
     Connect,
@@ -17,6 +18,8 @@ from mpsbar.core.actions import (
     FindTensors,
     Free,
     Freed,
+    Limit,
+    Limited,
     ProbeDtypes,
     Stop,
     Stopped,
@@ -612,3 +615,54 @@ def test_a_click_means_the_process_that_was_seen(workers):
         assert monitor.perform(Free(worker.pid, None, started)).result(PATIENCE).state == "done"
     finally:
         monitor.close()
+
+
+CACHED = (
+    "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((32 << 20,))\nmx.eval(a)\ndel a\n"
+    + ATTACH
+    + "import queue; queue.Queue().get()\n"
+)
+
+
+def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cause(
+    monitor, workers, monkeypatch
+):
+    need_module("mlx")
+    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
+    worker = workers.start(CACHED)
+    monitor.tick()  # a single reading frees nothing
+    assert monitor.latest.workers[0].cached >= 128 << 20
+    monitor.apply(Settings(interval=0.05, keep_cache_below="100MB"))
+    monitor.start()
+    wait_for(lambda: monitor.latest.workers[0].cached == 0, "an automatic free")
+    wait_for(lambda: monitor.latest.events, "its event")
+    [event] = monitor.latest.events
+    assert (event.what.state, event.what.cause) == ("done", "keep_below")
+    assert event.what.freed >= 128 << 20
+    assert monitor.latest.freed[worker.pid] == event.what
+    assert monitor.latest.workers[0].last_free.number == 1
+
+
+def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):
+    outcomes = [Freed(7, "7", "busy"), Freed(7, "7", "done", 5)]
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: outcomes.pop(0))
+    for _ in range(2):
+        monitor.perform(Free(7, cause="idle")).result()
+        monitor.tick()
+    assert [(e.what.state, e.what.cause) for e in monitor.latest.events] == [("done", "idle")]
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, workers):
+    worker = workers.start_mps(
+        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nqueue.Queue().get()'
+    )
+    monitor.tick()
+    outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result()
+    snapshot = monitor.tick()
+    assert (outcome.state, outcome.limit) == ("done", 1 << 30)
+    assert snapshot.limited == {worker.pid: outcome}
+    assert [event.what for event in snapshot.events] == [outcome]
+    assert snapshot.workers[0].limit == 1 << 30
+    assert "1.0 GB" in render_status(snapshot).split("LIMIT")[1]
+    assert isinstance(outcome, Limited)

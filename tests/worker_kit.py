@@ -13,9 +13,10 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
+import fork_server
 import psutil
 import pytest
 import softmps
@@ -37,18 +38,17 @@ UNPACED = "import mpsbar.agent.pacing as p; p.PAUSES_AT_ONCE_SECONDS = 1e9; del 
 class Worker:
     """A running child whose agent answers; `say` waits for a line it prints."""
 
-    def __init__(self, command: list[str], env: dict[str, str], **popen: Any) -> None:
+    def __init__(self, start: Any, command: list[str], env: dict[str, str], **popen: Any) -> None:
+        """`start`: subprocess.Popen, or fork_server.start_python with the same arguments."""
         self.run_dir = Path(env["MPSBAR_RUN_DIR"])
-        self.process = subprocess.Popen(
+        usual = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "cwd": self.run_dir}
+        self.process = start(
             command,
             env=env,
-            stdin=popen.pop("stdin", subprocess.DEVNULL),
             stdout=subprocess.PIPE,
-            stderr=popen.pop("stderr", subprocess.PIPE),
-            cwd=popen.pop("cwd", self.run_dir),
             start_new_session=True,  # its children end with it
             bufsize=0,  # wait_line selects: nothing may hide in a buffer
-            **popen,
+            **(usual | popen),
         )
         self.pid = self.process.pid
         self.lines: list[str] = []
@@ -188,7 +188,8 @@ class Workers:
         """A child that runs `code`, which attaches; returns once its agent is there."""
         script = self.folder / f"worker{len(self.started)}.py"
         script.write_text(textwrap.dedent(code))
-        return self.run([python, str(script)], **extra).wait_attached()
+        forked = python == sys.executable and "import torch" in code
+        return self.run([python, str(script)], forked=forked, **extra).wait_attached()
 
     def start_mps(self, code: str, **extra: str) -> Worker:
         """The same on the software MPS device, which aborts when a release overlaps an op."""
@@ -197,10 +198,17 @@ class Workers:
         return self.start(code, SOFTMPS="1", SOFTMPS_STRICT="1", **extra)
 
     def run(
-        self, command: list[str], *, popen: dict[str, Any] | None = None, **extra: str
+        self,
+        command: list[str],
+        *,
+        popen: dict[str, Any] | None = None,
+        forked: bool = False,
+        **extra: str,
     ) -> Worker:
-        env = self.env(PYTHONPATH=str(ROOT), **extra)
-        worker = Worker(command, env, **(popen or {}))
+        """`forked`: its Python has torch imported already, see tests/fork_server.py."""
+        env = self.env(**({"PYTHONPATH": str(ROOT)} | extra))
+        start = fork_server.start_python if forked else subprocess.Popen
+        worker = Worker(start, command, env, **(popen or {}))
         self.started.append(worker)
         return worker
 
@@ -213,25 +221,6 @@ def need_module(name: str) -> None:
     """Skip where no worker could import it; the test process itself does not."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"no {name} in this Python")
-
-
-def use_mac_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What macOS says where Linux says "try again": a full queue refuses (xnu, unp_connect)."""
-    from mpsbar.workers import connection, poll, request
-
-    class MacSocket(socket.socket):
-        def connect(self, path: Any) -> None:
-            try:
-                super().connect(path)
-            except BlockingIOError:
-                raise ConnectionRefusedError(61, "Connection refused") from None
-
-    double = SimpleNamespace(
-        **{name: getattr(socket, name) for name in ("AF_UNIX", "SOCK_STREAM")}, socket=MacSocket
-    )
-    monkeypatch.setattr(connection, "socket", double)
-    for module in (poll, request):
-        monkeypatch.setattr(module, "sys", SimpleNamespace(platform="darwin"))
 
 
 def fill_queue(path: Path) -> "list[socket.socket]":

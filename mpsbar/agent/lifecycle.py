@@ -7,9 +7,10 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check
+from . import agent_thread, idle_check, last_words, methods, progress
 from .backends import mps
 from .frameworks import FRAMEWORKS
+from .limit import limit_at_import  # noqa: F401 - for the startup hook
 from .server import Agent
 
 # Another thread's attach() takes milliseconds.
@@ -43,6 +44,7 @@ def attach(quiet: bool = False) -> bool:
         _hook()
         # Known before it runs: a Ctrl-C may come while it starts.
         _agent = Agent()
+        last_words.begin()
         _agent.start()
     except Exception as error:  # noqa: BLE001 - the host must not notice
         _agent = None
@@ -58,7 +60,10 @@ def attach_by_hook(quiet: bool) -> bool:
     """The same for a process whose code did not ask: its forked children attach by themselves."""
     global _by_hook
     _by_hook = True
-    return attach(quiet)
+    is_new = attach(quiet)
+    if is_new:
+        progress.count_steps(is_early=True)  # a framework was just imported: no step has run yet
+    return is_new
 
 
 def is_attached() -> bool:
@@ -96,6 +101,8 @@ def _hook() -> None:
 
 def _at_exit() -> None:
     if _agent is not None:
+        if _agent.pid == os.getpid():
+            last_words.leave(os.path.dirname(_agent.path), methods.hello)
         _agent.stop()
 
 
@@ -108,6 +115,7 @@ def _after_fork() -> None:
         if agent is not None:
             agent.close()
             mps.after_fork()
+            progress.after_fork()
         if _by_hook and _may_compute(sys._getframe()):
             attach(quiet=True)
     except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on

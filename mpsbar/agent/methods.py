@@ -1,21 +1,23 @@
-"""The methods a monitor may call: hello, stats, and the jobs that take time, free and tensors."""
+"""The methods a monitor may call: hello, stats, and the jobs: free, tensors and limit."""
 
 import ctypes
 import os
 import sys
 from typing import Any, Optional
 
-from . import __version__, protocol
+from . import __version__, last_words, protocol
 from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free
 from .gc_pause import CollectorPause
+from .limit import LimitJob, parse_limit
 from .notebook import find_name
+from .progress import ProgressReader, count_steps
 from .protocol import Message
 from .tensors import TensorCensus
 
-JOBS = ("free", "tensors")
+JOBS = ("free", "tensors", "limit")
 
 
 def _read_command() -> "list[str]":
@@ -28,14 +30,28 @@ def _read_command() -> "list[str]":
 
 
 _COMMAND = _read_command()
+_progress = ProgressReader()
 
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
-    """A job to step until it answers."""
+    """A job to step until it answers. ProtocolError: such a job cannot be asked for."""
     gpu_client = _gpu_client(params)
     if method == "free":
         return FreeJob(gpu_client, _seconds(params, FreeJob.SECONDS), pause)
+    if method == "limit":
+        seconds = _seconds(params, LimitJob.SECONDS)
+        return LimitJob(gpu_client, identify_job(method, params)[1], seconds, pause)
     return TensorCensus(gpu_client, pause)
+
+
+def identify_job(method: str, params: Message) -> "tuple[str, Optional[int]]":
+    """Requests with the same one share a job and its answer: those for another limit do not."""
+    if method != "limit":
+        return method, None
+    try:
+        return method, parse_limit(params)
+    except ValueError as problem:
+        raise protocol.ProtocolError(protocol.INVALID_PARAMS, str(problem)) from None
 
 
 def hello() -> Message:
@@ -51,6 +67,7 @@ def hello() -> Message:
         "argv": [argument[:300] for argument in _COMMAND[:20]],
         "frameworks": _versions(),
         "notebook": find_name(),
+        "last_words": last_words.is_on(),
     }
 
 
@@ -64,7 +81,13 @@ def stats(params: Message) -> Message:
             backends[backend.NAME] = {"framework": backend.FRAMEWORK, "state": state}
             if state == IN_USE:
                 backends[backend.NAME].update(backend.stats())
-    return {"frameworks": _versions(), "backends": backends, "last_free": read_last_free()}
+    count_steps(is_early=False)
+    return {
+        "frameworks": _versions(),
+        "backends": backends,
+        "last_free": read_last_free(),
+        "progress": _progress.read(),
+    }
 
 
 def _versions() -> "dict[str, str]":

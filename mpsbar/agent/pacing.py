@@ -9,6 +9,8 @@ REST_FACTOR = 20.0
 PAUSES_AT_ONCE_SECONDS = 0.25
 # A job that did next to nothing has still woken the host's threads some times.
 LEAST_PAUSE_SECONDS = 0.005
+# For who asks too soon for something else than the last one did.
+TOO_OFTEN: "dict[str, Any]" = {"state": "busy", "reason": {"code": "too_often", "where": None}}
 
 
 class Allowance:
@@ -35,14 +37,19 @@ class JobPace:
         self._rests_until = 0.0
         self._ended = 0.0
         self._answer: Optional[dict[str, Any]] = None
+        self._identity: object = None  # of what was asked
 
-    def note(self, answer: "dict[str, Any]", paused: float, now: float) -> None:
+    def note(
+        self, answer: "dict[str, Any]", paused: float, now: float, identity: object = None
+    ) -> None:
         """A job has ended that made its host wait for `paused` seconds."""
-        self._answer, self._ended = answer, now
+        self._answer, self._ended, self._identity = answer, now, identity
         self._rests_until = self._allowance.spend(max(paused, LEAST_PAUSE_SECONDS), now)
 
-    def find_answer(self, now: float) -> "Optional[dict[str, Any]]":
+    def find_answer(self, now: float, identity: object = None) -> "Optional[dict[str, Any]]":
         """The last answer with its age, for who asks again too soon; None: the job may run."""
         if self._answer is None or now >= self._rests_until:
             return None
+        if identity != self._identity:
+            return TOO_OFTEN
         return {**self._answer, "age": now - self._ended}

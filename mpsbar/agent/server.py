@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 from . import gil_io, main_thread, methods, peer, places, protocol
 from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
-from .pacing import Allowance, JobPace
+from .pacing import TOO_OFTEN, Allowance, JobPace
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -20,6 +20,7 @@ STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
 ACCEPTED_AT_ONCE = 16
 MOST_WAITING = 100  # answers that one connection may wait for
+MOST_JOBS = 8  # each limit that is asked for is a job of its own
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
 # long run so many a second, whoever asks how often; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
@@ -48,10 +49,11 @@ class Connection:
 
 
 class Job:
-    """A free or a tensors under way, and who wants to know."""
+    """A free, tensors or limit under way, and who wants to know."""
 
-    def __init__(self, method: str, work: Any) -> None:
-        self.method = method
+    def __init__(self, identity: "tuple[str, Optional[int]]", work: Any) -> None:
+        self.identity = identity
+        self.method = identity[0]
         self.work = work
         self.asked: list[tuple[Connection, Any]] = []
 
@@ -266,7 +268,12 @@ class Agent:
             connection.ended = True
             return
         if method in methods.JOBS:
-            self._ask_job(connection, number, method, params)
+            try:
+                identity = methods.identify_job(method, params)
+            except protocol.ProtocolError as problem:
+                connection.unread += protocol.error(number, problem.code, str(problem))
+                return
+            self._ask_job(connection, number, identity, params)
         elif method == "stats":
             connection.unread += protocol.result(number, methods.stats(params))
         elif method == "hello":
@@ -295,19 +302,28 @@ class Agent:
         connection.ended = connection.dropped = True
         self._connections.remove(connection)
 
-    # ------------------------------------------------------------------- free, tensors
-    def _ask_job(self, connection: Connection, number: Any, method: str, params: Message) -> None:
+    # ------------------------------------------------------------ free, tensors, limit
+    def _ask_job(
+        self,
+        connection: Connection,
+        number: Any,
+        identity: "tuple[str, Optional[int]]",
+        params: Message,
+    ) -> None:
+        method = identity[0]
         if connection.waiting >= MOST_WAITING:
             raise OSError("the client asks without end")
         for job in self._jobs:
-            if job.method == method:
+            if job.identity == identity:
                 break
         else:
-            answer = self._paces[method].find_answer(time.monotonic())
+            answer = self._paces[method].find_answer(time.monotonic(), identity)
+            if answer is None and len(self._jobs) >= MOST_JOBS:
+                answer = TOO_OFTEN
             if answer is not None:
                 connection.unread += protocol.result(number, answer)
                 return
-            job = Job(method, methods.start_job(method, params, self._pause))
+            job = Job(identity, methods.start_job(method, params, self._pause))
             self._jobs.append(job)
         job.asked.append((connection, number))
         connection.waiting += 1
@@ -323,7 +339,7 @@ class Agent:
             return
         self._jobs.remove(job)
         paused = getattr(job.work, "paused", 0.0)
-        self._paces[job.method].note(answer, paused, time.monotonic())
+        self._paces[job.method].note(answer, paused, time.monotonic(), job.identity)
         for connection, number in job.asked:
             connection.waiting -= 1
             if not connection.dropped:

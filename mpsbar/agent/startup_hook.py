@@ -30,31 +30,35 @@ class Finder:
                 continue
             spec: object = find(name, path, target)
             if spec is not None:
-                self.watch(getattr(spec, "loader", None))
+                self.watch(getattr(spec, "loader", None), name)
                 return spec
         return None
 
-    def watch(self, loader: object) -> None:
+    def watch(self, loader: object, name: str) -> None:
         """Wraps `loader` to start the agent once its module has run, not when it is found."""
         try:
             execute = loader.exec_module  # type: ignore[attr-defined]
 
             def exec_module(module: object) -> None:
                 execute(module)
-                self.start()
+                self.start(name)
 
             loader.exec_module = exec_module  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - an exotic loader: not connected, not disturbed
             pass
 
-    def start(self) -> None:
-        """Starts the agent, once."""
+    def start(self, name: str = "") -> None:
+        """Starts the agent, once; with a limit it watches on for the other frameworks."""
         try:
             watching = [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]
-            for finder in watching:
-                sys.meta_path.remove(finder)
+            is_limited = "MPSBAR_LIMIT" in os.environ
+            if not is_limited or all(other in sys.modules for other in NAMES):
+                for finder in watching:
+                    sys.meta_path.remove(finder)
             if watching:
                 lifecycle = find_agent(self.folder)
+                if is_limited:
+                    lifecycle.limit_at_import(name)  # type: ignore[attr-defined]
                 lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
             pass

@@ -1,4 +1,4 @@
-"""What the arguments of all verbs share: how mistakes and help read, and types of arguments."""
+"""What verbs share for arguments: the style of errors and help, and types of arguments."""
 
 import argparse
 import os

@@ -1,23 +1,21 @@
-"""mpsbar compare: will my model work here? Its file, in a throwaway of its own Python."""
+"""mpsbar compare: runs the user's model on the CPU and on the device, and says what differs."""
 
 import argparse
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, show_progress
+from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
-from mpsbar.doctor.pythons import find_pythons
-from mpsbar.dtypes.compare.text import plural, render_text
-from mpsbar.dtypes.compare_runner import CompareRunner, FileComparison
-from mpsbar.workers.environments import read_enabled
+
+if TYPE_CHECKING:
+    from mpsbar.dtypes.compare_runner import FileComparison
 
 DESCRIPTION = (
     "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
-    "process of your own Python, and names the module that is at fault: wrong numbers, NaN, what "
+    "process of your own Python, and names the module that is at fault: wrong results, NaN, what "
     "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
     "and returns (model, inputs), or (step, model, batch) for a training step that returns its "
     "loss. Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
@@ -31,7 +29,9 @@ _DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("subject", metavar="FILE.py:FUNCTION")
+    parser.add_argument(
+        "subject", metavar="FILE.py:FUNCTION", help="your file, and the function in it to call"
+    )
     parser.add_argument(
         "--dtypes",
         metavar="NAMES",
@@ -54,13 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from mpsbar.dtypes.compare.text import render_text
+    from mpsbar.dtypes.compare_runner import CompareRunner
+
     file, function = _parse_subject(options)
     chosen = {
         "dtypes": _parse_dtypes(options), "device": options.device,
         "reference": options.reference, "timing": False if options.no_timing else None,
     }  # fmt: skip
     runner = CompareRunner(_find_pythons(options.python), str(file), function, chosen)
-    result = _run(runner)
+    # The user's model is loaded in a process of its own, which Ctrl-C ends.
+    result = run_cancellable(lambda: runner.run(_show_step), runner.cancel)
     if result.ended == "cancelled":
         return INTERRUPTED
     if result.data is None:
@@ -97,34 +101,27 @@ def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
 def _find_pythons(named: str | None) -> list[str]:
     if named is not None:
         return [find_python(named)]
+    from mpsbar.doctor.pythons import find_pythons
+    from mpsbar.workers.environments import read_enabled
+
     return list(find_pythons(read_snapshot(), read_enabled()))
 
 
-def _run(runner: CompareRunner) -> FileComparison:
-    """Ctrl-C ends the throwaway: the user's model was loaded there, and nowhere else."""
-    with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-compare") as pool:
-        running = pool.submit(runner.run, _tell)
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            runner.cancel()
-            return running.result()
-        finally:
-            runner.cancel()
-            show_progress("")
+def _show_step(name: str, done: int, total: int) -> None:
+    from mpsbar.dtypes.compare.text import plural
 
-
-def _tell(name: str, done: int, total: int) -> None:
     what = f"{done} of {plural(total, 'call')}" if total > 1 else "running"
     show_progress(f"Comparing… {name}: {what}")
 
 
-def _complain(result: FileComparison, function: str) -> NoReturn:
+def _complain(result: "FileComparison", function: str) -> NoReturn:
+    from mpsbar.dtypes.text import say_no_torch_found
+
     if result.ended == "failed":
-        lines = [f"{function}() could not be loaded: {result.text}", *result.trace]
+        lines = [f"couldn't load {function}(): {result.text}", *result.trace]
         raise UserError("\n  ".join(lines))
     reasons = {
-        "no_torch": "no Python with torch was found; name one with --python",
+        "no_torch": say_no_torch_found(),
         "crashed": f"the comparison crashed: {result.text}",
     }
     raise UserError(reasons.get(result.ended, f"{result.python}: {result.text}"))

@@ -4,10 +4,6 @@ import argparse
 import os
 import sys
 
-from mpsbar.system import paths
-from mpsbar.system.settings_file import read_settings
-from mpsbar.ui.text.settings import render_settings, settings_are_well
-
 DESCRIPTION = (
     "path: where the settings file is, or would be. print: the settings in force and where each "
     "comes from: the default, the file or, first of all, an environment variable. validate: every "
@@ -23,11 +19,15 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices = ("path", "print", "validate")
-    parser.add_argument("what", metavar="path|print|validate", choices=choices)
+    parser.add_argument(
+        "what", metavar="path|print|validate", choices=choices, help="what to show (see above)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     if options.what == "path":
+        from mpsbar.system import paths
+
         print(paths.settings_file())
         return 0
     return _print() if options.what == "print" else _validate()
@@ -35,6 +35,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _print() -> int:
     """Print the settings in force, also where the file has mistakes; those go to stderr."""
+    from mpsbar.system.settings_file import read_settings
+    from mpsbar.ui.text.settings import render_settings
+
     loaded = read_settings()
     for complaint in loaded.complaints:
         print(f"mpsbar: {complaint}", file=sys.stderr)
@@ -43,6 +46,9 @@ def _print() -> int:
 
 
 def _validate() -> int:
+    from mpsbar.system.settings_file import read_settings
+    from mpsbar.ui.text.settings import settings_are_well
+
     loaded = read_settings()
     for complaint in loaded.complaints:
         print(complaint)

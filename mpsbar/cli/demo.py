@@ -5,24 +5,26 @@ import importlib
 import importlib.util
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.cli.output import HOME_AND_CLEAR
 from mpsbar.cli.top import run_terminal, why_no_terminal
-from mpsbar.core.actions import Free, Freed
 from mpsbar.core.errors import UserError
-from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.monitor import Monitor
-from mpsbar.system.replay import RecordedComputer, read_recording
-from mpsbar.ui.menu import build_menu
-from mpsbar.ui.rows import Menu
-from mpsbar.ui.text import outcomes
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from mpsbar.core.actions import Freed
+    from mpsbar.core.snapshot import Snapshot, Worker
+    from mpsbar.monitor import Monitor
+    from mpsbar.ui.rows import Menu
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
@@ -58,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
             f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
             "or try a recorded Mac: mpsbar demo --recorded"
         )
+    from mpsbar.monitor import Monitor
+
     print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
     monitor = Monitor()
     try:
@@ -70,6 +74,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show_recorded(name: str) -> int:
+    from mpsbar.monitor import Monitor
+    from mpsbar.system.replay import RecordedComputer, read_recording
+    from mpsbar.ui.menu import build_menu
+
     recording = read_recording(name)
     invented = "; ".join(recording.get("invented", []))
     print(f"{recording.get('title')}. Made up for this recording: {invented}.")
@@ -105,7 +113,7 @@ def _has_software_mps() -> bool:
 
 
 @contextmanager
-def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+def started(plan: dict[str, dict[str, str]]) -> "Iterator[list[subprocess.Popen[bytes]]]":
     processes: list[subprocess.Popen[bytes]] = []
     is_started = threading.Event()
     hung_up = _end_with_the_terminal(processes, is_started)
@@ -123,7 +131,9 @@ def started(plan: dict[str, dict[str, str]]) -> Iterator[list[subprocess.Popen[b
             process.wait()
 
 
-def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(script: str, extra: dict[str, str]) -> "subprocess.Popen[bytes]":
+    import subprocess
+
     return subprocess.Popen(
         [sys.executable, "-B", str(_SCRIPTS / script)],
         env=os.environ | extra,
@@ -134,7 +144,7 @@ def _start(script: str, extra: dict[str, str]) -> subprocess.Popen[bytes]:
 
 
 def _end_with_the_terminal(
-    processes: list[subprocess.Popen[bytes]], is_started: threading.Event
+    processes: "list[subprocess.Popen[bytes]]", is_started: threading.Event
 ) -> list[int]:
     """End at once on SIGTERM and SIGHUP: drawing on a terminal that has gone may block for ever.
 
@@ -156,7 +166,9 @@ def _end_with_the_terminal(
     return early
 
 
-def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
+def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int:
+    from mpsbar.ui.menu import build_menu
+
     snapshot = _wait_connected(monitor, processes)
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
@@ -173,7 +185,7 @@ def _show(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> int:
     return 0 if outcome.state == "done" else 1
 
 
-def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) -> Snapshot:
+def _wait_connected(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> "Snapshot":
     """Waits until all that still run have attached and their allocators were read once."""
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -185,8 +197,11 @@ def _wait_connected(monitor: Monitor, processes: list[subprocess.Popen[bytes]]) 
         time.sleep(0.2)
 
 
-def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
+def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     """Does what a click does: the row's own action, performed by the monitor."""
+    from mpsbar.core.actions import Free
+    from mpsbar.ui.text import outcomes
+
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
     print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
@@ -197,7 +212,7 @@ def _press_free(monitor: Monitor, menu: Menu, worker: Worker) -> Freed:
     return outcome
 
 
-def _stay(monitor: Monitor) -> None:
+def _stay(monitor: "Monitor") -> None:
     print("Press Ctrl-C to stop.", flush=True)
     with monitor.watched():
         monitor.start(_draw)
@@ -208,6 +223,8 @@ def _stay(monitor: Monitor) -> None:
             print()
 
 
-def _draw(snapshot: Snapshot) -> None:
-    sys.stdout.write(f"\x1b[2J\x1b[H{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
+def _draw(snapshot: "Snapshot") -> None:
+    from mpsbar.ui.menu import build_menu
+
+    sys.stdout.write(f"{HOME_AND_CLEAR}{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
     sys.stdout.flush()

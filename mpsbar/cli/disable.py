@@ -2,17 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mpsbar.cli.enable import choose_python
-from mpsbar.workers import enable as setup
-from mpsbar.workers import jupyter
-from mpsbar.workers.environments import (
-    EnvironmentProblem,
-    forget_enabled,
-    read_enabled,
-    read_environment,
-)
+from mpsbar.core.errors import UserError
 
 DESCRIPTION = "Removes from an environment what mpsbar enable put there."
 EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
@@ -28,47 +23,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.all:
         return _disable_all()
-    return _disable_jupyter() if options.jupyter else _disable(options.python)
+    if options.jupyter:
+        _disable_jupyter()
+    else:
+        _disable(choose_python(options.python))
+    return 0
 
 
 def _disable_all() -> int:
     """Tries all, even after one has failed."""
-    codes = [_disable_known(python) for python in read_enabled()]
-    return max([*codes, _disable_jupyter()])
+    from mpsbar.workers.environments import read_enabled
+
+    steps: list[Callable[[], None]] = [
+        *(partial(_disable_known, python) for python in read_enabled()),
+        _disable_jupyter,
+    ]
+    code = 0
+    for step in steps:
+        try:
+            step()
+        except UserError as problem:
+            print(f"mpsbar: {problem}", file=sys.stderr)
+            code = 1
+    return code
 
 
-def _disable_known(python: str) -> int:
+def _disable_known(python: str) -> None:
+    from mpsbar.workers.environments import forget_enabled
+
     if Path(python).exists():
-        return _disable(python)
-    try:
-        forget_enabled(python)
-    except EnvironmentProblem as problem:
-        return _complain(problem)
+        _disable(python)
+        return
+    forget_enabled(python)
     print(f"{python}: no longer exists")
-    return 0
 
 
-def _disable_jupyter() -> int:
-    try:
-        path = jupyter.disable()
-    except jupyter.NotOurs as problem:
-        return _complain(problem)
+def _disable_jupyter() -> None:
+    from mpsbar.workers import jupyter
+
+    path = jupyter.disable()
     print(f"{path}: removed" if path else "mpsbar is not in the IPython profile")
-    return 0
 
 
-def _disable(given: str | None) -> int:
-    try:
-        python = choose_python(given)
-        environment = read_environment(python)
-        changed = setup.disable(environment)
-        forget_enabled(python)  # last: what could not be removed must stay known
-    except EnvironmentProblem as problem:
-        return _complain(problem)
+def _disable(python: str) -> None:
+    from mpsbar.workers.enable import disable
+    from mpsbar.workers.environments import forget_enabled, read_environment
+
+    environment = read_environment(python)
+    changed = disable(environment)
+    forget_enabled(python)  # last: what could not be removed must stay known
     print(f"{environment.prefix}: {'disabled' if changed else 'was not enabled'}")
-    return 0
-
-
-def _complain(problem: Exception) -> int:
-    print(f"mpsbar: {problem}", file=sys.stderr)
-    return 1

@@ -8,10 +8,7 @@ import sys
 from mpsbar.agent import __version__
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import find_python
-from mpsbar.system.paths import is_in_app
-from mpsbar.workers import enable as setup
-from mpsbar.workers import jupyter
-from mpsbar.workers.environments import EnvironmentProblem, read_enabled, read_environment
+from mpsbar.core.errors import UserError
 
 DESCRIPTION = (
     f"Connects every process of an environment that imports {join_labels('or')}, from its next "
@@ -32,15 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    try:
-        if options.list:
-            return _list()
-        if options.jupyter:
-            return _enable_jupyter()
-        return _enable(choose_python(options.python))
-    except (EnvironmentProblem, jupyter.NotOurs) as problem:
-        print(f"mpsbar: {problem}", file=sys.stderr)
-        return 1
+    if options.list:
+        return _list()
+    if options.jupyter:
+        return _enable_jupyter()
+    return _enable(choose_python(options.python))
 
 
 def choose_python(given: str | None) -> str:
@@ -48,21 +41,25 @@ def choose_python(given: str | None) -> str:
     if given is not None:
         python = find_python(given)
         if shutil.which(python) is None:
-            raise EnvironmentProblem(f"{given} does not exist or can't be run")
+            raise UserError(f"{given} does not exist or can't be run")
         return python
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             return os.path.join(prefix, "bin", "python")  # noqa: PTH118
+    from mpsbar.system.paths import is_in_app
+
     if is_in_app():
-        raise EnvironmentProblem("choose the Python to enable: mpsbar enable --python PATH")
+        raise UserError("choose the Python to enable: mpsbar enable --python PATH")
     return sys.executable
 
 
 def _enable(python: str) -> int:
-    outcome = setup.connect(python)
+    from mpsbar.workers.enable import connect
+
+    outcome = connect(python)
     match outcome.state:
         case "refused":
-            raise EnvironmentProblem(outcome.error)
+            raise UserError(outcome.error)
         case "enabled_before":
             print(f"{outcome.prefix}: already enabled (agent {__version__})")
         case "enabled":
@@ -81,6 +78,8 @@ def _enable(python: str) -> int:
 
 
 def _enable_jupyter() -> int:
+    from mpsbar.workers import jupyter
+
     path = jupyter.enable()
     print(f"{path}: every kernel and IPython shell that has mpsbar loads it from its next start")
     return 0
@@ -88,6 +87,8 @@ def _enable_jupyter() -> int:
 
 def _list() -> int:
     """Each environment with its version; copies of an older mpsbar are refreshed."""
+    from mpsbar.workers.environments import read_enabled
+
     pythons = read_enabled()
     if not pythons:
         print("No environment is enabled. To enable one: mpsbar enable --python PATH")
@@ -98,12 +99,15 @@ def _list() -> int:
 
 def refresh_agent(python: str) -> str:
     """Replace a copy of an older agent by this version's; returns what is there now, in words."""
+    from mpsbar.workers.enable import enable, read_version
+    from mpsbar.workers.environments import EnvironmentProblem, read_environment
+
     try:
         environment = read_environment(python)
-        version = setup.read_version(environment.site)
+        version = read_version(environment.site)
         if version is None:
             return "no longer enabled"
-        if not setup.enable(environment):
+        if not enable(environment):
             return f"agent {version}"
         return f"agent {__version__}, refreshed (was {version})"
     except EnvironmentProblem as problem:

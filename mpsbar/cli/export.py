@@ -10,9 +10,8 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 
 if TYPE_CHECKING:
-    from mpsbar.fleet.exporter import Exporter
+    from mpsbar.fleet.exporter import Exporter, TextFile
     from mpsbar.fleet.server import MetricsServer
-    from mpsbar.fleet.textfile import TextFile
     from mpsbar.monitor import Monitor
 
 DESCRIPTION = (
@@ -118,8 +117,8 @@ def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsS
 
 
 def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
-    """Until a signal comes."""
-    from mpsbar.fleet.textfile import TextFile
+    """Serve until a signal comes."""
+    from mpsbar.fleet.exporter import TextFile
 
     file = None if path is None else TextFile(exporter, path)
     ticked = threading.Event()

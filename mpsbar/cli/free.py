@@ -2,19 +2,18 @@
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.core.actions import Free, Freed
-from mpsbar.monitor import Monitor
-from mpsbar.ui.text import outcomes as outcome_text
-from mpsbar.ui.text import wording
+
+if TYPE_CHECKING:
+    from mpsbar.core.actions import Freed
 
 DESCRIPTION = (
-    "Returns the caches of workers to the system. Live tensors stay; the process pauses briefly, "
-    "and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was busy or "
-    "refused, 2: wrong arguments."
+    "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
+    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was "
+    "busy or refused, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar free 4711",
@@ -25,9 +24,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process in mpsbar status"
+        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process that mpsbar status lists"
     )
-    parser.add_argument("--all", action="store_true", help="free every connected worker")
+    parser.add_argument("--all", action="store_true", help="free every connected process")
     parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.add_argument(
         "--timeout",
@@ -44,11 +43,13 @@ def run(options: argparse.Namespace) -> int:
     if options.all and options.pids:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
-        options.refuse("give the PIDs of workers, or --all")
+        options.refuse("give the PIDs of connected processes, or --all")
     if options.host:
         if options.pids and len(set(options.host)) > 1:
             options.refuse("a PID belongs to one host: give one --host, or --all")
         return on_hosts.free(options)
+    from dataclasses import asdict
+
     outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
@@ -57,8 +58,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
 
 
-def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
+def _free(pids: list[int] | None, seconds: float) -> "list[Freed]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
+    from dataclasses import replace
+
+    from mpsbar.core.actions import Free
+    from mpsbar.monitor import Monitor
+
     monitor = Monitor()
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
@@ -75,9 +81,12 @@ def _free(pids: list[int] | None, seconds: float) -> list[Freed]:
         monitor.close()
 
 
-def _print(outcomes: list[Freed]) -> None:
+def _print(outcomes: "list[Freed]") -> None:
+    from mpsbar.ui.text import wording
+    from mpsbar.ui.text.outcomes import freed
+
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-        print(f"{outcome.pid}{name}: {outcome_text.freed(outcome)}")
+        print(f"{outcome.pid}{name}: {freed(outcome)}")

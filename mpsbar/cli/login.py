@@ -2,17 +2,16 @@
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from mpsbar.desktop import login, login_export
-from mpsbar.desktop.icon_visibility import draws_no_icon
-from mpsbar.ui.text import settings
-from mpsbar.ui.text.startup import say_no_icon
+if TYPE_CHECKING:
+    from mpsbar.desktop.login import LoginStatus
 
 DESCRIPTION = (
     "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
     "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
-    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code of on and off 0: done, "
-    "1: not done; of status 0: on, 1: off; 2: wrong arguments."
+    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code 0: done, or status is on; "
+    "1: not done, or status is off; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar login on",
@@ -22,7 +21,12 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="on|off|status", choices=("on", "off", "status"))
+    parser.add_argument(
+        "what",
+        metavar="on|off|status",
+        choices=("on", "off", "status"),
+        help="turn it on or off, or say which it is",
+    )
     parser.add_argument(
         "--export", action="store_true", help="serve metrics to Prometheus from login on"
     )
@@ -31,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.export:
         return _run_export(options.what)
+    from mpsbar.desktop import login
+    from mpsbar.desktop.icon_visibility import draws_no_icon
+    from mpsbar.ui.text.startup import say_no_icon
+
     if options.what == "status":
         status = login.read_login()
         print(_words(status))
@@ -45,11 +53,16 @@ def run(options: argparse.Namespace) -> int:
     return 0 if done else 1
 
 
-def _words(status: login.LoginStatus) -> str:
+def _words(status: "LoginStatus") -> str:
+    from mpsbar.ui.text import settings
+
     return settings.login(status.state, status.where, status.why, status.detail)
 
 
 def _run_export(what: str) -> int:
+    from mpsbar.desktop import login_export
+    from mpsbar.ui.text import settings
+
     change = {"on": login_export.turn_on, "off": login_export.turn_off, "status": login_export.read}
     status = change[what]()
     wanted = "on" if what == "status" else what

@@ -19,8 +19,10 @@ _FRAMEWORKS = join_labels("and")
 # one that is called is imported, because it imports its feature.
 VERBS = {
     "status": f"show this computer and its {_FRAMEWORKS} processes",
-    "top": "the same, live: choose a process, free its cache, follow its memory",
-    "free": "free the caches of workers",
+    "top": "show the same live: select a process, free its cache, follow its memory",
+    "free": "free the caches of connected processes",
+    "limit": "limit the memory of a connected process",
+    "why": "say how runs ended, and what to do about it",
     "run": f"run a command and connect its {_FRAMEWORKS} processes",
     "enable": f"connect every {_FRAMEWORKS} process of an environment",
     "disable": "undo mpsbar enable",
@@ -29,9 +31,9 @@ VERBS = {
     "doctor": "check whether torch works here, and if not, why",
     "report": "write everything to one HTML page",
     "export": "serve metrics to Prometheus",
-    "demo": "show mpsbar at work, with small real workers",
-    "login": "open mpsbar at login, or stop doing so",
-    "config": "show where the settings are, what they are and what is wrong with them",
+    "demo": "try mpsbar with small real workers",
+    "login": "choose whether mpsbar opens at login",
+    "config": "show the settings, where they are and what is wrong with them",
 }
 
 
@@ -101,7 +103,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
         "--bar",
-        choices=("memory", "gpu", "dot", "icon"),
+        choices=("memory", "gpu", "progress", "dot", "icon"),
         help="what the menu bar shows until mpsbar quits",
     )
     parser.add_argument(

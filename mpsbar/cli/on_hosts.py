@@ -3,20 +3,18 @@
 import argparse
 import json
 import signal
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from mpsbar.cli.output import is_coloured
+from mpsbar.cli.output import is_coloured, print_each
 
 if TYPE_CHECKING:
-    from mpsbar.core.actions import Freed
-    from mpsbar.fleet.hosts import HostReading
+    from collections.abc import Iterator
 
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+    from mpsbar.core.actions import Freed
+    from mpsbar.fleet.hosts import HostReading, Hosts
+
 # Connecting may take ssh 10 s; a reading there, on a busy machine, some more.
 _ONCE_SECONDS = 30.0
 _FIRST_SECONDS = 3.0
@@ -42,7 +40,7 @@ def show_status(options: argparse.Namespace) -> int:
 
     with closing(Hosts(options.host, ["status", "--json"], options.ssh)) as hosts:
         readings = [_judge_late(reading) for reading in hosts.wait(_ONCE_SECONDS)]
-    _show(readings, options.json)
+    print(_render(readings, options.json))
     return 0 if all(reading.problem is None for reading in readings) else 1
 
 
@@ -53,7 +51,9 @@ def show_top(options: argparse.Namespace) -> int:
 
 
 def free(options: argparse.Namespace) -> int:
-    from mpsbar.fleet.free import free_on_host
+    from concurrent.futures import ThreadPoolExecutor
+
+    from mpsbar.fleet.hosts import free_on_host
 
     pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
     words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
@@ -61,19 +61,21 @@ def free(options: argparse.Namespace) -> int:
     seconds = options.timeout + _ONCE_SECONDS
     with ThreadPoolExecutor(len(hosts)) as pool:  # a slow host delays none of the others
         asked = [pool.submit(free_on_host, host, words, options.ssh, seconds) for host in hosts]
-    found = {host: one.result() for host, one in zip(hosts, asked, strict=True)}
+    found = {host: answer.result() for host, answer in zip(hosts, asked, strict=True)}
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
     else:
         _tell_freed(found)
     done = (
-        not isinstance(outcomes, str) and all(one.state == "done" for one in outcomes)
+        not isinstance(outcomes, str) and all(outcome.state == "done" for outcome in outcomes)
         for outcomes in found.values()
     )
     return 0 if all(done) else 1
 
 
 def _freed_json(outcomes: "list[Freed] | str") -> dict[str, Any]:
+    from dataclasses import asdict
+
     if isinstance(outcomes, str):
         return {"problem": outcomes, "freed": []}
     return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
@@ -99,35 +101,30 @@ def _watch(options: argparse.Namespace, seconds: float) -> int:
     # A closed terminal or `kill` ends ssh as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    in_place = sys.stdout.isatty() and not options.json
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
         deadline = time.monotonic() + _FIRST_SECONDS
-        while time.monotonic() < deadline and any(_is_waiting(one) for one in hosts.readings):
+        while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
             time.sleep(0.05)
-        try:
-            while True:
-                if in_place:
-                    sys.stdout.write(_HOME_AND_CLEAR)
-                _show(hosts.readings, options.json)
-                if not in_place and not options.json:
-                    print()
-                sys.stdout.flush()
-                time.sleep(seconds)
-        except KeyboardInterrupt:
-            return 0
+        print_each(_render_again(hosts, seconds, options.json), options.json)
+    return 0
 
 
-def _show(readings: "list[HostReading]", as_json: bool) -> None:
+def _render_again(hosts: "Hosts", seconds: float, as_json: bool) -> "Iterator[str]":
+    while True:
+        yield _render(hosts.readings, as_json)
+        time.sleep(seconds)
+
+
+def _render(readings: "list[HostReading]", as_json: bool) -> str:
     if as_json:
-        from mpsbar.fleet.hosts_json import build_hosts
+        from mpsbar.fleet.text import build_hosts
 
-        print(json.dumps(build_hosts(readings)))
-        return
+        return json.dumps(build_hosts(readings))
     from mpsbar.fleet.text import render_hosts
     from mpsbar.ui.text.cells import in_colour, plain
 
-    print(render_hosts(readings, in_colour if is_coloured() else plain))
+    return render_hosts(readings, in_colour if is_coloured() else plain)
 
 
 def _is_waiting(reading: "HostReading") -> bool:
@@ -137,4 +134,6 @@ def _is_waiting(reading: "HostReading") -> bool:
 def _judge_late(reading: "HostReading") -> "HostReading":
     if reading.is_done or reading.problem is not None:
         return reading
+    from dataclasses import replace
+
     return replace(reading, problem=f"nothing within {_ONCE_SECONDS:g} seconds")

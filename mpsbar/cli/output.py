@@ -1,9 +1,13 @@
-"""What output goes to, and what a verb may therefore write: colours, a line of progress."""
+"""What verbs share for output: is it a terminal, colours, progress, cancelling by Ctrl-C."""
 
 import os
 import sys
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell has it
+_Result = TypeVar("_Result")
 
 
 def is_terminal() -> bool:
@@ -25,3 +29,31 @@ def show_progress(text: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+def print_each(texts: Iterable[str], as_json: bool) -> None:
+    """Print until Ctrl-C: in place on a terminal, one text after the other in a pipe."""
+    in_place = sys.stdout.isatty() and not as_json
+    try:
+        for text in texts:
+            if in_place:
+                sys.stdout.write(HOME_AND_CLEAR)
+            print(text if in_place or as_json else f"{text}\n", flush=True)
+    except KeyboardInterrupt:
+        return
+
+
+def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _Result:
+    """run() on a thread; after Ctrl-C it is cancelled, and what it has until then is returned."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-run") as pool:
+        running = pool.submit(run)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            cancel()
+            return running.result()
+        finally:
+            cancel()
+            show_progress("")

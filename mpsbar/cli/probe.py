@@ -4,29 +4,22 @@ import argparse
 import json
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, is_coloured, show_progress
+from mpsbar.cli.output import INTERRUPTED, is_coloured, run_cancellable, show_progress
 from mpsbar.cli.status import read_snapshot
-from mpsbar.core.dtype_results import Probe
 from mpsbar.core.errors import UserError
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.pythons import find_pythons
-from mpsbar.dtypes.preconditions import find_objections
-from mpsbar.dtypes.results import read_result, write_result
-from mpsbar.dtypes.runner import Runner
-from mpsbar.dtypes.summary import build_probe, draw_progress
-from mpsbar.dtypes.table import TableStyle, render_probe
-from mpsbar.dtypes.text import say_end, say_no_torch_found
-from mpsbar.dtypes.verdicts import find_changes, find_surprises
-from mpsbar.ui.text.wording import shorten_home
-from mpsbar.workers.environments import read_enabled
+
+if TYPE_CHECKING:
+    from mpsbar.core.dtype_results import Probe
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.dtypes.table import TableStyle
 
 DESCRIPTION = (
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "
-    "give wrong numbers: in a short-lived process of your own Python, with small tensors, at the "
+    "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
     "kept for this Python, torch, system and device. Exit code 0: all as expected, 1: a surprise "
     "was found or it could not be measured, 2: wrong arguments, 130: cancelled by Ctrl-C."
@@ -62,14 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from mpsbar.dtypes.results import read_result
+    from mpsbar.dtypes.summary import build_probe
+    from mpsbar.dtypes.table import render_probe
+    from mpsbar.dtypes.verdicts import find_changes, find_surprises
+    from mpsbar.ui.text.wording import shorten_home
+
     before = None if options.against is None else read_result(Path(options.against).expanduser())
     snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
-    named = options.python is not None
-    pythons = [find_python(options.python)] if named else find_pythons(snapshot, read_enabled())
-    probe = _probe(Runner(pythons, options.device))
+    probe = _probe(snapshot, options)
     if not probe.cells:
-        return _complain(probe, options, named)
+        return _complain(probe, options)
     file, is_saved = _save(probe)
     changes = None if before is None else find_changes(before, probe)
     if options.json:
@@ -81,40 +78,50 @@ def run(options: argparse.Namespace) -> int:
     return 0 if is_saved and probe.ended == "ok" and not find_surprises(probe) else 1
 
 
-def _check_moment(snapshot: Snapshot, force: bool) -> None:
+def _check_moment(snapshot: "Snapshot", force: bool) -> None:
     """Warn of a busy GPU; refuse when memory is about to run out."""
+    from mpsbar.dtypes.preconditions import find_objections
+
     for objection in find_objections(snapshot):
         if objection.is_refusal and not force:
             raise UserError(f"{objection.text}; use --force to run it anyway")
         print(f"mpsbar: {objection.text}", file=sys.stderr)
 
 
-def _probe(runner: Runner) -> Probe:
-    """Ctrl-C ends the throwaway, and what was measured until then is shown."""
-    with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-probe") as pool:
-        running = pool.submit(runner.run, lambda done: show_progress(draw_progress(done)))
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            runner.cancel()
-            return running.result()
-        finally:
-            runner.cancel()
-            show_progress("")
+def _probe(snapshot: "Snapshot", options: argparse.Namespace) -> "Probe":
+    """Ctrl-C ends it, and what was measured until then is shown."""
+    from mpsbar.doctor.pythons import find_pythons
+    from mpsbar.dtypes.runner import Runner
+    from mpsbar.dtypes.summary import draw_progress
+    from mpsbar.workers.environments import read_enabled
+
+    if options.python is not None:
+        pythons = [find_python(options.python)]
+    else:
+        pythons = find_pythons(snapshot, read_enabled())
+    runner = Runner(pythons, options.device)
+    return run_cancellable(
+        lambda: runner.run(lambda done: show_progress(draw_progress(done))), runner.cancel
+    )
 
 
-def _complain(probe: Probe, options: argparse.Namespace, named: bool) -> int:
+def _complain(probe: "Probe", options: argparse.Namespace) -> int:
+    from mpsbar.dtypes.text import say_end, say_no_torch_found
+
     if probe.ended == "cancelled":
         print("mpsbar: cancelled before anything was measured", file=sys.stderr)
         return INTERRUPTED
+    named = options.python is not None
     if named and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(probe))
     is_found = named or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(probe) if is_found else say_no_torch_found())
 
 
-def _save(probe: Probe) -> tuple[str | None, bool]:
+def _save(probe: "Probe") -> tuple[str | None, bool]:
     """The file, and whether saving worked. A result that cannot be saved is still shown."""
+    from mpsbar.dtypes.results import write_result
+
     try:
         file = write_result(probe)
     except OSError as error:
@@ -124,8 +131,10 @@ def _save(probe: Probe) -> tuple[str | None, bool]:
     return (None if file is None else str(file)), True
 
 
-def _table_style() -> TableStyle:
+def _table_style() -> "TableStyle":
     """Symbols on a terminal that can draw them, words in a pipe."""
+    from mpsbar.dtypes.table import TableStyle
+
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower()
     with_signs = sys.stdout.isatty() and encoding.replace("-", "") == "utf8"
     return TableStyle(with_signs, is_coloured(), shutil.get_terminal_size((100, 24)).columns)

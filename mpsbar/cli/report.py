@@ -2,14 +2,8 @@
 
 import argparse
 import sys
-from pathlib import Path
 
-from mpsbar.cli.doctor import check_up_all
-from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
-from mpsbar.desktop.programs import open_file
-from mpsbar.history.report.build import write_report
-from mpsbar.system import paths
 
 DESCRIPTION = (
     "Writes one HTML page that needs nothing else: memory over time as far as it was recorded, "
@@ -31,9 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from mpsbar.cli.doctor import check_up_pythons
+    from mpsbar.cli.status import read_snapshot
+    from mpsbar.desktop.programs import open_file
+    from mpsbar.history.report.build import write_report
+    from mpsbar.system import paths
+
     snapshot = read_snapshot()
     target = Path(options.output).expanduser() if options.output else paths.report_file()
-    checkup = check_up_all(snapshot)
+    checkup = check_up_pythons(snapshot)
     try:
         file = write_report(snapshot, checkup, target)
     except OSError as error:

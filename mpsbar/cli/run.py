@@ -3,42 +3,89 @@
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.system.paths import data_folder, is_in_app
-from mpsbar.workers.run import SITE, build_environment, copy_agent, why_not_connected
+from mpsbar.core.errors import UserError
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
+_BUDGET_SECONDS = 3.0  # for Metal's first device
 
 
 DESCRIPTION = (
     f"Runs a command; every Python process in it that imports {join_labels('or')} is connected. "
-    "Your code is not changed, and the command starts as it would without mpsbar."
+    "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
+    "each process keeps its GPU memory below a limit: PyTorch (MPS) returns its cache, then raises "
+    "its usual out-of-memory error, instead of driving the Mac into swap; MLX returns its cache "
+    "and waits, but raises no error. PyTorch may hold one more block than its limit allows: 32 MB, "
+    "or up to 1 GB for limits below 2 GB. Watermarks of PyTorch that you have set yourself stay."
 )
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
+    "mpsbar run --limit 24GB python train.py",
+    "mpsbar run --limit 75% python train.py",
     "mpsbar run torchrun --nproc-per-node 2 train.py",
+    "mpsbar run --summary python train.py",
+    "mpsbar run --summary=json run.json python train.py",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "mpsbar run [-h] CMD …"
+    parser.usage = "mpsbar run [-h] [--limit SIZE] [--summary | --summary=json FILE] CMD …"
+    parser.add_argument(
+        "--limit",
+        metavar="SIZE",
+        help="24GB, 1500MB, or a part of Metal's budget such as 75%%",
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="stay as its parent and print at the end how it ended and what it used; "
+        "--summary=json FILE writes that to a file",
+    )
+    parser.add_argument("--summary-json", metavar="FILE", help=argparse.SUPPRESS)
+    accept_json_summary(parser)
     parser.add_argument(
         "command", metavar="CMD …", nargs=argparse.REMAINDER, help="a command and its arguments"
     )
     parser.set_defaults(refuse=parser.error)
 
 
+def accept_json_summary(parser: argparse.ArgumentParser) -> None:
+    """Make `--summary=json FILE` mean `--summary-json FILE`: argparse has no such option."""
+    parse = parser.parse_known_args
+
+    def parse_known_args(args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        args = list(sys.argv[1:] if args is None else args)
+        for number, argument in enumerate(args):
+            if not argument.startswith("-") or argument == "--":
+                break
+            if argument == "--summary=json":
+                args[number] = "--summary-json"
+                break
+        return parse(args, namespace)
+
+    parser.parse_known_args = parse_known_args  # type: ignore[method-assign]
+
+
 def run(options: argparse.Namespace) -> int:
+    from mpsbar.workers.run import why_not_connected
+
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         options.refuse("no command given; for example: mpsbar run python train.py")
     if reason := why_not_connected(command, os.environ):
         print(f"mpsbar: not connected: {reason}", file=sys.stderr)
     environ = _build_environment()
+    if options.limit is not None:
+        environ |= _limit(options)
     sys.stdout.flush()
     try:
+        if options.summary or options.summary_json is not None:
+            from mpsbar.cli import run_summary
+
+            return run_summary.run(command, environ, options.summary_json)
         os.execvpe(command[0], command, environ)  # noqa: S606 - a list
     except FileNotFoundError:
         print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)
@@ -49,8 +96,32 @@ def run(options: argparse.Namespace) -> int:
         return _NOT_EXECUTABLE
 
 
+def _limit(options: argparse.Namespace) -> Mapping[str, str]:
+    """The variables that limit the command; a line on stderr says what is not limited, and why."""
+    from mpsbar.core.limits import limit_environment, parse_limit
+    from mpsbar.system import this_computer
+
+    computer = this_computer()
+    computer.wait_for_slow(_BUDGET_SECONDS)
+    budget = computer.read_machine().gpu.memory_budget
+    try:
+        limit = parse_limit(options.limit, budget)
+    except UserError as complaint:
+        options.refuse(f"--limit: {complaint}")
+    limited = limit_environment(os.environ, limit, budget)
+    if limited.kept:
+        kept = " and ".join(f"{name}={os.environ[name]}" for name in limited.kept)
+        print(f"mpsbar: {kept} stays: --limit does not change PyTorch's", file=sys.stderr)
+    elif not limited.has_budget:
+        print("mpsbar: PyTorch is not limited: Metal's budget is not known here", file=sys.stderr)
+    return limited.variables
+
+
 def _build_environment() -> dict[str, str]:
     """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
+    from mpsbar.system.paths import data_folder, is_in_app
+    from mpsbar.workers.run import SITE, build_environment, copy_agent
+
     try:
         site = copy_agent(data_folder()) if is_in_app() else SITE
     except OSError as problem:

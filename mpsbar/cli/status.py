@@ -1,23 +1,28 @@
-"""mpsbar status: the computer and its processes as a table or JSON, once or repeatedly."""
+"""mpsbar status: the computer and its processes as a table, JSON or one line; once or repeated."""
 
 import argparse
 import json
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_seconds
-from mpsbar.cli.output import is_coloured
-from mpsbar.core.findings import NOT_PROBED, DtypeHealth, Reason
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.monitor import Monitor
-from mpsbar.system.paths import probe_folder
-from mpsbar.ui.text.status import render_status
-from mpsbar.ui.text.status_json import build_status
+from mpsbar.cli.output import is_coloured, print_each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mpsbar.core.findings import DtypeHealth, Reason
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.monitor import Monitor
 
 _READ_SECONDS = 20.0
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+# For --format: several status bars ask every second or two, and a reading costs more than all else.
+_FRESH_SECONDS = 2.0
+_MOST_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = (
     f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
@@ -51,22 +56,22 @@ def run(options: argparse.Namespace) -> int:
     if options.host:
         return on_hosts.show_status(options)
     if options.format is not None:
-        from mpsbar.cli import status_line
-
-        return status_line.run(options.format)
+        return _show_line(options.format)
     if options.watch is None:
-        _show(read_snapshot(), options.json)
+        print(_render(read_snapshot(), options.json))
         return 0
     monitor = make_recorder()
     try:
-        _watch(monitor, options.json, options.watch)
+        print_each(_watch(monitor, options.json, options.watch), options.json)
     finally:
         monitor.close()
     return 0
 
 
-def read_snapshot() -> Snapshot:
+def read_snapshot() -> "Snapshot":
     """One reading, which writes nothing."""
+    from mpsbar.monitor import Monitor
+
     monitor = Monitor()
     try:
         return monitor.read_once()
@@ -74,9 +79,10 @@ def read_snapshot() -> Snapshot:
         monitor.close()
 
 
-def make_recorder() -> Monitor:
+def make_recorder() -> "Monitor":
     """A monitor that also records history, unless the menu bar app does."""
     from mpsbar.history.recorder import Recorder
+    from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
     monitor = Monitor(recorder=Recorder(_complain))
@@ -84,30 +90,20 @@ def make_recorder() -> Monitor:
     return monitor
 
 
-def _complain(reason: Reason) -> None:
+def _complain(reason: "Reason") -> None:
     from mpsbar.ui.text.startup import say_history
 
     print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 
-def _watch(monitor: Monitor, as_json: bool, seconds: float) -> None:
-    """Repeat until Ctrl-C: in place on a terminal, one after the other in a pipe."""
-    in_place = sys.stdout.isatty() and not as_json
+def _watch(monitor: "Monitor", as_json: bool, seconds: float) -> "Iterator[str]":
     snapshot = monitor.read_once()
-    try:
-        while True:
-            if in_place:
-                sys.stdout.write(_HOME_AND_CLEAR)
-            _show(snapshot, as_json)
-            if not in_place and not as_json:
-                print()
-            sys.stdout.flush()
-            snapshot = _read_after(monitor, seconds)
-    except KeyboardInterrupt:
-        return
+    while True:
+        yield _render(snapshot, as_json)
+        snapshot = _read_after(monitor, seconds)
 
 
-def _read_after(monitor: Monitor, seconds: float) -> Snapshot:
+def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
     """Reads in between too: points too far apart show no trend."""
     shown_at = time.monotonic() + seconds
     while True:
@@ -118,16 +114,22 @@ def _read_after(monitor: Monitor, seconds: float) -> Snapshot:
             return snapshot
 
 
-def _show(snapshot: Snapshot, as_json: bool) -> None:
+def _render(snapshot: "Snapshot", as_json: bool) -> str:
     dtypes = _read_dtypes(snapshot)
     if as_json:
-        print(json.dumps(build_status(snapshot, dtypes)))
-    else:
-        print(render_status(snapshot, is_coloured(), dtypes))
+        from mpsbar.ui.text.status_json import build_status
+
+        return json.dumps(build_status(snapshot, dtypes))
+    from mpsbar.ui.text.status import render_status
+
+    return render_status(snapshot, is_coloured(), dtypes)
 
 
-def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
+def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
     """The last probe; without one its code is not even imported."""
+    from mpsbar.core.findings import NOT_PROBED
+    from mpsbar.system.paths import probe_folder
+
     folder = probe_folder()
     if folder is None or not folder.is_dir():
         return NOT_PROBED
@@ -135,3 +137,49 @@ def _read_dtypes(snapshot: Snapshot) -> DtypeHealth:
     from mpsbar.dtypes.summary import build_dtypes
 
     return build_dtypes(find_result(snapshot))
+
+
+def _show_line(text: str) -> int:
+    """--format: one line, from a file if somebody asked a moment ago."""
+    from mpsbar.monitor import Monitor
+    from mpsbar.system.paths import status_line_file
+    from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
+
+    parsed = parse_format(text)
+    fields = _read_fields(status_line_file())
+    if fields is None:
+        monitor = Monitor()
+        try:
+            fields = build_fields(monitor.tick())
+        finally:
+            monitor.close()
+        _write_fields(status_line_file(), fields)
+    print(render_line(parsed, fields))
+    return 0
+
+
+def _read_fields(path: "Path") -> dict[str, str] | None:
+    """None if there are none, or they are old, or not ours."""
+    from mpsbar.system import files
+    from mpsbar.ui.text.status_line import FIELDS
+
+    try:
+        if not files.is_usable(path):
+            return None
+        record: Any = json.loads(files.read_bytes(path, _MOST_LINE_BYTES))
+        age = time.time() - float(record["time"])
+        fields = {str(name): str(value) for name, value in record["fields"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    # A clock that was set back makes a file from the future: it is old, too.
+    return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+
+
+def _write_fields(path: "Path", fields: dict[str, str]) -> None:
+    from mpsbar.system import files
+
+    record = {"time": time.time(), "fields": fields}
+    try:
+        files.replace_own_file(path, json.dumps(record).encode())
+    except OSError:
+        return  # the next one reads for itself

@@ -13,11 +13,10 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts, status
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_terminal
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.monitor import Monitor
-from mpsbar.ui.text import startup
 
 if TYPE_CHECKING:
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.monitor import Monitor
     from mpsbar.ui.terminal.app import TerminalApp
 
 
@@ -50,10 +49,13 @@ def run(options: argparse.Namespace) -> int:
     if options.host:
         return on_hosts.show_top(options)
     if why := why_no_terminal():
+        from mpsbar.ui.text import startup
+
         words = startup.why_no_terminal(why, how_installed(), sys.executable)
         print(f"mpsbar: {words}", file=sys.stderr)
         return status.run(options)
     from mpsbar.history.recorder import Recorder
+    from mpsbar.monitor import Monitor
 
     # Its complaints would be printed over the screen; mpsbar doctor shows them.
     return end(run_terminal(Monitor(recorder=Recorder(lambda _: None)), options.every))
@@ -80,7 +82,7 @@ def how_installed() -> str:
     return next((tool for tool, file in tools.items() if (prefix / file).exists()), "pip")
 
 
-def run_terminal(monitor: Monitor, interval: float | None) -> int:
+def run_terminal(monitor: "Monitor", interval: float | None) -> int:
     """Returns when the person quits."""
     from mpsbar.system.settings_file import read_settings
 
@@ -88,7 +90,7 @@ def run_terminal(monitor: Monitor, interval: float | None) -> int:
     monitor.apply(loaded.settings)
     apps: list[TerminalApp] = []
 
-    def on_tick(snapshot: Snapshot) -> None:
+    def on_tick(snapshot: "Snapshot") -> None:
         for app in apps:
             app.on_tick(snapshot)
 

@@ -3,7 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed"]
+FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed", "refilled"]
+# above: it needs more than the limit; impossible: nothing there can be limited.
+LimitState = Literal[
+    "done", "busy", "above", "impossible", "gone", "ended", "silent", "refused", "failed"
+]
+# Why mpsbar freed a cache by itself.
+FreeCause = Literal["keep_below", "idle", "pressure"]
 StopState = Literal["asked", "gone", "another", "not_allowed", "failed"]
 ConnectState = Literal["enabled", "enabled_before", "no_answer", "refused"]
 
@@ -20,6 +26,16 @@ class Free:
     # When the process that a person saw started; None: whoever has the pid is meant. The same
     # request for one process is one, whether its start is known by now or not.
     started: float | None = field(default=None, compare=False)
+    cause: FreeCause | None = field(default=None, compare=False)  # None: a person asked for it
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Limit the memory of one process; None: no longer."""
+
+    pid: int
+    limit: int | None  # bytes
+    started: float | None = field(default=None, compare=False)  # as for Free
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,30 @@ class WatchEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class AskLimit:
+    """Ask for a limit of one process, then set it."""
+
+    pid: int
+    limit: int | None = None  # bytes; None: let the person type it
+    started: float | None = field(default=None, compare=False)  # as for Free
+
+
+@dataclass(frozen=True, slots=True)
+class AutoFreeRule:
+    """When the cache of one process is freed by itself. None: as set for all processes."""
+
+    keep_cache_below: int | None = None  # bytes; 0: never
+    free_when_idle: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetAutoFree:
+    pid: int
+    started: float | None
+    rule: AutoFreeRule
+
+
+@dataclass(frozen=True, slots=True)
 class Choose:
     """Change a setting."""
 
@@ -123,12 +163,14 @@ class Quit:
     pass
 
 
-Asked = Free | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
+Asked = Free | Limit | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
 Action = (
     Asked
     | CancelProbe
     | Copy
     | WatchEnd
+    | AskLimit
+    | SetAutoFree
     | Choose
     | StartAtLogin
     | ShowProfiling
@@ -162,6 +204,25 @@ class Freed:
     number: int | None = None  # of the worker's Frees; None for an older agent
     asked_here: bool = True  # False: another program asked for it
     age: float | None = None  # of a result that the worker gave again: it was asked too often
+    cause: FreeCause | None = None  # None: a person or another program asked for it
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """The outcome of a Limit."""
+
+    pid: int
+    name: str
+    state: LimitState
+    asked: int | None = None  # bytes; None: no limit
+    limit: int | None = None  # in force now; after "off" that of the process's environment, if any
+    least: int | None = None  # what it holds at least, where that is above the limit
+    held: int | None = None  # afterwards
+    freed: int | None = None  # of its cache, to get below the limit
+    reason: str | None = None  # a code
+    where: str | None = None
+    error: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +269,15 @@ class Connected:
     prefix: str | None = None  # the folder of its environment, where it could be read
 
 
-Outcome = Freed | Tensors | Stopped | Connected
+Outcome = Freed | Limited | Tensors | Stopped | Connected
 # Seconds for which the outcome of an action is part of the snapshots that follow.
 _SHOWN_SECONDS: dict[type[Outcome], float] = {
     Freed: 60.0,
+    Limited: 60.0,
     Stopped: 600.0,  # within this time the next Stop of the process is a firm one
     Tensors: 600.0,  # time to read them; opening the submenu again counts them anew
 }
-_T = TypeVar("_T", Freed, Tensors, Stopped)
+_T = TypeVar("_T", Freed, Limited, Tensors, Stopped)
 
 
 class RecentOutcomes:
@@ -224,7 +286,7 @@ class RecentOutcomes:
     def __init__(self) -> None:
         self._outcomes: dict[tuple[type[Outcome], int], tuple[float, Outcome]] = {}
 
-    def add(self, outcome: Freed | Tensors | Stopped, now: float) -> None:
+    def add(self, outcome: Freed | Limited | Tensors | Stopped, now: float) -> None:
         self._outcomes[type(outcome), outcome.pid] = (now, outcome)
 
     def find(self, kind: type[_T], now: float) -> dict[int, _T]:

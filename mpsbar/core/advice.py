@@ -9,13 +9,16 @@ from mpsbar.core.naming import kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.torch_facts import CURRENT, is_fallback_on, parse_release
 from mpsbar.core.trends import metal_held
+from mpsbar.core.verdicts import EndVerdict
 
 MOST = 5
+# From here on torch raises when a command buffer failed on MPS.
+RAISES_ON_MPS = (2, 15)
 _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
 }  # fmt: skip
 # Bytes of cache that are worth a pause of the process once memory is short.
-_WORTH_FREEING = 256 << 20
+WORTH_FREEING = 256 << 20
 # Of all memory: shrinking a process that uses less would not help when memory is short.
 _LARGE = 0.2
 _BUSY_PERCENT = 90  # of the GPU
@@ -33,6 +36,10 @@ def advise(
     return tuple(advice for step in steps for advice in step(data))[:MOST]
 
 
+def is_short_of_memory(health: Health) -> bool:
+    return any(r.code in _SHORT_OF_MEMORY and r.level != "ok" for r in health.reasons)
+
+
 @dataclass(frozen=True, slots=True)
 class _AdviceInput:
     snapshot: Snapshot
@@ -45,7 +52,7 @@ class _AdviceInput:
 
     @property
     def is_short(self) -> bool:
-        return any(r.code in _SHORT_OF_MEMORY and r.level != "ok" for r in self.health.reasons)
+        return is_short_of_memory(self.health)
 
     @property
     def is_mac(self) -> bool:
@@ -55,13 +62,39 @@ class _AdviceInput:
         return [r.pid for r in self.health.reasons if r.code == code and r.pid is not None]
 
 
+def advise_end(
+    verdict: EndVerdict, pid: int | None, torch: str | None = None
+) -> tuple[Advice, ...]:
+    """What to do after a process ended so."""
+    is_mps = "MPS backend" in str(verdict.values.get("text", ""))
+    codes: dict[str, tuple[str, ...]] = {
+        "out_of_memory": ("smaller_batch", "shorter_input", *(("watermark",) if is_mps else ())),
+        "killed_for_memory": ("smaller_batch", "watermark_lower", "watch_memory"),
+        "killed": ("watch_memory",),
+        "metal_timeout": ("shorter_kernels", "relax_timeout"),
+        "interactivity": ("display_asleep", "shorter_kernels"),
+        "submissions_ignored": ("restart_process",),
+        "gpu_reset": ("redo_results", "relax_timeout"),
+        "gpu_fault": ("newer_framework", "report_bug"),
+        "crashed": ("fault_handler", "newer_framework"),
+        "panic": ("newer_macos", "smaller_batch"),
+    }
+    values: dict[str, Value] = {"signal": verdict.values.get("signal")}
+    release = parse_release(torch)
+    steps = [Advice(code, values, pid) for code in codes.get(verdict.code, ())]
+    is_metal = verdict.code in ("gpu_reset", "metal_timeout", "gpu_fault", "interactivity")
+    if is_metal and release is not None and release < RAISES_ON_MPS:
+        steps.append(Advice("torch_that_raises", {"version": torch}, pid))
+    return tuple(steps[:MOST])
+
+
 def _free(data: _AdviceInput) -> Iterator[Advice]:
     accused = data.accused("cache")
     worth = [
         (worker.cached, worker.pid)
         for worker in data.workers
         if worker.cached and (not worker.methods or "free" in worker.methods)
-        if worker.pid in accused or (data.is_short and worker.cached >= _WORTH_FREEING)
+        if worker.pid in accused or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
     if len(worth) == 1:
         yield Advice("free_cache", {"cached": worth[0][0]}, worth[0][1])

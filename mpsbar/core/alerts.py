@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind
+from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import FILLING_LEAST, LEAK_SPAN, LEVELS, SWAP_SPAN
-from mpsbar.core.process_tracker import SCANS_TO_END, ProcessTracker, TrackedProcess
+from mpsbar.core.process_tracker import SCANS_TO_END, Ended, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP, gpu_memory
 
@@ -29,8 +30,13 @@ CAUSES: dict[str, str] = {
     "gpu_memory": "memory",
     "swap_growing": "swap",
     "leak": "leak",
+    "slowed": "speed",
     "cache": "cache",
 }
+# Alerts about one event, which no health has: the setting that switches each.
+SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
+# A run that failed sooner failed before its person's eyes.
+FAILED_LEAST_SECONDS = 60.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
@@ -42,6 +48,7 @@ _MOST_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
 _BLIND_SECONDS = {
     "leak": LEAK_SPAN,
+    "slowed": slow_down.BLIND,
     "swap_growing": SWAP_SPAN,
     "memory_filling": FILLING_LEAST,
     "gpu_filling": FILLING_LEAST,
@@ -70,6 +77,7 @@ class _WatchedProcess:
     name: str
     tracked: TrackedProcess | None = None  # None: not seen since it is watched
     missed: int = 0  # scans in a row that did not find it
+    end: EndedProcess | None = None  # with its verdict; its alert waits until that is settled
 
 
 class Alerts:
@@ -80,20 +88,29 @@ class Alerts:
         self.cool_down = cool_down
         self._states: dict[Identity, _AlertState] = {}
         self._watched: dict[tuple[int, float | None], _WatchedProcess] = {}  # by pid and start
+        self._failed: list[Alert] = []  # of runs; they wait for the end of a quiet time
         self._raised: deque[float] = deque(maxlen=MOST_PER_MINUTE)  # times of the last alerts
         self._last: float | None = None
         self._resumed = 0.0  # since when there has been no gap
         self._quiet_until = float("-inf")
 
-    def consider(self, snapshot: Snapshot, tracker: ProcessTracker) -> tuple[Alert, ...]:
-        """Return the alerts due now; the tracker must have seen this snapshot already."""
+    def consider(
+        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "Ended | tuple[()]" = ()
+    ) -> tuple[Alert, ...]:
+        """Return the alerts due now; the tracker must have seen this snapshot already.
+
+        `ended` are the processes that have just ended, or of which more is known now.
+        """
         now = snapshot.time
         self._check_clock(now)
         self._follow_watched(snapshot, tracker)
+        self._failed += self._find_failed(ended)
         found = self._find_reasons(snapshot, tracker)
         alerts: list[Alert] = []
         if now >= self._quiet_until:
             alerts += self._take_ended()
+            alerts += self._failed
+            self._failed = []
             for identity, reason in found.items():
                 alerts += self._raise(identity, reason, now, snapshot.names)
         for identity in [identity for identity in self._states if identity not in found]:
@@ -127,11 +144,34 @@ class Alerts:
             elif snapshot.processes is not None:
                 watched.missed += 1
 
+    def build_reset(self, names: list[str], now: float) -> Alert | None:
+        """The alert that the GPU was reset; None where such alerts are switched off."""
+        if "reset" not in self.causes:
+            return None
+        values: dict[str, Value] = {"time": now, "names": ", ".join(names[:5]), "count": len(names)}
+        reason = Reason("gpu_reset", "warning", values)
+        return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
+
+    def _find_failed(self, ended: "Ended | tuple[()]") -> list[Alert]:
+        """Alerts for runs of some length that failed; those that are watched have their own."""
+        alerts = []
+        for tracked, end in ended:
+            for key in ((tracked.pid, tracked.started), (tracked.pid, None)):
+                if key in self._watched:
+                    self._watched[key].end = end
+                    break
+            else:
+                if "ended" in self.causes and _has_failed(tracked, end):
+                    alerts.append(_build_failed(end))
+        return alerts
+
     def _take_ended(self) -> list[Alert]:
         """Each end is alerted once; the process is no longer watched then."""
         alerts = []
         for (pid, started), watched in list(self._watched.items()):
-            if watched.missed >= SCANS_TO_END:
+            if watched.missed < SCANS_TO_END:
+                continue
+            if watched.end is None or watched.end.is_settled:
                 self._watched.pop((pid, started), None)
                 alerts.append(_build_ended(pid, started, watched))
         return alerts
@@ -282,8 +322,24 @@ def _build_ended(pid: int, started: float | None, watched: _WatchedProcess) -> A
     values: dict[str, Value] = {}
     if watched.tracked is not None:
         values = {"held": watched.tracked.known["held"], "peak": watched.tracked.footprint_peak}
-    key, reason = _key("ended", pid, started), Reason("ended", "ok", values, pid)
-    return Alert("ended", "ok", pid, started, reason, "ended", key, watched.name)
+    verdict = None if watched.end is None else watched.end.verdict
+    level: Level = "ok" if verdict is None or verdict.is_normal else "warning"
+    key, reason = _key("ended", pid, started), Reason("ended", level, values, pid)
+    return Alert("ended", level, pid, started, reason, "ended", key, watched.name, verdict)
+
+
+def _has_failed(tracked: TrackedProcess, end: EndedProcess) -> bool:
+    is_run = tracked.is_connected and tracked.is_head and (end.ran or 0.0) >= FAILED_LEAST_SECONDS
+    is_known = end.is_settled and end.verdict is not None
+    return is_run and is_known and end.verdict is not None and not end.verdict.is_normal
+
+
+def _build_failed(end: EndedProcess) -> Alert:
+    values: dict[str, Value] = {"held": end.held, "peak": end.peak}
+    key, reason = _key("ended", end.pid, end.started), Reason("ended", "warning", values, end.pid)
+    return Alert(
+        "ended", "warning", end.pid, end.started, reason, "ended", key, end.name, end.verdict
+    )
 
 
 def _key(cause: str, pid: int | None, started: float | None) -> str:

@@ -14,6 +14,7 @@ class Counter:
     label: str = ""  # for people, where it differs from the name
     rank: int | None = None  # its priority where a table is narrow (ui/columns.py); None: no column
     recorded: int | None = None  # the version of the history's file that added its column
+    is_sum: bool = True  # over the allocators of a process; else the largest is that of the process
 
     def read(self, backend: "Backend") -> int | None:
         number: int | None = getattr(backend, self.name)
@@ -21,16 +22,17 @@ class Counter:
 
 
 COUNTERS = (
-    Counter("allocated", "in live tensors", is_sent=True, rank=7, recorded=1),
+    Counter("allocated", "in live tensors", is_sent=True, rank=8, recorded=1),
     Counter("cached", "kept for reuse, the most that Free can return", rank=3, recorded=1),
     Counter("other", "graphs and other memory, some of which Free may return"),
     Counter("reserved", "what the allocator got from the driver", is_sent=True),
     Counter("driver", "everything Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was ever allocated", is_sent=True, rank=8),
+    Counter("peak", "the most that was ever allocated", is_sent=True, rank=9),
     Counter(
         "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
     ),
-    Counter("budget", "the limit that Metal recommends", is_sent=True),
+    Counter("budget", "what Metal recommends to stay below", is_sent=True),
+    Counter("limit", "the limit that was set for the process", is_sent=True, rank=9, is_sum=False),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, and its footprint.
@@ -49,6 +51,9 @@ class Backend:
     driver: int | None = None
     peak: int | None = None
     budget: int | None = None
+    limit: int | None = None  # None: none was set, or it cannot be read
+    # A number that changes whenever it allocates; None: not known. Nobody is shown it.
+    activity: int | None = None
 
     @property
     def held(self) -> int | None:

@@ -1,14 +1,15 @@
-"""Events that happened while mpsbar ran: alerts, frees and ends, each with a number. Pure."""
+"""Events while mpsbar ran: alerts, frees, limits and ends, each with a number. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.findings import Level, Reason
+from mpsbar.core.verdicts import EndVerdict
 
 AlertKind = Literal["raised", "worse", "recovered", "ended"]
 # What alerts can be switched on and off for, in the order of the menu.
-ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "cache")
+ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "speed", "cache", "ended", "reset")
 COOL_DOWN = 600.0  # seconds between two alerts about one process and cause, unless set otherwise
 # A front end that skipped some snapshots still finds the events of those.
 MOST_EVENTS = 50
@@ -26,6 +27,7 @@ class Alert:
     kind: AlertKind
     key: str
     name: str | None = None  # of the process, which may have ended
+    verdict: EndVerdict | None = None  # how it ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,10 @@ class EndedProcess:
     was_seen: bool = True  # False: it ended while mpsbar was not running
     peak: int | None = None  # bytes
     held: int | None = None  # when it was last read
-    how: str = "unknown"  # stopped: we asked it to; pressure: memory was short
+    how: str = "unknown"  # the verdict's code; in older files also "pressure"
+    verdict: EndVerdict | None = None  # None: recorded by an older mpsbar
+    is_settled: bool = True  # False: a report of the system may still change the verdict
+    ran: float | None = None  # seconds, as far as its start is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Event:
 
     number: int
     time: float
-    what: Alert | Freed | EndedProcess
+    what: Alert | Freed | Limited | EndedProcess
 
 
 class EventLog:
@@ -58,6 +63,6 @@ class EventLog:
         self.recent: tuple[Event, ...] = ()  # oldest first
         self._count = 0
 
-    def add(self, time: float, what: Alert | Freed | EndedProcess) -> None:
+    def add(self, time: float, what: Alert | Freed | Limited | EndedProcess) -> None:
         self._count += 1
         self.recent = (*self.recent, Event(self._count, time, what))[-MOST_EVENTS:]

@@ -6,7 +6,7 @@ reason. Call `judge` after `trends.add` of the same snapshot.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mpsbar.core.findings import Health, Level, Reason, Value
 from mpsbar.core.machine import Process
@@ -28,7 +28,7 @@ LEVELS: tuple[Level, ...] = ("ok", "warning", "critical")
 # before the shortage of the whole machine.
 _ORDER = (
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "leak",
-    "swap_growing", "cache", "unknown",
+    "swap_growing", "slowed", "cache", "unknown",
 )  # fmt: skip
 _ABOUT_ROOM = {"pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory"}
 
@@ -59,7 +59,7 @@ FILLING_SPAN, FILLING_LEAST, FILLING_STEP = 120.0, 60.0, 128 * MB
 # as memory in use (a judgement, not measured). Never critical: that is for memory pressure.
 SWAP = Scale(warning=(512 * MB, 128 * MB))
 SWAP_SPAN = 300.0
-# Growth that no counter of torch explains. 256 MB and 10 % exceed the scatter of a steady run and
+# Growth that no counter of torch explains. 256 MB and 10% exceed the scatter of a steady run and
 # of its caches outside torch; 5 minutes exceed most warm-ups.
 LEAK_BYTES = Scale(warning=(256 * MB, 128 * MB))
 LEAK_SHARE = Scale(warning=(0.10, 0.05))
@@ -74,13 +74,14 @@ SHORT = Scale(warning=(0.90, 0.85))
 def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     levels = {(reason.code, reason.pid): reason.level for reason in before.reasons}
     workers = tuple(worker for worker in snapshot.workers if worker.state != "gone")
-    data = _HealthInput(snapshot, trends, levels, workers, _find_budget(snapshot, workers))
+    data = _HealthInput(snapshot, trends, levels, workers, find_budget(snapshot, workers))
     found = [
         *_pressure(data),
         *_swap(data),
         *_filling(data),
         *_budget(data),
         *_leaks(data),
+        *_slow_downs(data),
     ]
     found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
     if not found and not _is_machine_known(snapshot):
@@ -104,7 +105,7 @@ class _HealthInput:
         return recent(series, self.snapshot.time, seconds)
 
 
-def _find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
+def find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
     """Metal's budget, as the machine knows it, else as a worker's torch does."""
     if snapshot.machine.gpu.memory_budget is not None:
         return snapshot.machine.gpu.memory_budget
@@ -225,6 +226,13 @@ def _leak(data: _HealthInput, pid: int, series: ProcessSeries) -> Iterator[Reaso
     if level and (before or footprint.is_steady):
         values: dict[str, Value] = {"growth": growth, "seconds": footprint.growth_seconds}
         yield Reason("leak", level, values, pid)
+
+
+def _slow_downs(data: _HealthInput) -> Iterator[Reason]:
+    for worker in data.workers:
+        slow = data.trends.speeds.find(worker.pid)
+        if slow is not None:
+            yield Reason("slowed", "warning", asdict(slow), worker.pid)
 
 
 def _caches(data: _HealthInput, is_short: bool) -> Iterator[Reason]:

@@ -16,6 +16,7 @@ class Gpu:
     memory_in_use: int | None = None  # bytes, by all processes
     memory_budget: int | None = None  # Metal's recommended working set, bytes
     wired_limit: int | None = None  # bytes, set by an administrator; 0: the system's default
+    recoveries: int | None = None  # how often it was reset since the computer started, most likely
 
 
 @dataclass(frozen=True, slots=True)

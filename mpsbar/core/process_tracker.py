@@ -4,12 +4,12 @@ The monitor has one tracker, filled by the ticking thread; alerts, history and t
 processes all use it. The same pid with another start time is another process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from mpsbar.core.actions import Freed
 from mpsbar.core.counters import COUNTERS, RECORDED
+from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -23,7 +23,6 @@ _MOST_SHOWN = 20
 # An unconnected process that lived shorter (a test, a doctor's child) gets no row when it ends.
 _RUN_SECONDS = 30.0
 
-EndCause = Literal["unknown", "stopped", "pressure"]
 # Bytes of one process at one time, by the names in RECORDED; None: not known.
 Sizes = dict[str, int | None]
 
@@ -49,26 +48,37 @@ class TrackedProcess:
     last_free: int | None = None  # the number of its last Free that was shown; None: not known yet
     missed: int = 0  # scans in a row that did not find it
     missed_at: float = 0.0  # the time of the first of them
+    parent: int | None = None
+    command: tuple[str, ...] = ()
+    torch: str | None = None  # its version
+    leaves_words: bool | None = None  # when it ends by itself; None: not known
+    gpu_reset: float | None = None  # when the GPU was reset while it used it
 
 
 Ended = list[tuple[TrackedProcess, EndedProcess]]
+Exits = Mapping[int, Exit]  # by pid
 
 
 class ProcessTracker:
     def __init__(self) -> None:
         self.present: dict[int, TrackedProcess] = {}  # by pid
         self.ended: tuple[EndedProcess, ...] = ()  # worth a row; newest first
+        self._exited: dict[tuple[int, float | None], float] = {}  # by pid and start: until when
 
-    def update(self, snapshot: Snapshot) -> Ended:
-        """Follow one more snapshot; return the processes that have ended, each once."""
+    def update(self, snapshot: Snapshot, exits: Exits | None = None) -> Ended:
+        """Follow one more snapshot; return the processes that have ended, each once.
+
+        `exits` are those that the kernel says have ended: they need not be missed by two scans.
+        """
         ended = self._follow_present(snapshot)
+        ended += self._take_exits(snapshot, exits or {})
         for tracked in list(self.present.values()):
             if tracked.last == snapshot.time or snapshot.processes is None:
                 continue  # a failed scan is no evidence that a process ended
             tracked.missed_at = tracked.missed_at if tracked.missed else snapshot.time
             tracked.missed += 1
             if tracked.missed >= SCANS_TO_END:
-                ended.append(self._end(tracked, snapshot))
+                ended.append(self._end(tracked))
         self.remember((end for tracked, end in ended if _is_worth_a_row(tracked)), snapshot.time)
         return ended
 
@@ -86,6 +96,29 @@ class ProcessTracker:
         recent.sort(key=lambda end: -end.ended)
         if tuple(recent) != self.ended:
             self.ended = tuple(recent[:_MOST_SHOWN])
+
+    def correct(self, end: EndedProcess) -> None:
+        """Replace what is shown of an ended process: more is known of it now."""
+        self.ended = tuple(
+            end if (shown.pid, shown.started) == (end.pid, end.started) else shown
+            for shown in self.ended
+        )
+
+    def note_reset(self, pids: Iterable[int], time: float) -> list[str]:
+        """Mark processes that used the GPU when it was reset; return their names."""
+        marked = [self.present[pid] for pid in sorted(pids) if pid in self.present]
+        for tracked in marked:
+            tracked.gpu_reset = time
+        return [tracked.name for tracked in marked]
+
+    @property
+    def gpu_resets(self) -> dict[int, float]:
+        """When the GPU was last reset while a process that still runs used it, by pid."""
+        return {
+            pid: tracked.gpu_reset
+            for pid, tracked in self.present.items()
+            if tracked.gpu_reset is not None
+        }
 
     def note_free(self, pid: int, number: int | None) -> None:
         """Remember that this Free of the process was shown."""
@@ -126,10 +159,12 @@ class ProcessTracker:
         for pid in dict.fromkeys((*workers, *processes)):
             worker = workers.get(pid)
             process = processes.get(pid) or (worker.process if worker else None)
+            if (pid, process.started if process else None) in self._exited:
+                continue  # the scan was quicker than the kernel's list
             tracked = self.present.get(pid)
             if tracked is not None and process and tracked.started not in (None, process.started):
                 tracked.missed_at = snapshot.time
-                replaced.append(self._end(tracked, snapshot))
+                replaced.append(self._end(tracked))
                 tracked = None
             if tracked is None:
                 name = worker.name if worker else process.name if process else str(pid)
@@ -138,18 +173,31 @@ class ProcessTracker:
             _update_process(tracked, worker, process, snapshot.time)
             parent = (worker.parent if worker else None) or (process.parent if process else None)
             tracked.is_head = parent not in workers and parent not in processes
+            tracked.parent = parent
         return replaced
 
-    def _end(
-        self, tracked: TrackedProcess, snapshot: Snapshot
-    ) -> tuple[TrackedProcess, EndedProcess]:
+    def _take_exits(self, snapshot: Snapshot, exits: Exits) -> Ended:
+        now = snapshot.time
+        self._exited = {key: until for key, until in self._exited.items() if until > now}
+        ended = []
+        for pid, known in exits.items():
+            tracked = self.present.get(pid)
+            if tracked is None or tracked.started != known.started:
+                continue
+            self._exited[pid, known.started] = now + GAP
+            tracked.missed_at = known.time
+            ended.append(self._end(tracked))
+        return ended
+
+    def _end(self, tracked: TrackedProcess) -> tuple[TrackedProcess, EndedProcess]:
         self.present.pop(tracked.pid, None)
         was_seen = 0 <= tracked.missed_at - tracked.last <= GAP
         ended = EndedProcess(
             tracked.pid, tracked.started, tracked.name,
             tracked.missed_at if was_seen else tracked.last, was_seen,
             tracked.peak if tracked.peak is not None else tracked.footprint_peak,
-            tracked.known["held"], _find_cause(tracked, snapshot),
+            tracked.known["held"],
+            ran=None if tracked.started is None else max(0.0, tracked.last - tracked.started),
         )  # fmt: skip
         return tracked, ended
 
@@ -170,8 +218,13 @@ def _update_process(
         tracked.footprint_peak = _largest(peaks)
     tracked.values = _read_values(worker, process)
     tracked.known = tracked.known | {k: v for k, v in tracked.values.items() if v is not None}
+    command = process.command if process is not None else ()
+    tracked.command = command or tracked.command
     if worker is not None:
         tracked.is_connected, tracked.name = True, worker.name
+        tracked.torch = worker.frameworks.get("torch", tracked.torch)
+        if worker.leaves_words is not None:
+            tracked.leaves_words = worker.leaves_words
         tracked.devices = tuple(backend.name for backend in worker.in_use)
         peak = worker.total(lambda backend: backend.peak)
         tracked.peak = _largest((tracked.peak, tracked.values["held"], peak))
@@ -186,14 +239,6 @@ def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
         recorded = [counter for counter in COUNTERS if counter.recorded]
         sizes |= {counter.name: worker.total(counter.read) for counter in recorded}
     return sizes
-
-
-def _find_cause(tracked: TrackedProcess, snapshot: Snapshot) -> EndCause:
-    """The exit code of a process that is not our child cannot be read."""
-    stopped = snapshot.stopped.get(tracked.pid)
-    if stopped is not None and stopped.state == "asked":
-        return "stopped"
-    return "pressure" if snapshot.machine.pressure == "critical" else "unknown"
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

@@ -8,14 +8,17 @@ from typing import Any, Literal
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
+from mpsbar.core.limits import LEAST_LIMIT, parse_size
 from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 
-Bar = Literal["memory", "gpu", "dot", "icon"]
+Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
 Origin = Literal["default", "file", "environment", "flag"]
-BARS: tuple[Bar, ...] = ("memory", "gpu", "dot", "icon")
+BARS: tuple[Bar, ...] = ("memory", "gpu", "progress", "dot", "icon")
 # The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
+KEEP_CACHE_BELOW = ("1GB", "2GB", "4GB", "8GB", "16GB")
+OFF = "off"
 _INTERVAL_BOUNDS = (0.5, 3600.0)
 _COOL_DOWN_BOUNDS = (0.0, 86400.0)
 
@@ -27,6 +30,15 @@ class Settings:
     alerts: bool = True
     alert_causes: tuple[str, ...] = tuple(cause for cause in ALERT_CAUSES if cause != "cache")
     cool_down: float = COOL_DOWN
+    last_words: bool = True  # connected processes leave a record of how they ended
+    keep_cache_below: str = OFF  # a size such as 4GB
+    free_when_idle: bool = False
+    free_at_critical_pressure: bool = False
+
+    @property
+    def keep_cache_bytes(self) -> int:
+        """0: a cache may be as large as it likes."""
+        return parse_size(self.keep_cache_below) or 0
 
 
 KEYS = tuple(field.name for field in fields(Settings))
@@ -67,6 +79,11 @@ def _seconds(bounds: tuple[float, float]) -> Callable[[Any], float]:
     return parse
 
 
+def _size_or_off(value: Any) -> str:
+    is_size = isinstance(value, str) and (parse_size(value) or 0) >= LEAST_LIMIT
+    return str(_check(value, value == OFF or is_size))
+
+
 def _check(value: Any, is_allowed: bool) -> Any:
     if not is_allowed:
         raise _NotAllowed
@@ -79,13 +96,22 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "alerts": _flag,
     "alert_causes": _causes,
     "cool_down": _seconds(_COOL_DOWN_BOUNDS),
+    "last_words": _flag,
+    "keep_cache_below": _size_or_off,
+    "free_when_idle": _flag,
+    "free_at_critical_pressure": _flag,
 }
+_FLAGS = {key for key, parse in _PARSERS.items() if parse is _flag}
 _ALLOWED = {
     "bar": f"one of {', '.join(BARS)}",
     "interval": "a number of seconds from 0.5 to 3600",
     "alerts": "true or false",
     "alert_causes": f"a list of {', '.join(ALERT_CAUSES)}",
     "cool_down": "a number of seconds from 0 to 86400",
+    "last_words": "true or false",
+    "keep_cache_below": '"off", or a size from "64MB" on, such as "4GB"',
+    "free_when_idle": "true or false",
+    "free_at_critical_pressure": "true or false",
 }
 
 
@@ -119,7 +145,7 @@ def parse_text(key: str, text: str) -> Any:
     words = text.strip()
     if key == "alert_causes":
         return [word for word in words.replace(",", " ").split() if word != "none"]
-    if key == "alerts":
+    if key in _FLAGS:
         return {"1": True, "true": True, "yes": True, "on": True}.get(
             words.lower(), False if words.lower() in ("0", "false", "no", "off") else text
         )

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from mpsbar.core.actions import Asked, Freed, Stopped, Tensors
+from mpsbar.core.actions import Asked, AutoFreeRule, Freed, Limited, Stopped, Tensors
 from mpsbar.core.counters import Backend
+from mpsbar.core.counters import Counter as AllocatorCounter
 from mpsbar.core.events import EndedProcess, Event
 from mpsbar.core.findings import Health
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.naming import CHILD, add_notebook
+from mpsbar.core.progress import RunProgress
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
@@ -50,6 +52,8 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
+    progress: RunProgress | None = None  # None: nothing in it tells
+    leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 
     @property
@@ -77,6 +81,16 @@ class Worker:
             if backend.state == IN_USE and (number := value(backend)) is not None:
                 known = number + (known or 0)
         return known
+
+    def count(self, counter: AllocatorCounter) -> int | None:
+        """One counter of all its allocators."""
+        if counter.is_sum:
+            return self.total(counter.read)
+        return max((n for b in self.in_use if (n := counter.read(b)) is not None), default=None)
+
+    @property
+    def limit(self) -> int | None:
+        return max((b.limit for b in self.in_use if b.limit is not None), default=None)
 
     def join(self, process: Process | None) -> "Worker":
         """The worker with its process, and with the name that it has when it is not connected.
@@ -130,6 +144,14 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoFreeStatus:
+    """What was chosen for one process, and whether its cache is left alone for a while."""
+
+    rule: AutoFreeRule = field(default_factory=AutoFreeRule)
+    is_left_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     time: float
     workers: tuple[Worker, ...] = ()
@@ -142,8 +164,11 @@ class Snapshot:
     probing: "Progress | None" = None  # of the dtype probe, while it runs
     dtypes: "Probe | None" = None  # the last probe that still holds for what runs here
     freed: dict[int, Freed] = field(default_factory=dict)  # recent outcomes by pid
+    limited: dict[int, Limited] = field(default_factory=dict)  # recent outcomes by pid
+    auto_free: dict[int, AutoFreeStatus] = field(default_factory=dict)  # by pid, where not usual
     tensors: dict[int, Tensors] = field(default_factory=dict)  # recent outcomes by pid
     stopped: dict[int, Stopped] = field(default_factory=dict)  # recent outcomes by pid
+    gpu_resets: dict[int, float] = field(default_factory=dict)  # by pid: when, while it used it
     ended: tuple[EndedProcess, ...] = ()  # processes that ended in the last day, newest first
     events: tuple[Event, ...] = ()  # the latest, oldest first
     # The last minutes of each process, by pid, for a plot. A change of them redraws nothing else.
@@ -175,6 +200,16 @@ class Snapshot:
     def events_after(self, number: int) -> tuple[Event, ...]:
         """The events that are new to a front end which has shown those up to `number`."""
         return tuple(event for event in self.events if event.number > number)
+
+    @property
+    def longest_job(self) -> Worker | None:
+        """Of the workers that tell how far they are, the one that has run longest."""
+        jobs = [
+            (worker.process.started if worker.process else None, worker)
+            for worker in self.workers
+            if worker.state != "gone" and worker.progress and worker.progress.fraction is not None
+        ]
+        return min(jobs, key=lambda job: (job[0] is None, job[0] or 0.0), default=(None, None))[1]
 
     @property
     def held(self) -> int | None:

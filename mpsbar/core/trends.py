@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.machine import Process
+from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
 
 # Seconds. Long enough to tell a leak from a warm-up, short enough to follow what people do.
@@ -102,6 +103,7 @@ class Trends:
     def __init__(self) -> None:
         self.machine = MachineSeries()
         self._processes: dict[int, ProcessSeries] = {}  # by pid
+        self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
         """Add one reading. Times are the snapshot's: macOS's monotonic clock stops during sleep."""
@@ -123,6 +125,7 @@ class Trends:
                 series.held = append(series.held, now, worker.held)
                 series.allocated = append(series.allocated, now, allocated)
         self._forget_ended(snapshot)
+        self.speeds.add(snapshot)
 
     def of(self, pid: int) -> ProcessSeries | None:
         return self._processes.get(pid)

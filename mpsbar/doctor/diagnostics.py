@@ -13,6 +13,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import render_doctor
 from mpsbar.doctor.rules import Checkup
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.endings import describe_end
 from mpsbar.ui.text.findings import say_health
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.wording import _
@@ -77,7 +78,7 @@ def _settings(process: Process) -> list[str]:
 def _render_ended(snapshot: Snapshot) -> list[str]:
     return [
         _("{name} ({pid}) {words}").format(
-            name=end.name, pid=end.pid, words=wording.ended(end, snapshot.time)
+            name=end.name, pid=end.pid, words=describe_end(end, snapshot.time)
         )
         for end in snapshot.ended
     ]

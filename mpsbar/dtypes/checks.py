@@ -1,4 +1,4 @@
-"""Checks for bugs that gave silently wrong numbers in some torch on MPS, and their issues.
+"""Checks for bugs that silently gave wrong results in some torch on MPS, and their issues.
 
 Each check returns None, or what is wrong here. The probe's child process runs this text in any
 Python (3.9 and newer): it uses the standard library and the torch it is given, no other module.

@@ -1,4 +1,4 @@
-"""The throwaway of `mpsbar compare FILE.py:make`: loads the user's file and compares its model.
+"""The child process of `mpsbar compare FILE.py:make`: loads the user's file, compares its model.
 
 A script of its own for anybody's Python (3.9 and newer) with torch. The plan comes as one JSON line
 on stdin: the texts of mpsbar/dtypes/compare, the file, the function, and the options.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-# This folder is first on the path of a script, and its file names must not hide anybody's modules.
+# This folder is first on the path of a script; its file names must not hide other modules.
 _HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
 if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
@@ -123,4 +123,4 @@ if __name__ == "__main__":
     main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # the answer is out: how torch takes itself down is not asked
+    os._exit(0)  # all answers are sent; a crash of torch at exit does not matter

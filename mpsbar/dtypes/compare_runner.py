@@ -1,4 +1,4 @@
-"""Runs the throwaway of `mpsbar compare`: the user's file in a Python that has torch."""
+"""Runs the child process of `mpsbar compare`: the user's file in a Python that has torch."""
 
 import importlib.resources
 import json
@@ -16,7 +16,7 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "html", "structures", "place", "recording", "model_state", "same_random", "alone",
+    "text", "structures", "place", "recording", "model_state", "same_random", "alone",
     "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
     "comparison",
 )  # fmt: skip
@@ -52,7 +52,7 @@ class CompareRunner:
         self._cancelled.set()
 
     def run(self, on_progress: OnProgress) -> FileComparison:
-        """In the first of the Pythons that has torch. Never raises for what they do."""
+        """Compare in the first Python that has torch; what they do raises no exception here."""
         result = FileComparison("", "no_torch")
         for python in self.pythons:
             result = self._run_in(python, on_progress)
@@ -87,7 +87,7 @@ class CompareRunner:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """One line: the plan, and the files, for the throwaway's Python may lack mpsbar."""
+    """The plan as one line, with the text of the files: the child's Python may lack mpsbar."""
     folder = _SOURCES / "compare"
     texts = [[name, (folder / f"{name}.py").read_text("utf-8")] for name in MODULES]
     return json.dumps({**plan, "texts": texts}).encode() + b"\n"

@@ -17,7 +17,7 @@ def states() -> dict[str, str]:
         "fallback": _("falls back to the CPU"), "unsupported": _("unsupported"),
         "crashed": _("crashes"), "hung": _("hangs"), "meaningless": _("not applicable"),
         "no_memory": _("not measured: not enough memory"), "unknown": _("not measured"),
-        "correct": _("correct"), "wrong": _("WRONG"), "refused": _("rejected by torch"),
+        "right": _("correct"), "wrong": _("WRONG"), "refused": _("rejected by torch"),
     }  # fmt: skip
 
 

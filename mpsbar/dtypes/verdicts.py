@@ -60,7 +60,7 @@ def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
 
 
 def find_surprises(probe: Probe) -> tuple[Reason, ...]:
-    """The worst first: silently wrong numbers, crashes, then what each dtype does unexpectedly."""
+    """The worst first: silently wrong results, crashes, then what each dtype does unexpectedly."""
     checks = [
         Reason(_CHECK_FAILURES[c.state], "critical", {"check": c.name, "text": c.text})
         for c in sorted(probe.checks, key=lambda check: check.state != "wrong")
@@ -83,7 +83,7 @@ def count_failures(probe: Probe) -> dict[str, int]:
 
 
 def find_safe(probe: Probe) -> dict[str, bool]:
-    """Whether a script may use each dtype: `add` works, and no operation gave wrong numbers."""
+    """Whether a script may use each dtype: `add` works, and no operation gave wrong results."""
     safe = {}
     for verdict in judge_dtypes(probe):
         states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}

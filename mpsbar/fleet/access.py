@@ -52,7 +52,7 @@ def parse_address(text: str) -> Address:
 
 
 def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> None:
-    """Other computers can read what is not on loopback: that takes TLS, or a person's word."""
+    """An address that other computers can reach requires TLS, or --insecure."""
     if not address.is_loopback and not has_tls and not is_insecure:
         raise UserError(
             f"{address.host} can be reached from other computers: add --tls-cert and --tls-key, "
@@ -72,10 +72,10 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
     except ssl.SSLError as problem:
         files = ", ".join(name for name in (cert, key, client_ca) if name)
         reason = (problem.reason or "").replace("_", " ").lower() or "not in PEM format"
-        raise UserError(f"{files} cannot be used for TLS: {reason}") from None
+        raise UserError(f"{files} can't be used for TLS: {reason}") from None
     except OSError as problem:
         files = " or ".join(name for name in (cert, key, client_ca) if name)
-        raise UserError(f"{files} cannot be read: {problem.strerror or problem}") from None
+        raise UserError(f"couldn't read {files}: {problem.strerror or problem}") from None
     return context
 
 
@@ -83,7 +83,7 @@ class HttpAuth:
     """Whether a request's Authorization header is the one that was agreed on."""
 
     def __init__(self, scheme: str, secret: bytes) -> None:
-        self.scheme = scheme  # as the answer to who has none names it
+        self.scheme = scheme  # its name in the answer to a request without it
         self._expected = b"Bearer " + secret if scheme == "Bearer" else _encode_basic(secret)
 
     def allows(self, header: str | None) -> bool:
@@ -118,9 +118,9 @@ def _read_secret(path: str) -> bytes:
         mode = Path(path).stat().st_mode
         secret = read_bytes(Path(path), _LONGEST_SECRET).strip()
     except OSError as problem:
-        raise UserError(f"{path} cannot be read: {problem.strerror or problem}") from None
+        raise UserError(f"couldn't read {path}: {problem.strerror or problem}") from None
     if stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"{path} can be read by other users: chmod go= {path}")
+        raise UserError(f"other users can read {path}: chmod go= {path}")
     if not secret or b"\n" in secret:
         raise UserError(f"{path} must hold exactly one line")
     return secret

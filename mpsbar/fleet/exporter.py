@@ -1,8 +1,10 @@
-"""What the monitor saw last as a page for Prometheus; drawn by several threads at once."""
+"""Serves the last snapshot as a page for Prometheus, to several threads at once, or as a file."""
 
+import contextlib
 import platform
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
@@ -10,13 +12,14 @@ from prometheus_client.core import CounterMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder, generate_latest
 
 from mpsbar import __version__
+from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.fleet.metrics import build_metrics, gauge
-from mpsbar.fleet.totals import Totals
+from mpsbar.fleet.metrics import Totals, build_metrics, gauge
+from mpsbar.system.files import replace_file
 
 # Ticks are at most an hour apart by the settings; beyond a few of them the readings are old.
 _MISSED_TICKS = 5
-_LEAST_PATIENCE = 60.0
+_SHORTEST_AGE = 60.0
 
 
 class TickingMonitor(Protocol):
@@ -98,7 +101,38 @@ class Exporter:
     def _check(self) -> None:
         if not self._monitor.ticks:
             raise NoReading("mpsbar has not read this computer yet.")
-        patience = max(_LEAST_PATIENCE, _MISSED_TICKS * self._monitor.pause)
+        oldest = max(_SHORTEST_AGE, _MISSED_TICKS * self._monitor.pause)
         age = time.monotonic() - self._ticked
-        if self._ticks and age > patience:
+        if self._ticks and age > oldest:
             raise NoReading(f"mpsbar last read this computer {age:.0f} seconds ago.")
+
+
+class TextFile:
+    """The metrics as a file for node_exporter's textfile collector, without a port of ours.
+
+    Written whole each time, and removed at the end: old values would be served for ever.
+    """
+
+    def __init__(self, exporter: Exporter, path: str) -> None:
+        self._exporter, self._path = exporter, Path(path)
+        if self._path.suffix != ".prom":
+            raise UserError(f"{path} must end in .prom: node_exporter reads no other files")
+        if not self._path.parent.is_dir():
+            raise UserError(f"{self._path.parent} is not a folder")
+
+    def write(self) -> None:
+        """UserError if it cannot be written."""
+        try:
+            page = self._exporter.render()
+        except NoReading:
+            return
+        try:
+            # node_exporter runs as another user. A link at its place is replaced, not followed.
+            replace_file(self._path, page, mode=0o644, follow_links=False)
+        except OSError as problem:
+            reason = problem.strerror or problem
+            raise UserError(f"couldn't write {self._path}: {reason}") from None
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink()

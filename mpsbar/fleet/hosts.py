@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpsbar.fleet.parse_status import NotAStatus, RemoteStatus, parse_status
+from mpsbar.core.actions import Freed
+from mpsbar.fleet.parse_status import NotAStatus, RemoteStatus, parse_freed, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 
 # Between two attempts; doubled each time, until it answers again.
@@ -19,7 +20,7 @@ _NO_MPSBAR = 127
 
 @dataclass(frozen=True, slots=True)
 class HostReading:
-    """The last that is known of one host."""
+    """What is known of one host."""
 
     host: str
     status: RemoteStatus | None = None  # the last answer, if there ever was one
@@ -62,7 +63,7 @@ class Host:
             self._closed.wait(pause)
 
     def _ask(self) -> str | None:
-        """Run it to its end; the reason if it did not answer to the end."""
+        """Run the command to its end; return why it did not answer, or None."""
         try:
             self._running = RemoteCommand(self._command)
         except OSError as problem:
@@ -79,7 +80,7 @@ class Host:
                 if not line.startswith(b"{"):
                     noise += 1
                     if noise > _MOST_NOISE:
-                        return "it sends something else than answers"
+                        return "it sends something other than answers"
                     continue
                 self._note(status=parse_status(line), problem=None)
                 has_answered = True
@@ -98,7 +99,7 @@ class Host:
 
 
 def explain_end(running: RemoteCommand) -> str:
-    """One clause for people."""
+    """Say in one clause why the command ended."""
     code = running.wait()
     if code == _NO_MPSBAR:
         return "mpsbar is not installed there: uv tool install mpsbar"
@@ -128,3 +129,29 @@ class Hosts:
         for host in self._hosts:
             with contextlib.suppress(OSError):
                 host.close()
+
+
+def free_on_host(host: str, words: list[str], options: str, seconds: float) -> list[Freed] | str:
+    """Run `mpsbar free` there, with that host's own checks: the outcomes, or why there are none."""
+    running = RemoteCommand(build_command(host, words, options))
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        running.end()
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        for line in running.read_lines():
+            if line.startswith(b"{"):
+                return parse_freed(line)
+        return f"nothing within {seconds:g} seconds" if is_late.is_set() else explain_end(running)
+    except TooMuch:
+        return "its answer is too long"
+    except NotAStatus as problem:
+        return str(problem)
+    finally:
+        timer.cancel()
+        running.end()

@@ -5,17 +5,22 @@ paths and users are in no label.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.core.actions import Freed, FreeState
+from mpsbar.core.alerts import CAUSES, SINGLE_EVENTS
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
 from mpsbar.core.machine import Machine
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
-from mpsbar.fleet.totals import Totals
+from mpsbar.core.verdicts import EndCode
 
 Labels = tuple[str, ...]
 
@@ -26,14 +31,49 @@ _WORKER_STATES = ("live", "busy")
 _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _LONGEST_LABEL = 100
+# The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
+_MOST_WORDS = 50
 _DTYPE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 _WORKER = ("pid", "name", "device", "framework")
 _PROCESS = ("pid", "name", "framework")
 
 
+class Totals:
+    """Counts frees, alerts and ends since the exporter started. One thread adds every snapshot,
+    others read.
+
+    The words that are known beforehand start at 0, because `rate()` cannot see the first event of
+    a series that begins with it.
+    """
+
+    def __init__(self) -> None:
+        self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
+        self.alerts = Counter(dict.fromkeys(ALERT_CAUSES, 0))
+        self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
+        self.freed_bytes = 0
+        self._last = 0  # the number of the last event that was counted
+
+    def add(self, snapshot: Snapshot) -> None:
+        for event in snapshot.events_after(self._last):
+            self._last = event.number
+            if isinstance(event.what, Freed):
+                _count(self.frees, event.what.state)
+                self.freed_bytes += max(0, event.what.freed or 0)
+            elif isinstance(event.what, EndedProcess):
+                _count(self.ends, event.what.how)
+            elif isinstance(event.what, Alert) and event.what.kind != "recovered":
+                code = event.what.code
+                _count(self.alerts, (CAUSES | SINGLE_EVENTS).get(code, code))
+
+
+def _count(counts: Counter[str], word: str) -> None:
+    word = printable(word, 40)
+    counts[word if word in counts or len(counts) < _MOST_WORDS else "other"] += 1
+
+
 def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:
-    """All that is known of this computer; how the exporter itself fares is not in it."""
+    """All metrics of this computer; those of the exporter itself are not among them."""
     yield from _machine(snapshot.machine)
     yield from _workers(snapshot)
     yield from _processes(snapshot)
@@ -61,15 +101,15 @@ def gauge(
 
 
 def clean_label(text: str) -> str:
-    """One short line of valid UTF-8: half a character in a name must not cost the whole page."""
+    """One short line of valid UTF-8: an invalid character would make the whole page unreadable."""
     return printable(text, _LONGEST_LABEL)
 
 
 def _machine(machine: Machine) -> Iterator[Metric]:
     words = {"os": machine.os, "model": machine.model, "chip": machine.chip}
     words["gpu"] = machine.gpu.name
-    told = {key: clean_label(word) for key, word in words.items() if word is not None}
-    yield InfoMetricFamily("mpsbar_machine", "This computer.", value=told)
+    labels = {key: clean_label(word) for key, word in words.items() if word is not None}
+    yield InfoMetricFamily("mpsbar_machine", "This computer.", value=labels)
     gpu = machine.gpu
     used = None if gpu.utilization is None else gpu.utilization / 100
     pressure = _PRESSURES.get(machine.pressure or "")
@@ -94,15 +134,15 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
         "mpsbar_workers",
         "Connected processes: live answers, busy does not.",
         ("state",),
-        [((state,), sum(one.state == state for one in present)) for state in _WORKER_STATES],
+        [((state,), sum(worker.state == state for worker in present)) for state in _WORKER_STATES],
     )
     yield gauge(
         "mpsbar_worker_answering",
         "1 if the worker answered the last time; if not, what it holds is left out.",
         ("pid", "name"),
-        [((str(one.pid), one.name), int(one.state == "live")) for one in present],
+        [((str(worker.pid), worker.name), int(worker.state == "live")) for worker in present],
     )
-    # One that does not answer repeats old counters: they are not known now.
+    # A worker that does not answer repeats old counters: its present ones are not known.
     live = [(worker, _name_backends(worker)) for worker in present if worker.state == "live"]
     for counter in COUNTERS:
         yield gauge(
@@ -116,6 +156,20 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
                 if backend.state == IN_USE
             ],
         )
+    yield from _progress(present)
+
+
+def _progress(workers: Iterable[Worker]) -> Iterator[Metric]:
+    """How far runs are; a worker that does not answer repeats an old value, so it has none."""
+    runs = [(w, w.progress) for w in workers if w.state == "live" and w.progress is not None]
+    for name, field, meaning in (
+        ("progress_ratio", "fraction", "How far the run is, 0 to 1."),
+        ("left_seconds", "seconds_left", "How long the run still takes."),
+        ("steps", "steps", "Steps of its optimizer so far."),
+        ("steps_per_second", "steps_per_second", "Steps of its optimizer a second."),
+    ):
+        samples = [((str(worker.pid), worker.name), getattr(run, field)) for worker, run in runs]
+        yield gauge(f"mpsbar_worker_{name}", meaning, ("pid", "name"), samples)
 
 
 def _name_backends(worker: Worker) -> list[Labels]:
@@ -132,8 +186,15 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
     """Connected or not, as seen from the outside; nothing if processes could not be looked for."""
     names = snapshot.names
     found = [
-        ((str(one.pid), names[one.pid], one.frameworks[0] if one.frameworks else "other"), one)
-        for one in snapshot.processes or ()
+        (
+            (
+                str(process.pid),
+                names[process.pid],
+                process.frameworks[0] if process.frameworks else "other",
+            ),
+            process,
+        )
+        for process in snapshot.processes or ()
     ]
     connected = {worker.pid for worker in snapshot.workers}
     if snapshot.processes is not None:
@@ -142,7 +203,7 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
             f"Processes with {join_labels('or')} loaded.",
             ("connected",),
             [
-                ((word,), sum((one.pid in connected) is is_connected for _, one in found))
+                ((word,), sum((process.pid in connected) is is_connected for _, process in found))
                 for word, is_connected in (("yes", True), ("no", False))
             ],
         )
@@ -150,28 +211,28 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
         "mpsbar_process_footprint_bytes",
         "What the system charges a process: footprint on macOS, resident memory on Linux.",
         _PROCESS,
-        [(labels, one.footprint) for labels, one in found],
+        [(labels, process.footprint) for labels, process in found],
     )
     yield gauge(
         "mpsbar_process_gpu_ratio",
         "A process's share of the GPU, 0 to 1.",
         _PROCESS,
         [
-            (labels, None if one.gpu_percent is None else one.gpu_percent / 100)
-            for labels, one in found
+            (labels, None if process.gpu_percent is None else process.gpu_percent / 100)
+            for labels, process in found
         ],
     )
     yield gauge(
         "mpsbar_process_start_time_seconds",
         "When a process started, in seconds since the epoch.",
         _PROCESS,
-        [(labels, one.started) for labels, one in found],
+        [(labels, process.started) for labels, process in found],
     )
 
 
 def _health(snapshot: Snapshot) -> Iterator[Metric]:
-    reasons = [one for one in snapshot.health.reasons if one.level != "ok"]
-    if not any(one.code == "not_judged" for one in snapshot.health.reasons):
+    reasons = [reason for reason in snapshot.health.reasons if reason.level != "ok"]
+    if not any(reason.code == "not_judged" for reason in snapshot.health.reasons):
         level = _LEVELS[snapshot.health.level]
         meaning = "The worst finding: 0 ok, 1 warning, 2 critical."
         yield gauge("mpsbar_health_level", meaning, (), [((), level)])
@@ -182,8 +243,11 @@ def _health(snapshot: Snapshot) -> Iterator[Metric]:
         "about the whole computer.",
         ("code", "pid", "name"),
         [
-            ((one.code, str(one.pid or ""), names.get(one.pid or 0, "")), _LEVELS[one.level])
-            for one in reasons
+            (
+                (reason.code, str(reason.pid or ""), names.get(reason.pid or 0, "")),
+                _LEVELS[reason.level],
+            )
+            for reason in reasons
         ],
     )
     readers = [problem.reader for problem in snapshot.problems]
@@ -197,8 +261,8 @@ def _health(snapshot: Snapshot) -> Iterator[Metric]:
 
 def _dtypes(probe: Probe) -> Iterator[Metric]:
     device = probe.device if probe.device in _DEVICES else "other"
-    cells = [(one.dtype, one.state) for one in probe.cells if _DTYPE.fullmatch(one.dtype)]
-    checks = [one.state for one in probe.checks]
+    cells = [(cell.dtype, cell.state) for cell in probe.cells if _DTYPE.fullmatch(cell.dtype)]
+    checks = [check.state for check in probe.checks]
     yield gauge(
         "mpsbar_dtype_operations",
         "Operations of the last dtype probe, by what they did.",

@@ -37,14 +37,13 @@ def parse_status(line: bytes) -> RemoteStatus:
     processes = answer.get("processes")
     found = None if processes is None else tuple(_each(processes, _parse_process))
     known = {process.pid: process for process in found or ()}
-    workers = tuple(_each(answer["workers"], lambda one: _parse_worker(one, known)))
+    workers = tuple(_each(answer["workers"], lambda fields: _parse_worker(fields, known)))
     when = parse_time(answer.get("time"))
     health = _object(answer.get("health"))
     level: Any = health.get("level")
-    told = health.get("reasons")
-    reasons = (
-        tuple(mask(parse_text(r))[:200] for r in told[:_MOST_REASONS]) if isinstance(told, list) else ()
-    )
+    sent = health.get("reasons")
+    texts = sent[:_MOST_REASONS] if isinstance(sent, list) else []
+    reasons = tuple(mask(parse_text(text))[:200] for text in texts)
     return RemoteStatus(
         Snapshot(when or 0.0, workers, machine, found),
         level if level in get_args(Level) else None,
@@ -90,7 +89,7 @@ def _parse_json(line: bytes) -> dict[str, Any]:
         raise NotAStatus("its answer is not a status")
     if answer.get("schema") != SCHEMA:
         shown = printable(str(answer.get("schema")), 20)
-        raise NotAStatus(f"its mpsbar is of another version (schema {shown})")
+        raise NotAStatus(f"its mpsbar is another version (schema {shown})")
     return answer
 
 
@@ -111,9 +110,9 @@ def _parse_worker(fields: dict[str, Any], known: dict[int, Process]) -> Worker:
         age=parse_seconds(fields.get("age_s")),
         parent=parse_count(fields.get("parent")),
         backends=tuple(
-            _parse_backend(one)
-            for one in (backends[:10] if isinstance(backends, list) else ())
-            if isinstance(one, dict)
+            _parse_backend(backend)
+            for backend in (backends[:10] if isinstance(backends, list) else ())
+            if isinstance(backend, dict)
         ),
         process=known.get(pid),
     )
@@ -130,7 +129,9 @@ def _parse_backend(fields: dict[str, Any]) -> Backend:
 
 def _parse_process(fields: dict[str, Any]) -> Process:
     frameworks = fields.get("frameworks")
-    named = [parse_text(one)[:20] for one in frameworks[:5]] if isinstance(frameworks, list) else []
+    named = (
+        [parse_text(name)[:20] for name in frameworks[:5]] if isinstance(frameworks, list) else []
+    )
     return Process(
         pid=fields["pid"],
         started=parse_time(fields.get("started")) or 0.0,

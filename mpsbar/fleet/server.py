@@ -89,7 +89,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         super().process_request(request, client_address)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """On the client's own thread: a TLS handshake that hangs delays nobody else."""
+        """Runs on the client's own thread: a TLS handshake that hangs delays nobody else."""
         request.settimeout(_READ_SECONDS)
         if self._tls is None:
             super().finish_request(request, client_address)
@@ -110,7 +110,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """A client that went away or spoke no TLS is no news."""
+        """Clients that disconnect or do not speak TLS are not worth a traceback."""
         _log.debug("a client of the exporter failed", exc_info=True)
 
 
@@ -200,4 +200,4 @@ def _say_not_bound(address: Address, problem: OSError) -> str:
         return f"{address.host} is not an address of this computer"
     if problem.errno == errno.EACCES:
         return f"port {address.port} needs administrator rights: use one from 1024 on"
-    return f"{address} cannot be used: {problem.strerror or problem}"
+    return f"couldn't listen on {address}: {problem.strerror or problem}"

@@ -52,7 +52,7 @@ def build_command(host: str, words: list[str], options: str = "") -> list[str]:
     try:
         extra = shlex.split(options)
     except ValueError as problem:
-        raise UserError(f"--ssh cannot be read: {problem}") from None
+        raise UserError(f"--ssh is not valid: {problem}") from None
     script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours.
@@ -75,7 +75,7 @@ class RemoteCommand:
         self._listener.start()
 
     def read_lines(self) -> Iterator[bytes]:
-        """Until the end; TooMuch if one never ends."""
+        """Yield lines until the end; TooMuch if one is too long."""
         assert self._process.stdout is not None
         pending = bytearray()
         while chunk := os.read(self._process.stdout.fileno(), _CHUNK):
@@ -102,11 +102,11 @@ class RemoteCommand:
     def complaint(self) -> str:
         """The last line it wrote to stderr, safe to show."""
         lines = bytes(self._complaint).decode("utf-8", "replace").split("\n")
-        told = [line.strip() for line in lines if line.strip()]
-        return printable(told[-1], 200) if told else ""
+        written = [line.strip() for line in lines if line.strip()]
+        return printable(written[-1], 200) if written else ""
 
     def end(self) -> None:
-        """Also what it started, as a ProxyCommand."""
+        """End it with what it started, such as a ProxyCommand."""
         if self._process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,11 +1,16 @@
-"""Several hosts as text, one below the other. Pure."""
+"""Several hosts as text, one below the other, and as JSON. Pure."""
 
 import time
+from typing import Any
 
 from mpsbar.fleet.hosts import HostReading
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
+from mpsbar.ui.text.status_json import build_status
+
+# Of the JSON of one computer; health is in the words that the host itself sent.
+_HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
 
 
 def render_hosts(readings: list[HostReading], paint: Paint = plain) -> str:
@@ -36,3 +41,17 @@ def say_silence(reading: HostReading) -> str:
         return f"no answer{reason}"
     at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
     return f"no answer since {at}{reason}"
+
+
+def build_hosts(readings: list[HostReading]) -> dict[str, Any]:
+    """The JSON of `status --host` (schema 1): of what each host said only what we understood."""
+    return {"schema": 1, "hosts": {reading.host: _build_host(reading) for reading in readings}}
+
+
+def _build_host(reading: HostReading) -> dict[str, Any]:
+    status: dict[str, Any] | None = None
+    if reading.status is not None:
+        whole = build_status(reading.status.snapshot)
+        status = {key: whole[key] for key in _HOST_KEYS}
+        status["health"] = {"level": reading.status.level, "reasons": list(reading.status.reasons)}
+    return {"problem": reading.problem, "heard": reading.heard, "status": status}

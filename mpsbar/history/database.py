@@ -36,6 +36,7 @@ STEPS: tuple[str, ...] = (
         id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL,
         level TEXT, pid INTEGER, name TEXT, size INTEGER, phase TEXT, details TEXT);
     """,
+    "ALTER TABLE runs ADD COLUMN verdict TEXT",
 )
 # Values of the machine at one time, in the tables `machine` and `machine_minutes`.
 MACHINE_COLUMNS = ("used", "swap", "gpu", "busy", "total", "budget")

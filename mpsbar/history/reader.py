@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
+from mpsbar.core.verdicts import EndVerdict, parse_record
 from mpsbar.history.database import MACHINE_COLUMNS
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable
@@ -41,24 +42,25 @@ class Run:
     first: float
     last: float  # seen
     ended: float | None = None  # None: it runs, as far as was recorded
-    how: str | None = None  # stopped, pressure, unknown; unseen: while mpsbar was not running
+    how: str | None = None  # the verdict's code; unseen: while mpsbar was not running
     peak: int | None = None
     footprint_peak: int | None = None
     known: dict[str, int | None] = field(default_factory=dict)  # the last known value of each
     series: TimeSeries = field(default_factory=TimeSeries)
+    verdict: EndVerdict | None = None  # of its end
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """A Free or an alert."""
+    """A Free, a limit or an alert."""
 
     time: float
-    kind: str  # "free" or "alert"
-    code: str  # how the Free ended; the reason's code
+    kind: str  # "free", "limit" or "alert"
+    code: str  # how the Free or the limit ended; the reason's code
     pid: int | None
     name: str | None
     level: Level = "ok"
-    size: int | None = None  # bytes freed
+    size: int | None = None  # bytes freed; the limit, None for "off"
     phase: str = ""  # of an alert: raised, worse, recovered, ended
     values: dict[str, Value] = field(default_factory=dict)
 
@@ -147,8 +149,11 @@ def _read_runs(
     connection: sqlite3.Connection, window: tuple[int, int], step: int
 ) -> tuple[Run, ...]:
     columns = ", ".join(_recorded_columns(connection))
+    present = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    verdict = "verdict" if "verdict" in present else "NULL"
     known = connection.execute(
-        f"SELECT id, pid, started, name, device, connected, first, last, ended, how, peak,"  # noqa: S608
+        f"SELECT id, pid, started, name, device, connected, first, last, ended, how,"  # noqa: S608
+        f" {verdict}, peak,"
         f" footprint_peak, {columns} FROM runs"
         " WHERE last >= ? AND first <= ? AND (connected OR last - first >= 30000)"
         " ORDER BY coalesce(peak, 0) DESC, coalesce(footprint_peak, 0) DESC LIMIT ?",
@@ -193,12 +198,13 @@ def _build_series(rows: list[Any], names: tuple[str, ...]) -> TimeSeries:
 
 
 def _build_run(row: tuple[Any, ...], series: list[Any]) -> Run:
-    _, pid, started, name, device, connected, first, last, ended, how, *sizes = row
+    _, pid, started, name, device, connected, first, last, ended, how, verdict, *sizes = row
     peak, footprint_peak, *known = sizes
     return Run(
         pid, started, name, device or "", bool(connected), first / 1000, last / 1000,
         None if ended is None else ended / 1000, how, peak, footprint_peak,
         dict(zip(RECORDED, known, strict=True)), _build_series(series, RECORDED),
+        parse_verdict(verdict),
     )  # fmt: skip
 
 
@@ -216,6 +222,11 @@ def _read_events(
         )
         for time, kind, code, pid, name, level, size, phase, details in rows
     )
+
+
+def parse_verdict(text: str | None) -> EndVerdict | None:
+    """The verdict of an end; the file may have been changed by anyone."""
+    return parse_record(_parse(text))
 
 
 def _parse(details: str | None) -> dict[str, Any]:

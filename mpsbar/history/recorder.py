@@ -74,12 +74,15 @@ class Recorder:
         snapshot: Snapshot,
         present: Collection[TrackedProcess],
         ended: Ended,
+        corrected: Ended | None = None,
     ) -> tuple[EndedProcess, ...]:
         """Return, once, the processes that ended while nobody recorded."""
         now = self._clock()
         self._follow_clock(snapshot.time, now)
         rows = self._rows
         rows.add(snapshot, present, ended)
+        for _, end in corrected or ():
+            rows.correct(end)
         if events := snapshot.events_after(self._last_event):
             self._last_event = events[-1].number
             rows.add_events(events)
@@ -88,6 +91,10 @@ class Recorder:
         if self._connection is None:
             rows.add_all()  # a run without a row at the beginning counts as ended
         return self._try_to_write(snapshot, now)
+
+    def correct(self, end: EndedProcess) -> None:
+        """More is known of an end that was recorded earlier."""
+        self._rows.correct(end)
 
     def close(self) -> None:
         """Write what waits, and let the next recorder begin."""

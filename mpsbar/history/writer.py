@@ -5,16 +5,18 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.events import Alert, EndedProcess, Event
 from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
-from mpsbar.history.reader import open_to_read
+from mpsbar.core.verdicts import build_record
+from mpsbar.history.reader import open_to_read, parse_verdict
 
 # While nothing changes, one row a minute shows that mpsbar was running.
 STILL_SECONDS = 55.0
@@ -38,7 +40,7 @@ _UPDATE = f"""
     UPDATE runs SET started = ?, name = ?, device = ?, head = ?, connected = ?, last = max(last, ?),
         peak = coalesce(max(peak, ?), peak, ?),
         footprint_peak = coalesce(max(footprint_peak, ?), footprint_peak, ?),
-        {", ".join(f"{name} = ?" for name in RECORDED)}, ended = ?, how = ?
+        {", ".join(f"{name} = ?" for name in RECORDED)}, ended = ?, how = ?, verdict = ?
     WHERE id = ?"""  # noqa: S608 - our own names
 _SAMPLE = (
     f"INSERT OR IGNORE INTO samples (time, run, {', '.join(RECORDED)})"  # noqa: S608
@@ -49,9 +51,16 @@ _EVENT = (
     "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+# More of an end that is in the file already.
+_CORRECT = (
+    "UPDATE runs SET ended = ?, how = ?, verdict = ? WHERE pid = ? AND ended IS NOT NULL"
+    " AND (abs(started - ?) < ? OR (started IS NULL AND ? IS NULL))"
+)
+_MOST_VERDICT = 4_000  # characters
 _ENDED = (
-    "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held FROM runs"
-    " WHERE ended BETWEEN ? AND ? AND head AND (connected OR last - first >= 30000)"
+    "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held, {verdict},"
+    " first FROM runs"
+    " WHERE ended BETWEEN ? AND ? AND {heads} AND (connected OR last - first >= 30000)"
     " ORDER BY ended DESC LIMIT ?"
 )
 
@@ -70,12 +79,13 @@ class PendingRows:
         # By id() of the process: those whose row in `runs` must be updated.
         self.seen: dict[int, TrackedProcess] = {}
         self.ended: dict[int, tuple[TrackedProcess, EndedProcess]] = {}
+        self.corrected: deque[EndedProcess] = deque(maxlen=_MOST_WAITING)
         self.is_urgent = False  # write soon: it must not be lost if mpsbar ends now
         self._written: dict[int, tuple[TrackedProcess, Sizes, float]] = {}
 
     @property
     def is_empty(self) -> bool:
-        return not (self.machine or self.seen or self.events or self.ended)
+        return not (self.machine or self.seen or self.events or self.ended or self.corrected)
 
     def add(
         self,
@@ -107,6 +117,15 @@ class PendingRows:
         _drop_oldest(self.seen)
         _drop_oldest(self.ended)
 
+    def correct(self, end: EndedProcess) -> None:
+        """Change the row of a process that has ended: more is known of it now."""
+        for key, (process, waiting) in self.ended.items():
+            if (waiting.pid, waiting.started) == (end.pid, end.started):
+                self.ended[key] = (process, end)
+                return
+        self.corrected.append(end)
+        self.is_urgent = True
+
     def add_all(self) -> None:
         """Give every recorded process a row, because a file that was just opened may lack it."""
         for process, _, _ in self._written.values():
@@ -126,6 +145,7 @@ class PendingRows:
         self.events.clear()
         self.seen.clear()
         self.ended.clear()
+        self.corrected.clear()
         self.is_urgent = False
 
 
@@ -135,11 +155,15 @@ def _drop_oldest(waiting: dict[int, Any]) -> None:
 
 
 def _build_event(event: Event) -> tuple[Any, ...] | None:
-    """The row of an alert or a Free; an end has none, it is part of the row of its run."""
+    """The row of an alert, a Free or a limit; an end has none, it is part of the row of its run."""
     time, what = int(event.time * 1000), event.what
     if isinstance(what, Freed):
         name = what.name[:_MOST_NAME]
-        return (time, "free", what.state, "ok", what.pid, name, what.freed, "", None)
+        cause = None if what.cause is None else json.dumps({"cause": what.cause})
+        return (time, "free", what.state, "ok", what.pid, name, what.freed, "", cause)
+    if isinstance(what, Limited):
+        name = what.name[:_MOST_NAME]
+        return (time, "limit", what.state, "ok", what.pid, name, what.asked, "", None)
     if not isinstance(what, Alert) or what.kind == "ended":
         return None
     values = json.dumps(what.reason.values if what.reason else {})
@@ -189,6 +213,10 @@ class RunWriter:
                 (_EVENT, rows.events),
             ):
                 left_out += sum(not _execute(connection, statement, row) for row in values)
+            for end in rows.corrected:
+                started = end.started
+                row = (*_describe_end(end), end.pid, started, _SAME_START, started)
+                left_out += not _execute(connection, _CORRECT, row)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -264,11 +292,7 @@ def find_ended(file: Path, now: float) -> tuple[EndedProcess, ...]:
 
 def _describe(process: TrackedProcess, rows: PendingRows) -> tuple[object, ...]:
     ended = rows.ended.get(id(process), (process, None))[1]
-    end = (
-        (None, None)
-        if ended is None
-        else (int(ended.ended * 1000), ended.how if ended.was_seen else "unseen")
-    )
+    end = (None, None, None) if ended is None else _describe_end(ended)
     return (
         process.started, process.name[:_MOST_NAME], "+".join(process.devices), process.is_head,
         process.is_connected, int(process.last * 1000), process.peak, process.peak,
@@ -276,11 +300,39 @@ def _describe(process: TrackedProcess, rows: PendingRows) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
+    """When, how, and the verdict."""
+    record = None
+    if end.verdict is not None:
+        record = json.dumps(build_record(end.verdict))
+        if len(record) > _MOST_VERDICT:
+            record = json.dumps(build_record(replace(end.verdict, values={})))
+    return int(end.ended * 1000), end.how if end.was_seen else "unseen", record
+
+
 def _read_ended(connection: sqlite3.Connection, now: float) -> tuple[EndedProcess, ...]:
     since, until = int((now - ENDED_SHOWN_SECONDS) * 1000), int(now * 1000)
-    rows = connection.execute(_ENDED, (since, until, _MOST_ENDED)).fetchall()
+    return read_ends(connection, since, until, _MOST_ENDED)
+
+
+def read_ends(
+    connection: sqlite3.Connection, since: int, until: int, most: int, with_children: bool = False
+) -> tuple[EndedProcess, ...]:
+    """Processes that ended between two times in milliseconds, newest first.
+
+    `with_children`: also those that another one had started and that were connected: ranks.
+    """
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    query = _ENDED.format(
+        verdict="verdict" if "verdict" in columns else "NULL",
+        heads="(head OR connected)" if with_children else "head",
+    )
+    rows = connection.execute(query, (since, until, most)).fetchall()
     return tuple(
-        EndedProcess(pid, started, name, ended / 1000, how != "unseen", peak, held,
-             "unknown" if how == "unseen" else how)
-        for pid, started, name, ended, how, peak, held in rows
+        EndedProcess(
+            pid, started, name, ended / 1000, how != "unseen", peak, held,
+            "unknown" if how == "unseen" else how, parse_verdict(verdict),
+            ran=max(0.0, ended / 1000 - (first / 1000 if started is None else started)),
+        )
+        for pid, started, name, ended, how, peak, held, verdict, first in rows
     )  # fmt: skip

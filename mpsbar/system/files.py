@@ -127,8 +127,10 @@ def is_usable(path: Path) -> bool:
 
 
 def log_refused(path: Path, problem: OSError) -> None:
-    """Logs each reason once, and a folder is one for all its files; a command without a log file
-    prints it on stderr."""
+    """Logs once for each reason; a folder is one for all its files.
+
+    A command without a log file prints it on stderr.
+    """
     reason = str(problem.strerror or problem)
     if reason not in _logged:
         _logged.add(reason)

@@ -9,10 +9,12 @@ from typing import IO, Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.machine import FootprintKind, Machine, Pressure, Problem
+from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.platform import (
     Details,
     Footprint,
     GpuClient,
+    ReportReader,
     framework_of,
     parse_command,
     parse_variables,
@@ -140,6 +142,22 @@ class LinuxComputer:
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return None
+
+    def watch_exits(self) -> ExitWatch:
+        from mpsbar.system.linux_exits import PidfdWatch  # a single reading needs none
+
+        try:
+            return PidfdWatch(self.read_start)
+        except OSError:  # before Linux 5.3, or in a sandbox
+            return NoExitWatch()
+
+    def read_reports(self) -> ReportReader:
+        from mpsbar.system.linux_reports import LinuxReports
+
+        return LinuxReports(str(self._root))
+
+    def read_boot(self) -> float | None:
+        return self._since_epoch(0) or None
 
     def _read_open(self, name: str) -> bytes:
         """Reads a file of one page that stays open; empty if it cannot be read."""

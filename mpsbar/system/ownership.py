@@ -78,9 +78,9 @@ def require_safe(path: str | os.PathLike[str]) -> None:
 
 
 def require_own(path: str | os.PathLike[str]) -> None:
-    """Raises NotTrusted if a folder on the path belongs to another user, as with sudo and its HOME.
+    """Raises NotTrusted if a folder on the path is another user's, as with sudo and their HOME.
 
-    For folders that a person may have opened to a group, as ~/.config; root does not trust those.
+    For what a person may have opened to a group, as ~/.config: only root must not trust that.
     """
     danger = find_danger(os.fspath(path))
     if danger is not None and (danger.kind == "owner" or os.geteuid() == _ROOT):

@@ -58,7 +58,7 @@ def delivery_file() -> Path:
 
 
 def readings_file() -> Path:
-    """What this computer answered at the last self-test, to be sent to mpsbar's people."""
+    """What this computer answered at the last self-test, to attach to an issue."""
     return data_folder() / "self-test.json"
 
 

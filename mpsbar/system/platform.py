@@ -11,8 +11,10 @@ from itertools import islice
 from typing import Any, Protocol
 
 from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.core.endings import Reports
 from mpsbar.core.machine import FootprintKind, Machine, Problem
 from mpsbar.core.naming import printable
+from mpsbar.system.exits import ExitWatch
 
 MAX_ARGUMENTS = 20
 MAX_CHARACTERS = 300
@@ -69,6 +71,44 @@ class GpuClient:
     has_worked: bool | None = None  # False: opened, but nothing was ever submitted to the GPU
 
 
+@dataclass(frozen=True, slots=True)
+class EndedPid:
+    """A process that has ended, for whoever looks for reports about it."""
+
+    pid: int
+    started: float | None
+    earliest: float  # it ended between these two times
+    latest: float
+    signal: int | None = None
+    is_exact: bool = True  # False: it ended while mpsbar was not running
+    restarted: bool = False  # the computer was started anew since
+
+
+class ReportReader(Protocol):
+    """What the system wrote about ends. Used by one thread."""
+
+    def note(self, pid: int) -> None:
+        """Remember what must be read while the process lives."""
+
+    def refresh(self) -> None:
+        """Called at every tick."""
+
+    def read(self, end: EndedPid) -> Reports: ...
+
+
+class NoReports:
+    """For a platform that writes none."""
+
+    def note(self, pid: int) -> None:  # noqa: ARG002
+        return
+
+    def refresh(self) -> None:
+        return
+
+    def read(self, end: EndedPid) -> Reports:  # noqa: ARG002
+        return Reports()
+
+
 class Computer(Protocol):
     footprint_kind: FootprintKind
     # What the agents of a recorded machine answered; None: this machine has real workers.
@@ -106,6 +146,15 @@ class Computer(Protocol):
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         """By a number that is never used twice; None where the platform has no such list."""
+
+    def watch_exits(self) -> ExitWatch:
+        """A new watch for the ends of processes."""
+
+    def read_reports(self) -> ReportReader:
+        """A new reader of what the system writes about ends."""
+
+    def read_boot(self) -> float | None:
+        """When this computer was started, in seconds since the epoch."""
 
 
 _BY_LIBRARY = {

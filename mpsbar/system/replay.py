@@ -13,8 +13,9 @@ from typing import Any
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.macos.accelerator import Properties, parse_gpu
-from mpsbar.system.platform import Details, Footprint, GpuClient
+from mpsbar.system.platform import Details, Footprint, GpuClient, NoReports, ReportReader
 
 STEP_SECONDS = 2.0
 _SHIPPED = Path(__file__).parent / "recordings"
@@ -101,6 +102,15 @@ class RecordedComputer:
             for pid, process in self._processes.items()
             if process.get("gpu_percent") is not None
         }
+
+    def watch_exits(self) -> ExitWatch:
+        return NoExitWatch()
+
+    def read_reports(self) -> ReportReader:
+        return NoReports()
+
+    def read_boot(self) -> float | None:
+        return None
 
     def _find(self, pid: int) -> dict[str, Any]:
         if pid not in self._processes:

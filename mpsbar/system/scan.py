@@ -259,8 +259,8 @@ class Scanner:
         tracked.wait = min(LONGEST_WAIT, tracked.wait * 2)
 
     def _tell_clients(self, holders: dict[int, bool | None]) -> dict[int, bool]:
-        told = {pid: holders.get(pid, False) for pid in self._tracked}
-        return {pid: has_worked for pid, has_worked in told.items() if has_worked is not None}
+        clients = {pid: holders.get(pid, False) for pid in self._tracked}
+        return {pid: has_worked for pid, has_worked in clients.items() if has_worked is not None}
 
     def _collect(
         self, holders: dict[int, bool | None] | None, shares: dict[int, float]

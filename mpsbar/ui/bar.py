@@ -3,7 +3,7 @@
 from mpsbar.core.findings import Health
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.rows import Bar
-from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text import findings, progress, wording
 from mpsbar.ui.text.wording import _
 
 # As wide as a digit, so that the text does not jump: "99.9 GB" and "100%" are the widest.
@@ -21,7 +21,7 @@ def build_bar(snapshot: Snapshot, shows: str = "memory") -> Bar:
         shape=shape,
         is_dot=shows == "dot",
         label=_label(snapshot),
-        tooltip=findings.say_health(snapshot.health, snapshot.names),
+        tooltip="\n".join(filter(None, (_job(snapshot), _health(snapshot)))),
     )
 
 
@@ -43,7 +43,20 @@ def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
     elif shows == "gpu":
         text = wording.percent(snapshot.machine.gpu.utilization)
         text = text.rjust(_PERCENT_WIDTH, _FIGURE_SPACE)
+    elif shows == "progress" and (job := snapshot.longest_job) is not None and job.progress:
+        text = progress.say_fraction(job.progress.fraction)
+        text = text.rjust(_PERCENT_WIDTH, _FIGURE_SPACE)
     return " ".join(filter(None, (text, _MARKS.get(shape))))
+
+
+def _health(snapshot: Snapshot) -> str:
+    return findings.say_health(snapshot.health, snapshot.names)
+
+
+def _job(snapshot: Snapshot) -> str:
+    """train.py: 62% · 3.1 it/s · 4 min left."""
+    job = snapshot.longest_job
+    return "" if job is None else f"{job.name}: {progress.say_progress(job.progress)}"
 
 
 def _label(snapshot: Snapshot) -> str:
@@ -53,5 +66,5 @@ def _label(snapshot: Snapshot) -> str:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))
     if snapshot.machine.gpu.utilization is not None:
         words.append(_("GPU {p}").format(p=wording.percent(snapshot.machine.gpu.utilization)))
-    words.append(findings.say_health(snapshot.health, snapshot.names))
+    words += filter(None, (_job(snapshot), _health(snapshot)))
     return ", ".join(words)

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from mpsbar.core.counters import COUNTERS, Counter
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import progress, wording
 from mpsbar.ui.text.wording import _
 
 Table = Literal["status", "top"]
+_NO_LIMIT = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Column:
         return self.write(process, None if self.number is None else self.number(process))
 
     def is_known(self, words: list[str]) -> bool:
-        return any(word not in ("", wording.UNKNOWN) for word in words)
+        return any(word not in ("", wording.UNKNOWN, _NO_LIMIT) for word in words)
 
 
 def _device(process: Worker | Process, _number: None) -> str:
@@ -48,6 +49,15 @@ def _device(process: Worker | Process, _number: None) -> str:
 
 def _note(process: Worker | Process, _number: None) -> str:
     return wording.state(process) if isinstance(process, Worker) else wording.not_connected(process)
+
+
+def _fraction(process: Worker | Process) -> float | None:
+    run = process.progress if isinstance(process, Worker) else None
+    return None if run is None else run.fraction
+
+
+def _progress(process: Worker | Process, _number: float | None) -> str:
+    return progress.say_briefly(process.progress if isinstance(process, Worker) else None)
 
 
 def _footprint(process: Worker | Process) -> int | None:
@@ -60,21 +70,28 @@ def _gpu_percent(process: Worker | Process) -> float | None:
     return None if outside is None else outside.gpu_percent
 
 
+# Where a counter is left out while no value is known; the others only in `top`, which is narrow.
+_HIDDEN: dict[str, tuple[Table, ...]] = {
+    "HELD": (), "ALLOCATED": (), "CACHED": (), "LIMIT": ("status", "top"),
+}  # fmt: skip
+
+
 def _of_counter(counter: Counter) -> Column:
     def number(process: Worker | Process) -> int | None:
-        return process.total(counter.read) if isinstance(process, Worker) else None
+        return process.count(counter) if isinstance(process, Worker) else None
 
     def write(process: Worker | Process, size: int | None) -> str:
         is_bound = (
             counter.name == "cached" and isinstance(process, Worker) and process.cached_is_bound
         )
+        if counter.name == "limit" and size is None and isinstance(process, Worker):
+            return _NO_LIMIT
         return ("≤ " if is_bound else "") + wording.size(size)
 
     key = counter.name.upper()
-    is_main = counter.name in ("held", "allocated", "cached")
     return Column(
         key, counter.name.capitalize(), number, write, counter.rank or 0, max(8, len(key)),
-        hidden_if_unknown=() if is_main else ("top",),
+        hidden_if_unknown=_HIDDEN.get(key, ("top",)),
     )  # fmt: skip
 
 
@@ -90,15 +107,19 @@ COLUMNS = (
         is_outside=True,
     ),
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
-    Column("DEVICE", "Device", None, _device, 4, 6, False, is_outside=True),
+    Column("DEVICE", "Device", None, _device, 5, 6, False, is_outside=True),
     *map(_of_counter, _SHOWN),
     Column(
-        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 5,
+        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 6,
         is_outside=True,
     ),
     Column(
-        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 6, 5,
+        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 7, 5,
         is_outside=True, hidden_if_unknown=("status", "top"),
+    ),
+    Column(
+        "PROGRESS", "Progress", _fraction, _progress, 4, 14, False,
+        hidden_if_unknown=("status", "top"),
     ),
     Column("NOTE", "Note", None, _note, 0, 13, False, is_outside=True),
 )  # fmt: skip

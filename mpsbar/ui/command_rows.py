@@ -14,7 +14,8 @@ from mpsbar.core.actions import (
     StartAtLogin,
 )
 from mpsbar.core.events import ALERT_CAUSES, Alert, Event
-from mpsbar.core.settings import INTERVALS, Settings
+from mpsbar.core.limits import parse_size
+from mpsbar.core.settings import INTERVALS, KEEP_CACHE_BELOW, OFF, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
@@ -67,6 +68,7 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
     yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
     yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(ui_state)))
+    yield Row("auto-free", _("Automatic Free"), children=tuple(_auto_free(settings)))
     if ui_state.login is not None:
         yield _login(ui_state.login)
     if ui_state.has_tool:
@@ -77,6 +79,7 @@ def _bar(settings: Settings) -> Iterator[Row]:
     words = {
         "memory": _("Memory Held"),
         "gpu": _("GPU Usage"),
+        "progress": _("Progress"),
         "dot": _("Dot Only"),
         "icon": _("Icon Only"),
     }
@@ -91,6 +94,33 @@ def _intervals(settings: Settings) -> Iterator[Row]:
         choice = Choose("interval", float(seconds))
         is_checked = settings.interval == seconds
         yield Row(f"interval-{seconds}", text, actions=(choice,), is_checked=is_checked)
+
+
+def _auto_free(settings: Settings) -> Iterator[Row]:
+    """For all processes; the menu of one has its own choice."""
+    sizes = [OFF, *KEEP_CACHE_BELOW]
+    if parse_size(settings.keep_cache_below) not in map(parse_size, sizes):
+        sizes.append(settings.keep_cache_below)  # of the settings file
+    children = tuple(
+        Row(
+            f"keep-cache-{text}",
+            _("Off") if text == OFF else wording.size(parse_size(text)),
+            actions=(Choose("keep_cache_below", text),),
+            is_checked=parse_size(settings.keep_cache_below) == parse_size(text),
+        )
+        for text in sizes
+    )
+    tip = _("Frees a cache when it grows larger, at most once a minute and never while busy.")
+    yield Row("keep-cache", _("Keep Cache Below"), children=children, tooltip=tip)
+    for key, text, tip in (
+        ("free_when_idle", _("Free When Idle"),
+         _("Frees a cache after a minute of rest, if it is large or memory is short.")),
+        ("free_at_critical_pressure", _("Free at Critical Pressure"),
+         _("Frees the caches of idle processes when memory pressure becomes critical.")),
+    ):  # fmt: skip
+        on = getattr(settings, key)
+        actions = (Choose(key, not on),)
+        yield Row(key.replace("_", "-"), text, actions=actions, is_checked=on, tooltip=tip)
 
 
 def _alerts(ui_state: UiState) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mpsbar.core.actions import (
     Action,
+    AskLimit,
     CancelProbe,
     CheckUp,
     Choose,
@@ -19,8 +20,11 @@ from mpsbar.core.actions import (
     Copy,
     Free,
     Freed,
+    Limit,
+    Limited,
     OpenReport,
     ProbeDtypes,
+    SetAutoFree,
     StartAtLogin,
     Stop,
     Stopped,
@@ -28,6 +32,9 @@ from mpsbar.core.actions import (
     WatchEnd,
 )
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.errors import UserError
+from mpsbar.core.health import find_budget
+from mpsbar.core.limits import parse_limit
 from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.core.settings import change
 from mpsbar.doctor.rules import Checkup
@@ -53,6 +60,9 @@ class FrontEnd(Protocol):
 
     def ask(self, question: dialogs.Dialog, answer: Callable[[int], None]) -> None:
         """Show a question; `answer` is called with the number of the button, unless dismissed."""
+
+    def ask_text(self, question: dialogs.Dialog, text: str, answer: Callable[[str], None]) -> None:
+        """Let the person change a text; `answer` is called with it, unless dismissed."""
 
     def tell(self, notice: dialogs.Notice, key: str) -> None:
         """Announce something; a notice replaces an older one with the same key."""
@@ -121,10 +131,16 @@ class Controller:
         name = self._monitor.latest.names.get(action.pid, str(action.pid))
         self._follow(row.text, self._monitor.perform(action), partial(self._tell_tensors, name))
 
-    def perform(self, action: Action) -> None:  # noqa: C901 - a flat table of actions
+    def perform(self, action: Action) -> None:  # noqa: C901, PLR0912 - a flat table of actions
         match action:
             case Free():
                 self._free(action)
+            case Limit():
+                self._limit(action)
+            case AskLimit():
+                self._ask_limit(action)
+            case SetAutoFree():
+                self._monitor.set_auto_free(action)
             case Stop():
                 self._stop(action)
             case Connect():
@@ -205,6 +221,43 @@ class Controller:
 
         for action in actions:
             self._follow("Free All Caches", self._monitor.perform(action), tell)
+
+    def _limit(self, action: Limit) -> None:
+        names = self._monitor.latest.names
+
+        def tell(outcome: Limited) -> None:
+            outcome = replace(outcome, name=names.get(outcome.pid, outcome.name))
+            self.front_end.tell(dialogs.tell_limited(outcome), f"limited-{outcome.pid}")
+
+        self._follow("Limit Memory", self._monitor.perform(action), tell)
+
+    def _ask_limit(self, action: AskLimit) -> None:
+        """Say what a limit means before it is set; without a size let the person type it."""
+        snapshot = self._monitor.latest
+        worker = next((one for one in snapshot.workers if one.pid == action.pid), None)
+        if worker is None:
+            self._limit(Limit(action.pid, action.limit, action.started))  # tells that it has ended
+            return
+        budget = find_budget(snapshot, (worker,))
+        if action.limit is not None:
+            limit = Limit(action.pid, action.limit, action.started)
+
+            def confirm(button: int) -> None:
+                if button == 0:
+                    self._limit(limit)
+
+            self.front_end.ask(dialogs.ask_limit(worker, action.limit), confirm)
+            return
+
+        def take(text: str) -> None:
+            try:
+                self._limit(Limit(action.pid, parse_limit(text, budget), action.started))
+            except UserError as complaint:
+                question = dialogs.ask_own_limit(worker, budget, str(complaint))
+                self.front_end.ask_text(question, text, take)
+
+        usual = dialogs.suggest_limit(worker, budget)
+        self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, take)
 
     def _tell_tensors(self, name: str, outcome: Tensors) -> None:
         if outcome.state != "done":

@@ -4,21 +4,29 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mpsbar.core.actions import (
+    AskLimit,
+    AutoFreeRule,
     Connect,
     Copy,
     FindTensors,
     Free,
+    Limit,
     OpenReport,
+    SetAutoFree,
     Stop,
     TensorGroup,
     Tensors,
     WatchEnd,
 )
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.health import find_budget
+from mpsbar.core.limits import PERCENTS, parse_size
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.core.settings import KEEP_CACHE_BELOW
+from mpsbar.core.snapshot import AutoFreeStatus, Family, Snapshot, Worker
+from mpsbar.core.trends import METAL
 from mpsbar.ui.rows import WIDTHS, Row, UiState
-from mpsbar.ui.text import outcomes, wording
+from mpsbar.ui.text import endings, outcomes, progress, wording
 from mpsbar.ui.text.wording import _
 
 _MOST = 8
@@ -62,6 +70,7 @@ def _line(group: TensorGroup) -> str:
 
 # Rows of ended processes; the report has them all.
 _MOST_ENDED = 3
+_MOST_DETAILS = 12
 # A row as long as an error's text would widen the whole menu; VoiceOver reads all of it.
 _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
@@ -72,17 +81,32 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
     if len(rows) <= ui_state.most:  # a longer menu would scroll and hide its end
         left = min(_MOST_ENDED, ui_state.most - len(rows))
-        return (*rows, *(_ended(process, snapshot.time) for process in snapshot.ended[:left]))
+        ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
+        return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - ui_state.most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
     tip = _("See them all in the report, or with mpsbar status.")
     return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
 
 
-def _ended(process: EndedProcess, now: float) -> Row:
-    name, note = wording.shorten(process.name, WIDTHS[0]), wording.ended(process, now)
+def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
+    """The row of an ended process; its submenu says what is known, and what to do next."""
+    name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
-    return Row(key, f"{name}, {note}", (name, "", "", note))
+    lines = endings.say_details(process)
+    if not ui_state.is_app or process.verdict is None:
+        return Row(key, f"{name}, {note}", (name, "", "", note))
+    children = [
+        Row(f"why-{process.pid}-{number}", wording.shorten(line, _WIDTH), tooltip=line)
+        for number, line in enumerate(lines[:_MOST_DETAILS])
+    ]
+    copy = Copy("\n".join([f"{process.name} ({process.pid})", *lines]))
+    children.append(Row(f"why-copy-{process.pid}", _("Copy Details"), actions=(copy,)))
+    # A report of the system may add lines while the menu is open.
+    return Row(
+        key, f"{name}, {note}", (name, "", "", note), children=tuple(children),
+        room=_MOST_DETAILS + 1,
+    )  # fmt: skip
 
 
 def _shown(family: Family) -> list[Worker | Process]:
@@ -118,7 +142,11 @@ def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: 
 
 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    notes = [wording.state(worker), wording.cached(worker), *_action_notes(worker.pid, snapshot)]
+    notes = [
+        wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker),
+        wording.limit(worker), *_action_notes(worker.pid, snapshot),
+        *_reset_note(worker.pid, snapshot),
+    ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
     children = (
@@ -129,12 +157,26 @@ def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) ->
     return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
 
 
+def _reset_note(pid: int, snapshot: Snapshot) -> list[str]:
+    """Until it ends: its results since then may be wrong."""
+    reset = snapshot.gpu_resets.get(pid)
+    if reset is None:
+        return []
+    return [_("GPU reset at {time}, results may be wrong").format(time=wording.clock(reset))]
+
+
 def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
     """Which actions on this process are under way, or ended a moment ago."""
     if Free(pid) in snapshot.pending:
         yield _("freeing…")
     elif pid in snapshot.freed:
         yield outcomes.freed_briefly(snapshot.freed[pid])
+    if any(isinstance(action, Limit) and action.pid == pid for action in snapshot.pending):
+        yield _("setting its limit…")
+    elif pid in snapshot.limited:
+        yield outcomes.limited_briefly(snapshot.limited[pid])
+    if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
+        yield _("cache refilled 3 times: left alone")
     if pid in snapshot.stopped:
         yield outcomes.stopped(snapshot.stopped[pid])
 
@@ -156,11 +198,13 @@ def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
 def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
     pid, process = worker.pid, worker.process
     yield from _free(worker, Free(pid) in snapshot.pending)
+    yield from _limit(worker, snapshot)
     if "tensors" in worker.methods:
         yield Row(
             f"tensors-{pid}", _("Largest Tensors"), children=build_tensors(snapshot, pid),
             opens=FindTensors(pid, worker.started), room=_ROOM,
         )  # fmt: skip
+    yield from _auto_free(worker, snapshot, ui_state)
     started = None if process is None else process.started
     # The start may not have been known yet when the notice was asked for.
     known = ui_state.watched & {(pid, started), (pid, None)}
@@ -173,9 +217,76 @@ def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> It
         yield _stop(process, worker.name, snapshot)
 
 
+def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
+    """Only where its agent and an allocator in use can keep a limit."""
+    pid, now = worker.pid, worker.limit
+    if "limit" not in worker.methods or not any(b.name in METAL for b in worker.in_use):
+        return
+    off = Row(
+        f"limit-{pid}-off",
+        _("Off"),
+        actions=(Limit(pid, None, worker.started),),
+        is_checked=now is None,
+    )
+    budget, rows = find_budget(snapshot, (worker,)), [off]
+    sizes = {} if budget is None else {percent: percent * budget // 100 for percent in PERCENTS}
+    for percent, size in sizes.items():
+        text = _("{percent} of Budget ({size})").format(
+            percent=f"{percent}%", size=wording.size(size)
+        )
+        rows.append(
+            Row(f"limit-{pid}-{percent}", text, actions=(AskLimit(pid, size, worker.started),),
+                is_checked=now == size)
+        )  # fmt: skip
+    is_custom = now is not None and now not in sizes.values()
+    text = _("Custom ({size})…").format(size=wording.size(now)) if is_custom else _("Custom…")
+    rows.append(
+        Row(
+            f"limit-{pid}-custom",
+            text,
+            actions=(AskLimit(pid, None, worker.started),),
+            is_checked=is_custom,
+        )
+    )
+    tip = _("Above the limit the process gets an out-of-memory error.")
+    yield Row(f"limit-{pid}", _("Limit Memory"), children=tuple(rows), tooltip=tip)
+
+
+def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
+    """What is chosen for this process alone, until it ends; Settings has what holds for all."""
+    if not can_free(worker) or worker.cached is None:
+        return
+    pid, settings = worker.pid, ui_state.settings
+    started = None if worker.process is None else worker.process.started
+    rule = snapshot.auto_free.get(pid, AutoFreeStatus()).rule
+
+    def keep(key: str, text: str, size: int | None) -> Row:
+        action = SetAutoFree(pid, started, AutoFreeRule(size, rule.free_when_idle))
+        return Row(
+            f"keep-{pid}-{key}", text, actions=(action,), is_checked=rule.keep_cache_below == size
+        )
+
+    usual = settings.keep_cache_bytes
+    usual_text = _("As in Settings ({size})").format(
+        size=wording.size(usual) if usual else _("Off")
+    )
+    sizes = [(text, parse_size(text)) for text in KEEP_CACHE_BELOW]
+    children = (
+        keep("usual", usual_text, None),
+        keep("off", _("Off"), 0),
+        *(keep(text, wording.size(size), size) for text, size in sizes),
+    )
+    tip = _("Frees its cache when it grows larger, at most once a minute and never while busy.")
+    yield Row(f"keep-{pid}", _("Keep Cache Below"), children=children, tooltip=tip)
+    is_on = settings.free_when_idle if rule.free_when_idle is None else rule.free_when_idle
+    action = SetAutoFree(pid, started, AutoFreeRule(rule.keep_cache_below, not is_on))
+    tip = _("Frees its cache after a minute of rest, if it is large or memory is short.")
+    yield Row(f"idle-{pid}", _("Free When Idle"), actions=(action,), is_checked=is_on, tooltip=tip)
+
+
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
-    notes = [_("not connected"), *_action_notes(pid, snapshot)]
+    notes = [_("not connected"), *_action_notes(pid, snapshot), *_reset_note(pid, snapshot)]
     children: list[Row] = []
     if ui_state.is_app:
         children = [*_connect(process, snapshot), _copy_pid(pid)]

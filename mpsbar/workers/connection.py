@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import socket
 from typing import Any
 
@@ -9,6 +10,11 @@ from mpsbar.agent import peer, protocol
 
 # An answer has some hundred bytes; the rest of a longer one is read the next time.
 _CHUNK = 4096
+# macOS starts programs with at most 256 open files. No computer has more workers than this, and
+# select() in some library may not like high numbers.
+_WANTED_FILES = 4096
+# Of them for scanning, the history, the log, actions and what a user interface opens.
+_RESERVED_FILES = 64
 
 
 class Refused(Exception):
@@ -97,3 +103,20 @@ class WorkerConnection:
         number = message.get("id")
         method = self._asked.pop(number, None) if isinstance(number, int) else None
         return None if method is None else (method, message.get("result"))
+
+
+def raise_connection_limit() -> int:
+    """Let this process open more files, as far as useful and allowed; how many connections fit."""
+    return _raise_file_limit() - _RESERVED_FILES
+
+
+def _raise_file_limit() -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return _WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError):  # a sandbox
+        return soft
+    return most

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, start_child
@@ -33,7 +34,7 @@ print({_MARK!r} + json.dumps({{
 """
 
 
-class EnvironmentProblem(Exception):
+class EnvironmentProblem(UserError):
     """One sentence on why nothing can be done with this Python."""
 
 
@@ -108,7 +109,7 @@ def _parse_path(value: Any) -> str | None:
 
 
 def read_enabled() -> list[str]:
-    """The enabled Pythons; none if the file cannot be read: the environments have the truth."""
+    """The enabled Pythons; none if the file cannot be read."""
     file = paths.enabled_file()
     if not is_usable(file):
         return []

@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from mpsbar.core.errors import UserError
 from mpsbar.system.files import make_folders, read_bytes, replace_file
 from mpsbar.system.ownership import require_own
 
@@ -31,7 +32,7 @@ del _mpsbar_load
 """
 
 
-class NotOurs(Exception):
+class NotOurs(UserError):
     """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:

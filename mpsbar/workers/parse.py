@@ -5,15 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.agent.protocol import MOST_NUMBER
-from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
+from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.snapshot import LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
 _MOST_DEVICE = 20  # characters: it is a column of the tables
+_MOST_UNIT = 12  # of a progress bar
+_MOST_BAR_NAME = 80
 _GROUP_FIELDS = ("device", "dtype", "shape")
 
 
@@ -29,6 +32,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
     methods = hello.get("methods")
     notebook = _optional_text(hello.get("notebook"))
     executable = _optional_text(hello.get("executable"))
+    last_words = hello.get("last_words")
     return Worker(
         pid=pid,
         name=name_process(command, notebook, None, executable) if command else f"process {pid}",
@@ -40,6 +44,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
         notebook=notebook,
         parent=parse_count(hello.get("parent")),
         agent=_optional_text(hello.get("agent")),
+        leaves_words=last_words if isinstance(last_words, bool) else None,
         methods=frozenset(map(parse_text, methods[:20] if isinstance(methods, list) else ())),
         frameworks=_parse_frameworks(hello.get("frameworks")),
     )
@@ -58,6 +63,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
             for name, value in list(_object(stats.get("backends")).items())[:10]
         ),
         last_free=_parse_last_free(stats.get("last_free")),
+        progress=_parse_progress(stats.get("progress")),
     )
 
 
@@ -69,6 +75,36 @@ def _parse_last_free(value: Any) -> LastFree | None:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
     return LastFree(number, when, state, freed, seconds)
+
+
+def _parse_progress(value: Any) -> RunProgress | None:
+    fields = _object(value)
+    bar, inner = _parse_bar(fields), _parse_bar(fields.get("inner"))
+    steps = parse_count(fields.get("steps"))
+    if bar is None and steps is None:
+        return None
+    return RunProgress(bar, inner, steps, _parse_amount(fields.get("steps_per_second")))
+
+
+def _parse_bar(value: Any) -> RunBar | None:
+    fields = _object(value)
+    done = _parse_amount(fields.get("done"))
+    if done is None:
+        return None
+    return RunBar(
+        mask(parse_text(fields.get("name") or ""))[:_MOST_BAR_NAME],
+        done,
+        _parse_amount(fields.get("total")),
+        parse_text(fields.get("unit") or "")[:_MOST_UNIT],
+        _parse_amount(fields.get("rate")),
+        parse_seconds(fields.get("seconds_left")),
+    )
+
+
+def _parse_amount(value: Any) -> float | None:
+    """A number that is not negative, not a boolean, and not absurd."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= MOST_NUMBER else None
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
@@ -100,6 +136,43 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         number=parse_count(answer.get("number")),
         age=parse_seconds(answer.get("age")),
     )
+
+
+def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
+    """The answer to a limit of `asked` bytes."""
+    if not isinstance(answer, dict):
+        error = "the agent did not answer"
+        if worker.methods and "limit" not in worker.methods:
+            error = "its agent is older than limits: restart the process"
+        return Limited(worker.pid, worker.name, "failed", asked, error=error)
+    code, where = _parse_reason(answer)
+    states: dict[Any, LimitState] = {"done": "done", "busy": "busy"}
+    refused: LimitState = "above" if code == "above" else "impossible"
+    state = refused if answer.get("state") == "refused" else states.get(answer.get("state"))
+    reports = [_object(report) for report in list(_object(answer.get("backends")).values())[:10]]
+    return Limited(
+        pid=worker.pid,
+        name=worker.name,
+        state=state or "failed",
+        asked=asked,
+        limit=_most(reports, "limit"),
+        least=parse_count(_object(answer.get("reason")).get("least")),
+        held=_sum(reports, "held"),
+        freed=_sum(reports, "freed"),
+        reason=code,
+        where=where,
+        error=mask(parse_text(answer["error"])) if answer.get("error") else None,
+        seconds=parse_seconds(answer.get("seconds")),
+    )
+
+
+def _most(reports: list[dict[str, Any]], key: str) -> int | None:
+    return max((n for r in reports if (n := parse_count(r.get(key))) is not None), default=None)
+
+
+def _sum(reports: list[dict[str, Any]], key: str) -> int | None:
+    known = [n for r in reports if (n := parse_count(r.get(key))) is not None]
+    return sum(known) if known else None
 
 
 def parse_tensors(pid: int, answer: Any) -> Tensors:
@@ -174,6 +247,7 @@ def _parse_backend(name: Any, value: Any) -> Backend:
         name=parse_text(name)[:_MOST_DEVICE] or "?",
         framework=parse_text(fields.get("framework", "?")),
         state=parse_text(fields.get("state", "?")),
+        activity=parse_count(fields.get("activity")),
         **{counter.name: parse_count(fields.get(counter.name)) for counter in SENT},
     )
 

@@ -121,8 +121,11 @@ class WorkerPoll:
             self._handle_refusal(polled)
         except (FileNotFoundError, PermissionError):
             self._forget(polled)  # it has ended, or is not this user's
-        except OSError:
-            self._reconnect(polled, gpu_client)
+        except OSError as error:
+            if error.errno == errno.ENOTSOCK:  # a plain file: macOS's word, where Linux refuses
+                self._handle_refusal(polled)
+            else:
+                self._reconnect(polled, gpu_client)
 
     def _reconnect(self, polled: _Polled, gpu_client: bool | None) -> None:
         """Connects again: the agent closed an idle connection, or its process ended."""

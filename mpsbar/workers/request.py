@@ -1,4 +1,4 @@
-"""Asks one worker to free its caches or to list its tensors, on a connection of its own.
+"""Asks one worker to free its caches, list its tensors or keep a limit, on its own connection.
 
 Nothing here raises: whatever happens is an outcome.
 """
@@ -8,12 +8,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mpsbar.agent import places, protocol
-from mpsbar.core.actions import Freed, FreeState, Tensors
+from mpsbar.core.actions import Freed, Limited, Tensors
 from mpsbar.workers.connection import Refused, WorkerConnection
-from mpsbar.workers.parse import parse_freed, parse_tensors, parse_text, parse_worker
+from mpsbar.workers.parse import (
+    parse_freed,
+    parse_limited,
+    parse_tensors,
+    parse_text,
+    parse_worker,
+)
 
 # The agent itself gives up waiting after 5 s; a release that runs is answered when it ends.
 ASK_SECONDS = 30.0
@@ -26,7 +32,7 @@ ENDING_SECONDS = 1.0
 class NoAnswer:
     """Why a worker did not answer."""
 
-    state: FreeState
+    state: Literal["gone", "ended", "silent", "refused", "failed"]
     seconds: float | None = None
     error: str | None = None
 
@@ -40,13 +46,35 @@ def free_worker(
     gpu_client: bool | None = None,
     seconds: float = ASK_SECONDS,
     is_same: Callable[[], bool] = _anybody,
+    moment_seconds: float | None = None,
 ) -> Freed:
-    """Asks a worker to give its caches back; for `is_same` see ask_worker."""
-    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same)
+    """Asks a worker to give its caches back; for `is_same` see ask_worker.
+
+    `moment_seconds`: how long it looks for a moment.
+    """
+    params = {} if moment_seconds is None else {"seconds": moment_seconds}
+    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same, params)
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
     hello, answer, stats = answers
     return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
+
+
+def limit_worker(
+    pid: int,
+    limit: int | None,
+    gpu_client: bool | None = None,
+    seconds: float = ASK_SECONDS,
+    is_same: Callable[[], bool] = _anybody,
+) -> Limited:
+    """Asks a worker to keep its memory below a limit, or with None no longer to."""
+    params = {"bytes": limit}
+    answers = ask_worker(pid, ("hello", "limit"), gpu_client, seconds, is_same, params)
+    if isinstance(answers, NoAnswer):
+        state, error = answers.state, answers.error
+        return Limited(pid, str(pid), state, limit, error=error, seconds=answers.seconds)
+    hello, answer = answers
+    return parse_limited(parse_worker(pid, hello, None, "live", 0.0), limit, answer)
 
 
 def find_tensors(
@@ -68,6 +96,7 @@ def ask_worker(
     gpu_client: bool | None,
     seconds: float,
     is_same: Callable[[], bool] = _anybody,
+    params: dict[str, Any] | None = None,
 ) -> list[Any] | NoAnswer:
     """The answers to several methods, one after another.
 
@@ -87,7 +116,9 @@ def ask_worker(
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
-    hint = {} if gpu_client is None else {"gpu_client": gpu_client}
+    hint = (
+        dict(params or {}) if gpu_client is None else {**(params or {}), "gpu_client": gpu_client}
+    )
     try:
         if not is_same():
             return NoAnswer("gone")

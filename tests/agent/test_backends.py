@@ -19,11 +19,12 @@ for line in sys.stdin:
 
 
 class Puppet:
-    """A worker whose main thread does what it is told."""
+    """A worker whose main thread does what it is told; torch is imported already, or else later."""
 
-    def __init__(self, workers, **extra: str) -> None:
+    def __init__(self, workers, *, forked: bool = True, **extra: str) -> None:
         command = [sys.executable, "-c", PUPPET]
-        self.worker: Worker = workers.run(command, popen={"stdin": subprocess.PIPE}, **extra)
+        popen = {"stdin": subprocess.PIPE}
+        self.worker: Worker = workers.run(command, popen=popen, forked=forked, **extra)
         self.worker.wait_line("ready")
 
     def do(self, code: str) -> None:
@@ -55,7 +56,7 @@ def touched(counters: dict[str, int]) -> dict[str, int]:
 
 @needs_mps
 def test_torch_imported_later_than_the_agent_is_noticed(workers):
-    puppet = mps_puppet(workers)
+    puppet = mps_puppet(workers, forked=False)
     assert puppet.backends() == {}
     puppet.do("import torch")
     assert puppet.backends()["mps"] == {"framework": "torch", "state": "not initialised"}
@@ -131,7 +132,7 @@ def test_a_forked_child_of_an_mps_process_does_not_touch_its_parents_device(work
 
 def test_mlx_gives_its_cache_back_and_keeps_live_arrays(workers):
     need_module("mlx")
-    puppet = Puppet(workers)
+    puppet = Puppet(workers, forked=False)
     puppet.do("import mlx.core as mx; mx.set_cache_limit(1 << 30)")
     puppet.do("a = [mx.full((1 << 20,), float(i)) for i in range(20)]; mx.eval(a)")
     puppet.do("del a[5:]")

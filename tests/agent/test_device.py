@@ -7,6 +7,7 @@ import sys
 import interpreters
 import pytest
 from fake_torch import make_torch, working
+from fork_server import run_python
 from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -21,9 +22,7 @@ print(json.dumps({n: short(mpsbar.safe_dtype(device, getattr(torch, n))) for n i
 
 def run(workers, code, *, python=sys.executable, path="", **extra):
     env = workers.env(PYTHONPATH=f"{path}:{ROOT}" if path else str(ROOT), **extra)
-    done = subprocess.run(
-        [python, "-B", "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = run_python([python, "-B", "-c", code], env=env, cwd="/", timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -143,7 +142,9 @@ for ask in (mpsbar.get_device, mpsbar.safe_dtype):
     except RuntimeError as error: print(error)
 print("torch" in sys.modules)
 """
-    assert run(workers, code).splitlines() == [
+    env = workers.env(PYTHONPATH=str(ROOT))
+    answer = subprocess.check_output([sys.executable, "-c", code], env=env, text=True)
+    assert answer.splitlines() == [
         "import torch before mpsbar.get_device()",
         "import torch before mpsbar.safe_dtype()",
         "False",

@@ -7,6 +7,7 @@ at outlives its function. Finalizers belong to the host's threads: Tk, Qt and sq
 import interpreters
 import pytest
 from host_kit import ALONE, CANARIES, Load, ask_for_report, run_host, start_host
+from thorough import two_sizes
 from worker_kit import NO_MPS
 
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -157,7 +158,9 @@ def test_hosts_that_observe_every_thread(workers, version, observer, before):
 
 
 @every_python
-def test_ten_thousand_polls_five_hundred_frees_and_a_hundred_censuses(workers, version):
+@two_sizes("polls", 1_000, 10_000)
+def test_many_polls_frees_and_censuses(workers, version, polls):
+    """For 100 polls five frees and a census; the whole is 10,000 polls, 500 frees, 100 censuses."""
     worker = start_host(workers, CANARIES + ATTACH + """
 gc.set_threshold(50, 5, 5)
 gc.freeze()  # so that a collection is quick
@@ -167,12 +170,12 @@ while True:
 """, version)  # fmt: skip
     with Load(worker) as load:
         for _ in range(10):
-            load.poll(1000)  # each is answered
-            load.free(50, seconds=0.2)
-            load.count_tensors(10)
+            load.poll(polls // 10)  # each is answered
+            load.free(polls // 200, seconds=0.2)
+            load.count_tensors(polls // 1000)
     check(worker)
-    assert ALONE or (len(load.frees), len(load.censuses)) == (500, 100)
-    assert ALONE or load.done() > 250
+    assert ALONE or (len(load.frees), len(load.censuses)) == (polls // 20, polls // 100)
+    assert ALONE or load.done() > polls // 40
 
 
 # A Free comes between any two bytecodes of main, also in the midst of a call of a GUI toolkit.

@@ -1,4 +1,7 @@
-"""2,000 releases, in strict mode, while programs compute as people's do: none overlaps an op."""
+"""Releases in strict mode while programs compute as people's do: none overlaps an op.
+
+In `make test` 200 of them, in `make thorough` 2,000.
+"""
 
 import json
 import signal
@@ -6,6 +9,7 @@ import threading
 
 import httpx
 import pytest
+from thorough import two_sizes
 from worker_kit import NO_MPS
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -55,7 +59,8 @@ def check_end(worker, name, freed, busy):
     return told
 
 
-def test_a_server_with_plain_endpoints_under_load(workers):
+@two_sizes("releases", 35, 350)
+def test_a_server_with_plain_endpoints_under_load(workers, releases):
     # FastAPI runs plain `def` endpoints in a thread pool, uvicorn its loop on main.
     worker = workers.start_mps(START + """
 import socket, uvicorn
@@ -89,7 +94,7 @@ uvicorn.Server(config).run(sockets=[listener])
     for client in clients:
         client.start()
     try:
-        freed, busy = free_many(worker, 350)
+        freed, busy = free_many(worker, releases)
     finally:
         stop.set()
         for client in clients:
@@ -99,10 +104,11 @@ uvicorn.Server(config).run(sockets=[listener])
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{url}/end", timeout=60)
     told = check_end(worker, "server", freed, busy)
-    assert told["done"] >= 100
+    assert told["done"] >= releases / 4
 
 
-def test_an_event_loop_on_main_and_a_compute_thread(workers):
+@two_sizes("releases", 35, 350)
+def test_an_event_loop_on_main_and_a_compute_thread(workers, releases):
     # As ComfyUI is built: prompts come in on main's loop and are computed on one thread.
     worker = workers.start_mps(START + """
 prompts = queue.Queue()
@@ -120,13 +126,14 @@ async def main():
         await asyncio.sleep(random.random() / 20)
 asyncio.run(main())
 """)  # fmt: skip
-    freed, busy = free_many(worker, 350)
+    freed, busy = free_many(worker, releases)
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "event loop", freed, busy)
-    assert told["done"] >= 100
+    assert told["done"] >= releases / 4
 
 
-def test_a_backward_with_a_python_hook(workers):
+@two_sizes("releases", 130, 1300)
+def test_a_backward_with_a_python_hook(workers, releases):
     # Kernels and hook run on autograd's own thread; main waits for it inside torch, without the GIL.
     worker = workers.start_mps(START + """
 def hook(grad):
@@ -142,7 +149,7 @@ while True:
     (torch.ones(8, 64, device="mps") @ weight).relu().sum().backward()
     weight.grad = None
 """)  # fmt: skip
-    freed, busy = free_many(worker, 1300)
+    freed, busy = free_many(worker, releases)
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "backward", freed, busy)
-    assert told["done"] >= 100
+    assert told["done"] >= releases / 4

@@ -6,6 +6,7 @@ import textwrap
 
 import interpreters
 import pytest
+from fork_server import run_python
 from worker_kit import ATTACH, ROOT, wait_for
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
@@ -241,7 +242,7 @@ def in_child(work):
 def run_hooked(workers, code):
     env = workers.env(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
     command = [sys.executable, "-c", HOOKED + textwrap.dedent(code)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, cwd="/")
+    return run_python(command, env=env, timeout=300, cwd="/")
 
 
 def test_a_forked_child_of_a_hooked_process_attaches_and_compiles_without_a_hook_of_ours(workers):

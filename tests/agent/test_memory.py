@@ -1,11 +1,11 @@
 """mpsbar.memory(): this process's numbers, the same as the monitor has them, and nothing touched."""
 
 import json
-import subprocess
 import sys
 
 import interpreters
 import pytest
+from fork_server import run_fresh, run_python
 from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -14,9 +14,8 @@ SHOW = "import json; print(json.dumps(mpsbar.memory()))\n"
 
 def run(workers, code, *, python=sys.executable, **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
-    done = subprocess.run(
-        [python, "-B", "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE
-    )
+    start = run_python if "torch" in code else run_fresh
+    done = start([python, "-B", "-c", code], env=env, cwd="/", timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from fork_server import run_python
 from probe_kit import needs_mps
 from softmps.build import find_torch
 from worker_kit import PATIENCE, ROOT, need_module
@@ -21,13 +21,8 @@ print(*(str(mpsbar.safe_dtype({device!r}, name)).replace("torch.", "") for name 
 
 def ask(workers, device, *names, python=sys.executable, **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
-    done = subprocess.run(
-        [python, "-B", "-c", ASK.format(device=device, names=names)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    command = [python, "-B", "-c", ASK.format(device=device, names=names)]
+    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -122,13 +117,8 @@ os.utime({str(file)!r}, ns=(1, 1))
 print(first, mpsbar.safe_dtype("cpu", "float16"))
 """
     env = workers.env(PYTHONPATH=str(ROOT))
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    command = [sys.executable, "-B", "-c", code]
+    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
     assert done.stdout.split() == ["torch.float32", "torch.float16"], done.stderr
 
 

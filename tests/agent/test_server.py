@@ -26,7 +26,7 @@ def test_it_introduces_itself(worker):
     assert hello["pid"] == worker.pid
     assert hello["parent"] == os.getpid()
     assert hello["protocol"] == 1
-    assert hello["methods"] == ["hello", "stats", "free", "tensors"]
+    assert hello["methods"] == ["hello", "stats", "free", "tensors", "limit"]
     assert hello["argv"][1].endswith("worker0.py")
     assert hello["executable"] == sys.executable
     assert hello["frameworks"] == {}

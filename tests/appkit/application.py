@@ -5,6 +5,7 @@
 from typing import Any
 
 from appkit import session
+from appkit.loop import main_loop
 from appkit.messages import responds, send, tell
 from appkit.objects import NSObject, is_text_or_nil, stored, weak
 from appkit.values import NSURL, NSNotificationCenter, notification
@@ -41,13 +42,22 @@ class NSApplication(NSResponder, framework="AppKit"):
         self._policy = policy
         return True
 
-    def run(self) -> None:
-        """The test's script is what happens while the app runs."""
-        now = session.current()
+    def finishLaunching(self) -> None:
         self._tell(
             "applicationWillFinishLaunching:", "NSApplicationWillFinishLaunchingNotification"
         )
         self._tell("applicationDidFinishLaunching:", LAUNCHED)
+
+    def nextEventMatchingMask_untilDate_inMode_dequeue_(
+        self, mask: int, date: Any, mode: str, dequeue: bool
+    ) -> Any:
+        """Nobody sends events here: what is due in the run loop is done until then."""
+        main_loop().runMode_beforeDate_(mode, date)
+
+    def run(self) -> None:
+        """The test's script is what happens while the app runs."""
+        now = session.current()
+        self.finishLaunching()
         if now.script is None:
             now.end_with(session.Hangs("the app runs, and the test gave no script: Mac.run"))
         script, now.script = now.script, None

@@ -59,7 +59,8 @@ class NSImageRep(NSObject, framework="AppKit", any_thread=True):
 
     @classmethod
     def imageRepWithContentsOfFile_(cls, path: str) -> "NSImageRep | None":
-        """PNG only: its size in pixels stands in the header."""
+        """PNG only: its size in pixels stands in the header. As many points, at 72 dots an inch: macOS
+        reads "@2x" only in the names that imageNamed: looks for."""
         if not Path(path).is_file():
             return None
         made: NSImageRep = cls.alloc()
@@ -67,6 +68,7 @@ class NSImageRep(NSObject, framework="AppKit", any_thread=True):
         if head[:8] != b"\x89PNG\r\n\x1a\n":
             return None
         made._wide, made._high = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+        made._size = (float(made._wide), float(made._high))
         made._source = path
         return made
 

@@ -59,7 +59,16 @@ class Mac:
 
     def bar(self) -> str:
         """The text in the bar."""
-        return self.item().button()._shown()
+        return shown(self.item().button())
+
+    def changes_in_open_menus(self) -> list[str]:
+        return self.state.changed_while_open
+
+    def open_menu(self, menu: Any) -> None:
+        menu._open()
+
+    def close_menu(self, menu: Any) -> None:
+        menu._close()
 
     @contextmanager
     def menu(self, *path: str) -> Iterator["OpenMenu"]:
@@ -109,31 +118,34 @@ class Mac:
 
 
 class OpenMenu:
-    """A menu under the pointer: look, wait, go into a submenu, click."""
+    """A menu under the pointer: look, wait, go into a submenu, click.
 
-    def __init__(self, mac: Mac, menu: NSMenu) -> None:
+    Only with AppKit's public names: appkit.real uses it on a real Mac.
+    """
+
+    def __init__(self, mac: Any, menu: NSMenu) -> None:
         self.mac = mac
         self.levels = [menu]
         self.chosen: NSMenuItem | None = None
 
     def begin(self, path: tuple[str, ...]) -> None:
-        self.levels[0]._open()
+        self.mac.open_menu(self.levels[0])
         for title in path:
             self.enter(title)
 
     def end(self) -> None:
         while self.levels:
-            self.levels.pop()._close()
+            self.leave()
 
     def enter(self, title: str) -> None:
         submenu = self.find(title).submenu()
         if submenu is None:
             raise NotClickable(f"{title!r} has no submenu")
-        submenu._open()
+        self.mac.open_menu(submenu)
         self.levels.append(submenu)
 
     def leave(self) -> None:
-        self.levels.pop()._close()
+        self.mac.close_menu(self.levels.pop())
 
     def click(self, title: str) -> None:
         """The menu closes when the with-block ends; the action comes after that."""
@@ -144,12 +156,13 @@ class OpenMenu:
 
     def slide(self, value: float) -> None:
         """The first slider of this level."""
-        sliders = [item.view() for item in self.levels[-1]._items if item.view() is not None]
+        views = [item.view() for item in self.levels[-1].itemArray()]
+        sliders = [view for view in views if view is not None]
         sliders[0].setDoubleValue_(value)
         sliders[0]._act()
 
     def find(self, title: str) -> NSMenuItem:
-        found = [item for item in _visible(self.levels[-1]) if item._shown() == title]
+        found = [item for item in _visible(self.levels[-1]) if shown(item) == title]
         if len(found) != 1:
             raise NotClickable(f"{len(found)} rows are called {title!r}: {self.lines()}")
         return found[0]
@@ -157,13 +170,30 @@ class OpenMenu:
     def wait(self, seconds: float) -> None:
         self.mac.wait(seconds)
 
+    def ask_again(self) -> None:
+        """macOS asks what the menu shows while it is open, for instance to look for a shortcut."""
+        from PyObjCTools import AppHelper
+
+        menu = self.levels[0]
+        AppHelper.callAfter(lambda: menu.delegate().menuNeedsUpdate_(menu))
+        self.wait(0)
+
+    def titles(self) -> list[str]:
+        return [shown(item) for item in _visible(self.levels[-1])]
+
     def lines(self) -> list[str]:
         """The rows one sees: ✓ or – before, ▸ for a submenu, (greyed), ⌘ and the key."""
         return [_line(item) for item in _visible(self.levels[-1])]
 
 
 def _visible(menu: NSMenu) -> list[NSMenuItem]:
-    return [item for item in menu._items if not item.isHidden() and not item.isAlternate()]
+    return [item for item in menu.itemArray() if not item.isHidden() and not item.isAlternate()]
+
+
+def shown(item: Any) -> str:
+    """The text of a menu item or a button; an attributed one is drawn instead of the plain one."""
+    attributed = item.attributedTitle()
+    return str(item.title() if attributed is None else attributed.string())
 
 
 def _line(item: NSMenuItem) -> str:
@@ -171,7 +201,7 @@ def _line(item: NSMenuItem) -> str:
         return "─"
     if item.view() is not None:
         return f"[{type(item.view()).__name__}]"
-    title = item._shown() if item.isEnabled() else f"({item._shown()})"
+    title = shown(item) if item.isEnabled() else f"({shown(item)})"
     key = f"  ⌘{item.keyEquivalent().upper()}" if item.keyEquivalent() else ""
     way_in = "  ▸" if item.hasSubmenu() else ""
     return f"{'  ' * item.indentationLevel()}{_MARKS.get(item.state(), '')}{title}{key}{way_in}"

@@ -161,6 +161,11 @@ class NSMenu(NSObject, framework="AppKit"):
     def numberOfItems(self) -> int:
         return len(self._items)
 
+    def performActionForItemAtIndex_(self, index: int) -> None:
+        item = self.itemAtIndex_(index)
+        if item.isEnabled() and item.action() is not None:
+            send(item.target(), item.action(), item)
+
     def cancelTracking(self) -> None:
         session.current().log.append("menu tracking cancelled")
 

@@ -12,6 +12,35 @@ from appkit.views import NSButton, NSWindow
 class NSStatusBarButton(NSButton, framework="AppKit"):
     appearsDisabled, setAppearsDisabled_ = stored("dimmed", False)
 
+    def setImage_(self, image: Any) -> None:
+        """macOS would draw what is too large over its neighbours, blurred or in one colour for every
+        bar: nothing of that raises there."""
+        if image is not None and (why := _misfit(image)):
+            session.current().fault(ValueError(f"an icon in the menu bar: {why}"))
+        self._image = image
+
+
+_MOST_POINTS = 22.0  # Apple's height of an icon in the bar
+_SCALES = (1, 2)  # of the screens of Macs; others may be there too
+
+
+def _misfit(image: Any) -> str:
+    """Why an image would not look like the other icons; nothing if it does."""
+    size = tuple(image.size())
+    if not all(0 < points <= _MOST_POINTS for points in size):
+        return f"{size} points, where at most {_MOST_POINTS} are there"
+    if not image.isTemplate():
+        return "no template: macOS cannot colour it for light and dark"
+    if image._source is not None:
+        return ""  # a file or a symbol as a whole, whose pictures are not read here
+    pictures = image.representations()
+    wrong = [tuple(picture.size()) for picture in pictures if tuple(picture.size()) != size]
+    if wrong:
+        return f"representations of {wrong} points in an image of {size}"
+    pixels = {(picture.pixelsWide(), picture.pixelsHigh()) for picture in pictures}
+    missing = [s for s in _SCALES if (size[0] * s, size[1] * s) not in pixels]
+    return f"no representation for scale {missing}: it would be blurred" if missing else ""
+
 
 class NSStatusItem(NSObject, framework="AppKit"):
     menu, setMenu_ = stored("menu")

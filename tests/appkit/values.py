@@ -169,17 +169,21 @@ class NSNotificationCenter(NSObject, framework="Foundation"):
     def addObserver_selector_name_object_(
         self, observer: Any, selector: Any, name: Any, sender: Any
     ) -> None:
-        self._observers.append((observer, selector, name, sender))
+        """The center does not keep an observer alive: one that nobody keeps is told no more."""
+        self._observers.append((weakref.ref(observer), selector, name, sender))
 
     def removeObserver_(self, observer: Any) -> None:
-        self._observers = [row for row in self._observers if row[0] is not observer]
+        self._observers = [row for row in self._observers if row[0]() is not observer]
 
     def postNotificationName_object_(self, name: str, sender: Any) -> None:
         self.postNotificationName_object_userInfo_(name, sender, None)
 
     def postNotificationName_object_userInfo_(self, name: str, sender: Any, info: Any) -> None:
         made = notification(name, sender, info)
-        for observer, selector, wanted, source in list(self._observers):
+        for kept, selector, wanted, source in list(self._observers):
+            observer = kept()
+            if observer is None:
+                continue
             if wanted in (None, name) and (source is None or source is sender):
                 send(observer, selector, made)
 

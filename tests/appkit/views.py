@@ -7,40 +7,40 @@ from typing import Any
 
 from appkit import session
 from appkit.messages import send
-from appkit.objects import NSObject, is_text, is_text_or_nil, stored
+from appkit.objects import NSObject, is_text, is_text_or_nil, stored, weak
 from appkit.values import array
 
 NSEdgeInsets = namedtuple("NSEdgeInsets", "top left bottom right")  # noqa: PYI024 - PyObjC's too
 
 
 class NSScreen(NSObject, framework="AppKit"):
-    """As state.screens tells, anew at each question."""
+    """Reads state.screens at each call."""
 
     @classmethod
     def screens(cls) -> Any:
-        return array([_screen(told) for told in session.current().screens])
+        return array([_screen(screen) for screen in session.current().screens])
 
     @classmethod
     def mainScreen(cls) -> Any:
-        told = session.current().screens
-        return _screen(told[0]) if told else None
+        screens = session.current().screens
+        return _screen(screens[0]) if screens else None
 
     def frame(self) -> Any:
-        return self._told[0]
+        return self._values[0]
 
     def safeAreaInsets(self) -> NSEdgeInsets:
-        return NSEdgeInsets(self._told[1], 0.0, 0.0, 0.0)
+        return NSEdgeInsets(self._values[1], 0.0, 0.0, 0.0)
 
     def auxiliaryTopLeftArea(self) -> Any:
-        return self._told[2]
+        return self._values[2]
 
     def auxiliaryTopRightArea(self) -> Any:
-        return self._told[3]
+        return self._values[3]
 
 
-def _screen(told: Any) -> NSScreen:
+def _screen(values: Any) -> NSScreen:
     made: NSScreen = NSScreen.alloc()
-    made._told = told
+    made._values = values
     return made
 
 
@@ -49,6 +49,7 @@ class NSResponder(NSObject, framework="AppKit"):
 
 
 class NSWindow(NSResponder, framework="AppKit"):
+    initialFirstResponder, setInitialFirstResponder_ = stored("first_responder")
     appearance, setAppearance_ = stored("appearance")
     title, setTitle_ = stored("title", "", is_text)
     level, setLevel_ = stored("level", 0)
@@ -96,7 +97,7 @@ class NSView(NSResponder, framework="AppKit"):
 
 
 class NSControl(NSView, framework="AppKit"):
-    target, setTarget_ = stored("target")
+    target, setTarget_ = weak("target")
     action, setAction_ = stored("action")
     isEnabled, setEnabled_ = stored("enabled", True)
     font, setFont_ = stored("font")
@@ -108,7 +109,7 @@ class NSControl(NSView, framework="AppKit"):
 
     def _act(self) -> None:
         if self._action is not None:
-            send(self._target, self._action, self)
+            send(self.target(), self._action, self)
 
 
 class NSTextField(NSControl, framework="AppKit"):

@@ -7,13 +7,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import attach, fleet, free, history, menubar, poll, probe, start, tick, top, training
+from bench import (
+    attach,
+    fleet,
+    free,
+    history,
+    limit,
+    menubar,
+    poll,
+    probe,
+    start,
+    tick,
+    top,
+    training,
+)
 
 BENCHMARKS = {
     "training": training,
     "attach": attach,
     "start": start,
     "free": free,
+    "limit": limit,
     "poll": poll,
     "tick": tick,
     "menubar": menubar,

@@ -62,9 +62,9 @@ def command(*arguments):
 
 
 def environment(faults=""):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS"))}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"SOFTMPS": "1", "SOFTMPS_FAULTS": faults, "PYTHONPATH": str(ROOT)}
+    return others | cache | {"SOFTMPS": "1", "SOFTMPS_FAULTS": faults, "PYTHONPATH": str(ROOT)}
 
 
 def run(*arguments, faults=""):
@@ -85,7 +85,7 @@ def test_the_culprit_in_words_and_exit_code_1(file):
         "Sequential (4 modules, 676 parameters) on mps against cpu float32, torch 2.13"
     )
     assert lines[0] == "float32 works: same top-1."
-    assert lines[1].startswith("float16: wrong numbers from 1 (ReLU): off by up to ")
+    assert lines[1].startswith("float16: wrong results from 1 (ReLU): off by up to ")
     assert "noise" not in done.stdout
 
 
@@ -102,15 +102,15 @@ def test_json_and_exit_code_0_for_a_training_step(file):
     [
         (
             "broken",
-            "mpsbar: broken() could not be loaded: ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
+            "mpsbar: couldn't load broken(): ZeroDivisionError: division by zero\n  line 18: return 1 / 0\n",
         ),
         (
             "absent",
-            "mpsbar: absent() could not be loaded: AttributeError: mine.py has no function absent()\n",
+            "mpsbar: couldn't load absent(): AttributeError: mine.py has no function absent()\n",
         ),
         (
             "wrong",
-            "mpsbar: wrong() could not be loaded: TypeError: wrong() must return (model, inputs)\n",
+            "mpsbar: couldn't load wrong(): TypeError: wrong() must return (model, inputs)\n",
         ),
     ],
 )

@@ -30,8 +30,12 @@ DEFAULTS = """\
 bar = "memory"  # default
 interval = 2  # default
 alerts = true  # default
-alert_causes = ["pressure", "memory", "swap", "leak"]  # default
+alert_causes = ["pressure", "memory", "swap", "leak", "ended", "reset"]  # default
 cool_down = 600  # default
+last_words = true  # default
+keep_cache_below = "off"  # default
+free_when_idle = false  # default
+free_at_critical_pressure = false  # default
 """
 
 
@@ -61,7 +65,7 @@ def test_every_mistake_is_one_line(mpsbar, file):
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
         "settings.toml: intervall is not a setting; did you mean interval?",
-        'settings.toml: bar is "no": it must be one of memory, gpu, dot, icon',
+        'settings.toml: bar is "no": it must be one of memory, gpu, progress, dot, icon',
         'MPSBAR_COOL_DOWN is "never": it must be a number of seconds from 0 to 86400',
     ]
     printed = mpsbar("config", "print")
@@ -69,7 +73,7 @@ def test_every_mistake_is_one_line(mpsbar, file):
     assert printed.stderr.startswith("mpsbar: settings.toml: intervall is not a setting")
 
 
-def test_a_broken_file_is_told_and_left_where_it_is(mpsbar, file):
+def test_a_broken_file_is_reported_and_left_where_it_is(mpsbar, file):
     file.write_text("bar = ")
     printed, done = mpsbar("config", "print"), mpsbar("config", "validate")
     assert (printed.returncode, printed.stdout) == (0, f"# {file}\n{DEFAULTS}")

@@ -79,17 +79,17 @@ def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
 @pytest.mark.parametrize("python", ["/nowhere/python", "", "python-of-nobody"])
 def test_a_named_python_that_is_none_is_exit_code_1(mpsbar, python):
     done = mpsbar("--python", python, "--json")
-    (told,) = json.loads(done.stdout)["pythons"]
+    (report,) = json.loads(done.stdout)["pythons"]
     assert (done.returncode, done.stderr) == (1, "")
     # "unsafe": where the checkout lies below a folder that everyone can write to
-    assert told["ended"] in ("no_python", "not_python", "unsafe")
+    assert report["ended"] in ("no_python", "not_python", "unsafe")
 
 
 def test_a_torch_that_crashes_is_exit_code_1_and_json_says_where(mpsbar, venv):
     done = mpsbar("--python", venv("bad", "import os; os.abort()"), "--json")
-    (told,) = json.loads(done.stdout)["pythons"]
+    (report,) = json.loads(done.stdout)["pythons"]
     assert done.returncode == 1
-    assert (told["ended"], told["stage"], told["signal"]) == ("crashed", "import", "SIGABRT")
+    assert (report["ended"], report["stage"], report["signal"]) == ("crashed", "import", "SIGABRT")
 
 
 def test_wrong_arguments_are_exit_code_2(mpsbar):
@@ -110,8 +110,8 @@ def test_without_a_name_it_looks_at_all_it_can_know_of(mpsbar, venv, workers):
     (workers.folder / "python3").symlink_to(found)
     worker = workers.start("import torch\n" + ATTACH + IDLE)
     done = mpsbar("--json", VIRTUAL_ENV=os.path.dirname(os.path.dirname(active)))
-    told = json.loads(done.stdout)
-    pythons = {python["prefix"]: python["ended"] for python in told["pythons"]}
+    report = json.loads(done.stdout)
+    pythons = {python["prefix"]: python["ended"] for python in report["pythons"]}
     ours = {str(workers.folder / name) for name in ("enabled", "active")}
     assert {pythons.pop(prefix) for prefix in ours} == {"ok", "no_torch"}
     assert pythons.pop(sys.prefix) == "ok"
@@ -157,12 +157,12 @@ def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
     nobody = [str(tmp_path / str(number) / "python") for number in range(10)]
     (workers.folder / "data").mkdir()
     (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": nobody}))
-    told = json.loads(mpsbar("--json").stdout)
-    looked = [python["python"] for python in told["pythons"]]
+    report = json.loads(mpsbar("--json").stdout)
+    looked = [python["python"] for python in report["pythons"]]
     # Others may run torch on this machine, and theirs come first.
     assert len(looked) <= doctor_pythons.MOST_PYTHONS
-    assert len(told["left_out"]) >= 2
-    assert set(nobody) <= {*looked, *told["left_out"]}
+    assert len(report["left_out"]) >= 2
+    assert set(nobody) <= {*looked, *report["left_out"]}
 
 
 def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, workers):

@@ -178,12 +178,12 @@ def test_disable_all_forgets_what_is_gone(mpsbar, venv):
 def test_in_the_app_the_python_must_be_named(monkeypatch):
     """The app's own is never meant."""
     from mpsbar.cli.enable import choose_python
-    from mpsbar.workers.environments import EnvironmentProblem
+    from mpsbar.core.errors import UserError
 
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
-    with pytest.raises(EnvironmentProblem, match="choose the Python to enable"):
+    with pytest.raises(UserError, match="choose the Python to enable"):
         choose_python(None)
     monkeypatch.setenv("VIRTUAL_ENV", "/v")
     assert choose_python(None) == "/v/bin/python"

@@ -33,8 +33,12 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
     line = [word for word in line if word != "└"]  # pytest has MLX loaded too by now
     assert line[:5] == [str(worker.pid), "worker0.py", "mlx", "32.0", "MB"]
     assert line[9].replace(".", "").isdigit()  # the system's own word
-    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
-    assert (told["pid"], told["device"], told["cached"] >> 20) == (worker.pid, "mlx", 32)
+    (worker_status,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (worker_status["pid"], worker_status["device"], worker_status["cached"] >> 20) == (
+        worker.pid,
+        "mlx",
+        32,
+    )
     done = mpsbar("free", str(worker.pid))
     assert done.returncode == 0
     # Whether its main thread comes by within 40 ms, for gc.collect(), is up to the machine.
@@ -42,8 +46,8 @@ def test_status_and_free_of_a_real_worker(mpsbar, workers):
     assert re.fullmatch(
         rf"{worker.pid} worker0.py: freed 32.0 MB in [\d.]+ m?s{late}\n", done.stdout
     )
-    (told,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
-    assert (told["cached"], told["held"]) == (0, 0)
+    (worker_status,) = json.loads(mpsbar("status", "--json").stdout)["workers"]
+    assert (worker_status["cached"], worker_status["held"]) == (0, 0)
 
 
 def test_free_all(mpsbar, workers):

@@ -30,20 +30,20 @@ def mpsbar(home):
     return run
 
 
-def told(done):
+def read_result(done):
     return done.returncode, done.stdout, done.stderr
 
 
 def test_the_whole_round(mpsbar, home):
     entry = home / ".config/autostart/mpsbar.desktop"
     on, off = f"mpsbar opens at login ({entry})\n", "mpsbar does not open at login\n"
-    assert told(mpsbar("status")) == (1, off, "")
-    assert told(mpsbar("on")) == (0, on, "")
+    assert read_result(mpsbar("status")) == (1, off, "")
+    assert read_result(mpsbar("on")) == (0, on, "")
     assert f"Exec={sys.executable} -m mpsbar status --watch 2\n" in entry.read_text()
-    assert told(mpsbar("on")) == (0, on, "")
-    assert told(mpsbar("status")) == (0, on, "")
-    assert told(mpsbar("off")) == (0, off, "")
-    assert told(mpsbar("off")) == (0, off, "")
+    assert read_result(mpsbar("on")) == (0, on, "")
+    assert read_result(mpsbar("status")) == (0, on, "")
+    assert read_result(mpsbar("off")) == (0, off, "")
+    assert read_result(mpsbar("off")) == (0, off, "")
     assert list(home.iterdir()) == []
 
 
@@ -52,7 +52,7 @@ def test_a_full_disk_leaves_nothing_behind(mpsbar, home):
     done = mpsbar("on", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
     entry = home / ".config/autostart/mpsbar.desktop"
     words = f"mpsbar does not open at login: couldn't change {entry} (File too large)\n"
-    assert told(done) == (1, "", words)
+    assert read_result(done) == (1, "", words)
     assert list(home.iterdir()) == []
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_is_one_sentence(mpsbar, home):
     entry.parent.mkdir(parents=True)
     entry.write_text("theirs")
     words = f"mpsbar can't change whether it opens at login: {entry} was not created by mpsbar and was left unchanged\n"
-    assert told(mpsbar("on")) == (1, "", words)
-    assert told(mpsbar("off")) == (1, "", words)
-    assert told(mpsbar("status")) == (1, words, "")
+    assert read_result(mpsbar("on")) == (1, "", words)
+    assert read_result(mpsbar("off")) == (1, "", words)
+    assert read_result(mpsbar("status")) == (1, words, "")
     assert entry.read_text() == "theirs"

@@ -16,7 +16,7 @@ from mpsbar.cli.main import VERBS, build_parser
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["free"], "mpsbar free: give the PIDs of workers, or --all (see mpsbar free --help)"),
+        (["free"], "mpsbar free: give the PIDs of connected processes, or --all (see mpsbar free --help)"),
         (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
         (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
         (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
@@ -66,9 +66,27 @@ def test_help_lists_every_verb_and_imports_none(workers):
     assert not re.search(r"mpsbar\.(monitor|system|workers|ui|dtypes|history)\b", imported)
 
 
+def test_help_of_a_verb_imports_no_feature(workers):
+    """Help is answered at once: a verb's feature is imported only when the verb runs."""
+    code = (
+        "import sys\nfrom mpsbar.cli.main import VERBS, run\n"
+        "for verb in VERBS:\n"
+        "    try: run([verb, '--help'])\n"
+        "    except SystemExit: pass\n"
+        "    print('imported', verb, *sorted({m.split('.')[1] for m in sys.modules if m.startswith('mpsbar.')}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
+    )
+    lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported")]
+    assert [verb for verb, *_ in lines] == list(VERBS)
+    for verb, *folders in lines:
+        assert set(folders) <= {"agent", "cli", "core"}, verb
+
+
 def test_every_file_of_the_folder_is_a_verb_or_shared():
     files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
-    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts", "status_line"}
+    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts"}
     assert files - set(VERBS) == shared
 
 
@@ -89,7 +107,7 @@ def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):
 
 def test_a_verb_that_cannot_be_imported_is_one_line(mpsbar, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['mpsbar.monitor'] = None\n")
-    done = mpsbar("status", "--help", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    done = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("mpsbar: internal error: ModuleNotFoundError: ")
     assert done.stderr.count("\n") == 1

@@ -13,7 +13,7 @@ from fleet_kit import MLX_WORKER, run_mpsbar
 from worker_kit import PATIENCE, ROOT, need_module, wait_for
 
 pytestmark = pytest.mark.usefixtures("workers")
-ONE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
+STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
 
 
 def ask(workers, hosts, verb, *arguments):
@@ -26,7 +26,7 @@ def test_two_hosts_side_by_side(workers, ssh_hosts):
     need_module("mlx")
     worker = workers.start(MLX_WORKER)
     ssh_hosts.add("alpha")
-    ssh_hosts.add("beta", f"echo 'Welcome to beta'; echo '{ONE}'")
+    ssh_hosts.add("beta", f"echo 'Welcome to beta'; echo '{STATUS_LINE}'")
     code, out, err = ask(workers, ssh_hosts, "status", "--host", "alpha", "--host", "beta")
     assert (code, err) == (0, "")
     alpha, beta = out.split("\nbeta  ")
@@ -37,7 +37,7 @@ def test_two_hosts_side_by_side(workers, ssh_hosts):
     code, out, _ = ask(workers, ssh_hosts, "status", "--json", "--host", "alpha", "--host", "beta")
     answer = json.loads(out)
     assert answer["schema"] == 1
-    pids = [one["pid"] for one in answer["hosts"]["alpha"]["status"]["workers"]]
+    pids = [worker["pid"] for worker in answer["hosts"]["alpha"]["status"]["workers"]]
     assert worker.pid in pids
     assert answer["hosts"]["beta"]["status"]["machine"]["chip"] == "Apple M1"
 
@@ -70,30 +70,30 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     ssh_hosts.add("floods", "exec tr '\\000' 'x' < /dev/zero")
     ssh_hosts.add("lines", "exec yes hello")
     ssh_hosts.add("fails", "echo 'mpsbar: no\x1b[2J settings' >&2; exit 1")
-    ssh_hosts.add("good", f"echo '{ONE}'")
+    ssh_hosts.add("good", f"echo '{STATUS_LINE}'")
     names = ("hangs", "refuses", "none", "old", "floods", "lines", "fails", "good")
     arguments = [word for name in names for word in ("--host", name)]
     code, out, err = ask(workers, ssh_hosts, "status", *arguments)
     silent.close()
     assert (code, err) == (1, "")
-    told = {line.split("  ")[0]: line.split("  ", 1)[1] for line in out.split("\n\n")}
+    lines = {line.split("  ")[0]: line.split("  ", 1)[1] for line in out.split("\n\n")}
     assert "\x1b" not in out
-    assert told["hangs"].startswith("no answer (")
-    assert "Connection refused" in told["refuses"]
-    assert told["none"] == "no answer (mpsbar is not installed there: uv tool install mpsbar)"
-    assert told["old"] == "no answer (its mpsbar is of another version (schema 99))"
-    assert told["floods"] == "no answer (its answer is too long)"
-    assert told["lines"] == "no answer (it sends something else than answers)"
-    assert told["fails"] == "no answer (mpsbar: no�[2J settings)"
-    assert told["good"].startswith("Apple M1")
+    assert lines["hangs"].startswith("no answer (")
+    assert "Connection refused" in lines["refuses"]
+    assert lines["none"] == "no answer (mpsbar is not installed there: uv tool install mpsbar)"
+    assert lines["old"] == "no answer (its mpsbar is another version (schema 99))"
+    assert lines["floods"] == "no answer (its answer is too long)"
+    assert lines["lines"] == "no answer (it sends something other than answers)"
+    assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
+    assert lines["good"].startswith("Apple M1")
 
 
 def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
     """Its last rows stay, and say since when they are old; a good one goes on."""
     once = tmp_path / "once"
-    script = f"if [ ! -e {once} ]; then touch {once}; echo '{ONE}'; exit 3; fi; sleep 3; while echo '{ONE}'; do sleep 1; done"
+    script = f"if [ ! -e {once} ]; then touch {once}; echo '{STATUS_LINE}'; exit 3; fi; sleep 3; while echo '{STATUS_LINE}'; do sleep 1; done"
     ssh_hosts.add("flaky", script)
-    ssh_hosts.add("good", f"while echo '{ONE}'; do sleep 1; done")
+    ssh_hosts.add("good", f"while echo '{STATUS_LINE}'; do sleep 1; done")
     arguments = (
         "--ssh",
         ssh_hosts.options,
@@ -118,7 +118,7 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
 
 
 def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts):
-    ssh_hosts.add("alpha", f"while echo '{ONE}'; do sleep 1; done")
+    ssh_hosts.add("alpha", f"while echo '{STATUS_LINE}'; do sleep 1; done")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mpsbar", "top", "--ssh", ssh_hosts.options, "--host", "alpha"],

@@ -51,7 +51,7 @@ def cpu():
     return ("--python", sys.executable, "--device", "cpu")
 
 
-def kept(workers):
+def list_results(workers):
     folder = workers.folder / "data" / "probes"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
@@ -62,7 +62,7 @@ def test_on_the_cpu_in_a_pipe(mpsbar, cpu, workers):
     lines = done.stdout.splitlines()
     assert lines[1] == "As expected: no surprises."
     assert any(line.split()[:3] == ["float32", "supported", "17"] for line in lines)
-    (file,) = kept(workers)
+    (file,) = list_results(workers)
     assert f"saved in {file}" in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -72,16 +72,16 @@ def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     record = json.loads(done.stdout)
     assert (done.returncode, record["device"], record["headline"]) == (0, "cpu", "as expected")
     assert len(record["cells"]) + len(record["checks"]) == len(EVERY)
-    (file,) = kept(workers)
-    told = [{k: v for k, v in cell.items() if k != "speed"} for cell in record["cells"]]
-    assert json.loads(file.read_text())["cells"] == told
+    (file,) = list_results(workers)
+    reported = [{k: v for k, v in cell.items() if k != "speed"} for cell in record["cells"]]
+    assert json.loads(file.read_text())["cells"] == reported
     worker = workers.start(
         "import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n"
     )
-    told = json.loads(mpsbar("--json", verb="status").stdout)
-    assert worker.pid in [one["pid"] for one in told["workers"]]
-    assert (told["dtypes"]["device"], told["dtypes"]["headline"]) == ("cpu", "as expected")
-    assert told["dtypes"]["verdicts"]["float32"]["verdict"] == "supported"
+    reported = json.loads(mpsbar("--json", verb="status").stdout)
+    assert worker.pid in [worker_status["pid"] for worker_status in reported["workers"]]
+    assert (reported["dtypes"]["device"], reported["dtypes"]["headline"]) == ("cpu", "as expected")
+    assert reported["dtypes"]["verdicts"]["float32"]["verdict"] == "supported"
 
 
 @needs_mps
@@ -211,7 +211,7 @@ def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):
     assert done.returncode == 1
     assert done.stderr == "mpsbar: couldn't save the result: File too large\n"
     assert "As expected: no surprises." in done.stdout
-    assert kept(workers) == []
+    assert list_results(workers) == []
 
 
 def test_a_folder_that_cannot_be_made(mpsbar, cpu, tmp_path):
@@ -247,7 +247,7 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
     assert process.returncode == 130, err
     assert "Cancelled: measured 6 of 273" in out
     assert err == ""
-    (file,) = kept(workers)
+    (file,) = list_results(workers)
     assert json.loads(file.read_text())["ended"] == "cancelled"
 
 

@@ -66,13 +66,13 @@ def test_nothing_to_open_it_with(mpsbar, workers):
 
 
 def test_it_is_opened_with_what_the_desktop_has(mpsbar, workers):
-    told = workers.folder / "told"
+    opened = workers.folder / "opened"
     program = workers.folder / "xdg-open"
-    program.write_text(f'#!/bin/sh\necho "$1" > {told}\n')
+    program.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
     program.chmod(0o755)
     assert mpsbar("--open", MPSBAR_REPLAY="m1-8gb", DISPLAY=":9").returncode == 0
-    wait_for(lambda: told.exists() and told.read_text(), PATIENCE)
-    assert told.read_text() == f"{workers.folder / 'data' / 'report.html'}\n"
+    wait_for(lambda: opened.exists() and opened.read_text(), PATIENCE)
+    assert opened.read_text() == f"{workers.folder / 'data' / 'report.html'}\n"
 
 
 def watch(env, seconds="0.2"):

@@ -60,14 +60,14 @@ def test_why_there_is_no_menu_bar(monkeypatch, platform, screen, framework, why)
     assert found == why
 
 
-def test_a_framework_python_is_told_in_one_line_and_gets_a_look(monkeypatch, capsys, workers):
+def test_a_framework_python_gets_one_line_and_the_status(monkeypatch, capsys, workers):
     monkeypatch.setattr(start, "why_no_menubar", lambda: "framework_python")
     monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
     assert start.run(OPTIONS) == 0
-    told = capsys.readouterr()
-    assert told.err.count("\n") == 1
-    assert "uv tool install --managed-python mpsbar" in told.err
-    assert "finetune.py" in told.out
+    messages = capsys.readouterr()
+    assert messages.err.count("\n") == 1
+    assert "uv tool install --managed-python mpsbar" in messages.err
+    assert "finetune.py" in messages.out
 
 
 def test_a_second_start_nudges_the_first_and_ends(private, capsys):
@@ -108,20 +108,20 @@ def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, c
     (private / "config").mkdir()
     (private / "config/settings.toml").write_text("bar = [\n")
 
-    told = []
+    messages = []
 
     def person():
         mac.wait_for(lambda: mac.state.delivered)
         notice = mac.state.delivered[0].content()
-        told.extend([notice.title(), notice.body()])
+        messages.extend([notice.title(), notice.body()])
         mac.click("Quit mpsbar")
 
     mac.run(lambda: start.run_menubar(OPTIONS), person)
-    (kept,) = (private / "config").glob("settings.toml.broken-*")
-    assert kept.read_text() == "bar = [\n"
-    assert str(kept) in capsys.readouterr().err
-    assert told[0] == "Some settings can't be used"
-    assert str(kept) in told[1]
+    (moved,) = (private / "config").glob("settings.toml.broken-*")
+    assert moved.read_text() == "bar = [\n"
+    assert str(moved) in capsys.readouterr().err
+    assert messages[0] == "Some settings can't be used"
+    assert str(moved) in messages[1]
 
 
 def test_the_app_records_and_says_once_that_the_history_was_damaged(
@@ -135,18 +135,18 @@ def test_the_app_records_and_says_once_that_the_history_was_damaged(
     file = paths.history_file()
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"no database " * 1000)
-    told = []
+    messages = []
 
     def person():
         mac.wait_for(lambda: mac.state.delivered)
-        told.extend(notice.content().body() for notice in mac.state.delivered)
+        messages.extend(notice.content().body() for notice in mac.state.delivered)
         mac.wait_for(lambda: read_start(file) is not None)
         mac.click("Quit mpsbar")
 
     mac.run(lambda: start.run_menubar(argparse.Namespace(bar=None, interval=0.5)), person)
-    (kept,) = file.parent.glob("history.damaged-*.sqlite")
-    sentence = f"the history was damaged; it was moved to {kept}, and a new one was started"
-    assert told == [sentence]
+    (moved,) = file.parent.glob("history.damaged-*.sqlite")
+    sentence = f"the history was damaged; it was moved to {moved}, and a new one was started"
+    assert messages == [sentence]
     assert (private / "log/mpsbar.log").read_text().count(sentence) == 1
 
 

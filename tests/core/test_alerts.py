@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, Alerts
+from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, SINGLE_EVENTS, Alerts
 from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
@@ -91,7 +91,7 @@ def test_every_code_has_a_cause_that_can_be_switched_off(code):
 
 
 def test_every_cause_that_can_be_switched_off_has_a_code():
-    assert set(CAUSES.values()) == set(ALERT_CAUSES)
+    assert {*CAUSES.values(), *SINGLE_EVENTS.values()} == set(ALERT_CAUSES)
 
 
 def test_health_has_no_code_that_was_forgotten_here():
@@ -248,7 +248,7 @@ def test_many_at_once_are_alerted_over_time_the_worst_first():
     reasons = [
         because("leak", "critical" if pid > 38 else "warning", pid) for pid in range(40, 0, -1)
     ]
-    at = {"workers": tuple(many), "processes": tuple(one.process for one in many)}
+    at = {"workers": tuple(many), "processes": tuple(each.process for each in many)}
     alerted = play(alerts, range(0, 58, 2), *reasons, **at)
     assert [key for _, _, key in alerted] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
     assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MOST_PER_MINUTE
@@ -264,9 +264,14 @@ def test_a_cause_switched_off_meanwhile_is_not_resolved():
 def test_memory_is_bounded():
     alerts = Engine(cool_down=1e9)
     for step in range(3000):
-        one = worker(step + 1)
+        leaking = worker(step + 1)
         alerts.update(
-            snap(step * 50, because("leak", pid=one.pid), workers=(one,), processes=(one.process,))
+            snap(
+                step * 50,
+                because("leak", pid=leaking.pid),
+                workers=(leaking,),
+                processes=(leaking.process,),
+            )
         )
         alerts.watch_end(WatchEnd(step, 1.0, "x", on=True))
     assert len(alerts._states) <= 500
@@ -388,8 +393,8 @@ def test_the_real_verdicts_of_a_leaking_run_lead_to_one_alert():
     history, health, alerts, alerted = Trends(), Health(), Engine(), []
     for time in range(0, 2400, 2):
         grown = 2 * GB + min(time, 1200) * MB
-        one = replace(worker(), process=process(footprint=grown))
-        seen = Snapshot(float(time), (one,), KNOWN, (one.process,))
+        leaking = replace(worker(), process=process(footprint=grown))
+        seen = Snapshot(float(time), (leaking,), KNOWN, (leaking.process,))
         history.add(seen)
         health = judge(seen, history, health)
         alerted += [a.kind for a in alerts.update(replace(seen, health=health))]

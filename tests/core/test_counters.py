@@ -9,7 +9,7 @@ from changed_package import ChangedPackage
 from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
 from mpsbar.history import database
 
-ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=2),'
+ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=3),'
 FIELD = "    graphs: int | None = None"
 WORKER = """
 from mpsbar.core.snapshot import Snapshot
@@ -32,11 +32,12 @@ def with_graphs(tmp_path):
 
 def test_the_list_fits_the_model():
     sent = [field.name for field in fields(Backend)][3:]
+    sent.remove("activity")  # nobody is shown it
     assert sorted(counter.name for counter in SENT) == sorted(sent)
-    backend = Backend("mps", "torch", "in use", 1, 3, 6, 4, 9)
+    backend = Backend("mps", "torch", "in use", 1, 3, 6, 4, 9, 8)
     assert {counter.name: counter.read(backend) for counter in COUNTERS} == {
         "allocated": 1, "cached": 2, "other": 3, "reserved": 3, "driver": 6, "peak": 4, "held": 6,
-        "budget": 9,
+        "budget": 9, "limit": 8,
     }  # fmt: skip
     assert RECORDED == ("allocated", "cached", "held", "footprint")
 
@@ -70,7 +71,7 @@ print(*explain_counters(), sep="; ")
         f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
         "held: everything the driver gave the process; allocated: in live tensors; "
         "cached: kept for reuse, the most that Free can return; peak: the most that was ever allocated; "
-        "graphs: in compiled graphs",
+        "graphs: in compiled graphs; limit: the limit that was set for the process",
     ]  # fmt: skip
 
 
@@ -108,7 +109,7 @@ print("graphs</" in build_past((period,), None))
     graphs = 77 << 20
     assert output.splitlines() == [
         "(30,) (None,)",
-        "2 1",
+        "3 2",
         str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),
         "True",
     ]
@@ -124,4 +125,4 @@ open_database(Path("history.sqlite"), 50_000_000).close()
     with pytest.raises(database.NewerFormat):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
-        assert database.read_version(connection) == 2
+        assert database.read_version(connection) == 3

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from history_kit import GB, MACHINE, make_worker
 
-from mpsbar.core.actions import Stopped
 from mpsbar.core.counters import RECORDED
+from mpsbar.core.endings import Exit, ExitStatus
 from mpsbar.core.machine import Process
 from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, ProcessTracker
 from mpsbar.core.snapshot import Snapshot
@@ -60,18 +60,35 @@ def test_another_process_of_the_same_pid_is_another_life():
     assert (gone.name, tracker.present[1].name) == ("a.py", "b.py")
 
 
-def test_how_it_ended_as_far_as_it_is_known():
-    for fields, how in (
-        ({}, "unknown"),
-        ({"stopped": {1: Stopped(1, "a.py", "asked")}}, "stopped"),
-        ({"stopped": {1: Stopped(1, "a.py", "not_allowed")}}, "unknown"),
-        ({"machine": replace(MACHINE, pressure="critical")}, "pressure"),
-    ):
-        tracker = ProcessTracker()
-        update(tracker, 0, make_worker(1, "a.py"))
-        update(tracker, 2, **fields)
-        ((_, gone),) = update(tracker, 4, **fields)
-        assert gone.how == how
+def test_what_the_kernel_says_has_ended_needs_no_missed_scan():
+    tracker = ProcessTracker()
+    worker = make_worker(1, "a.py", 6 * GB)
+    update(tracker, 0, worker)
+    started = tracker.present[1].started
+    snapshot = Snapshot(2, (), processes=(), machine=MACHINE)
+    ((life, gone),) = tracker.update(snapshot, {1: Exit(1, started, 1.5, ExitStatus(code=3))})
+    assert (gone.ended, gone.was_seen, gone.held) == (1.5, True, 6 * GB)
+    assert life.missed == 0
+    # A scan that still lists it, as a zombie, makes no second process of it.
+    assert update(tracker, 4, worker) == []
+    assert tracker.present == {}
+
+
+def test_an_exit_of_another_start_is_another_process():
+    tracker = ProcessTracker()
+    update(tracker, 0, make_worker(1, "a.py"))
+    snapshot = Snapshot(2, (make_worker(1, "a.py"),), processes=None, machine=MACHINE)
+    assert tracker.update(snapshot, {1: Exit(1, 7.25, 1.5, None)}) == []
+
+
+def test_processes_that_used_the_gpu_are_marked_until_they_end():
+    tracker = ProcessTracker()
+    update(tracker, 0, make_worker(1, "a.py"), make_worker(2, "b.py"))
+    assert tracker.note_reset({1, 99}, 1.0) == ["a.py"]
+    assert tracker.gpu_resets == {1: 1.0}
+    update(tracker, 2, make_worker(2, "b.py"))
+    update(tracker, 4, make_worker(2, "b.py"))
+    assert tracker.gpu_resets == {}
 
 
 def test_an_end_while_the_computer_slept_was_not_seen():

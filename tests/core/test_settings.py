@@ -8,6 +8,7 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.settings import (
     INTERVALS,
+    KEEP_CACHE_BELOW,
     KEYS,
     Settings,
     change,
@@ -24,7 +25,15 @@ def parse_settings(table):
 
 def test_no_settings_are_the_defaults():
     assert parse_settings({}) == (Settings(), ())
-    assert Settings().alert_causes == ("pressure", "memory", "swap", "leak")
+    assert Settings().alert_causes == (
+        "pressure",
+        "memory",
+        "swap",
+        "leak",
+        "speed",
+        "ended",
+        "reset",
+    )
 
 
 def test_all_settings():
@@ -38,8 +47,8 @@ def test_all_settings():
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"bar": "gpus"}, 'bar is "gpus": it must be one of memory, gpu, dot, icon'),
-        ({"bar": ["gpu"]}, 'bar is ["gpu"]: it must be one of memory, gpu, dot, icon'),
+        ({"bar": "gpus"}, 'bar is "gpus": it must be one of memory, gpu, progress, dot, icon'),
+        ({"bar": ["gpu"]}, 'bar is ["gpu"]: it must be one of memory, gpu, progress, dot, icon'),
         ({"interval": 0.1}, "interval is 0.1: it must be a number of seconds from 0.5 to 3600"),
         ({"interval": "2"}, 'interval is "2": it must be a number of seconds from 0.5 to 3600'),
         ({"interval": True}, "interval is true: it must be a number of seconds from 0.5 to 3600"),
@@ -48,13 +57,16 @@ def test_all_settings():
         ({"cool_down": 1 << 60000}, "cool_down is too long to show: it must be a number of seconds from 0 to 86400"),
         ({"alerts": 1}, "alerts is 1: it must be true or false"),
         ({"alerts": dt.date(2026, 1, 2)}, "alerts is 2026-01-02: it must be true or false"),
-        ({"alert_causes": "leak"}, 'alert_causes is "leak": it must be a list of pressure, memory, swap, leak, cache'),
-        ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, cache'),
-        ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, cache"),
+        ({"alert_causes": "leak"}, 'alert_causes is "leak": it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset'),
+        ({"alert_causes": ["leek"]}, 'alert_causes is ["leek"]: it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset'),
+        ({"alert_causes": [1]}, "alert_causes is [1]: it must be a list of pressure, memory, swap, leak, speed, cache, ended, reset"),
         ({"intervall": 3}, "intervall is not a setting; did you mean interval?"),
-        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down"),
-        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down'),
-        ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, dot, icon'),
+        ({"keep_cache_below": 4}, 'keep_cache_below is 4: it must be "off", or a size from "64MB" on, such as "4GB"'),
+        ({"keep_cache_below": "1MB"}, 'keep_cache_below is "1MB": it must be "off", or a size from "64MB" on, such as "4GB"'),
+        ({"free_when_idle": "yes"}, 'free_when_idle is "yes": it must be true or false'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure'),
+        ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
 def test_a_wrong_value_keeps_its_default_and_is_one_sentence(table, complaint):
@@ -90,7 +102,14 @@ def test_change():
 def test_what_the_menu_offers_is_allowed():
     assert [change(Settings(), "interval", n).interval for n in INTERVALS] == [1, 2, 5, 10, 30]
     assert change(Settings(), "alert_causes", ALERT_CAUSES).alert_causes == ALERT_CAUSES
-    assert KEYS == ("bar", "interval", "alerts", "alert_causes", "cool_down")
+    sizes = [
+        change(Settings(), "keep_cache_below", size).keep_cache_bytes for size in KEEP_CACHE_BELOW
+    ]
+    assert sizes == [n << 30 for n in (1, 2, 4, 8, 16)]
+    assert KEYS == (
+        "bar", "interval", "alerts", "alert_causes", "cool_down", "last_words", "keep_cache_below",
+        "free_when_idle", "free_at_critical_pressure",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

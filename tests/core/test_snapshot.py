@@ -52,14 +52,14 @@ def test_the_main_backend_is_the_first_that_counts_something():
     assert make_worker(backends=()).main_backend is None
 
 
-def one(kind, pid, parent):
+def make_member(kind, pid, parent):
     if kind == "w":
         return Worker(pid, str(pid), "live", 0.0, parent=parent)
     return Process(pid, 1.0, str(pid), ("torch",), parent=parent)
 
 
 def families(*entries):
-    found = [one(*entry) for entry in entries]
+    found = [make_member(*entry) for entry in entries]
     snapshot = Snapshot(
         0.0,
         tuple(w for w in found if isinstance(w, Worker)),
@@ -116,9 +116,9 @@ def named(pid, name, parent):
 )
 def test_who_of_the_children_a_person_tells_apart(others, distinct):
     family = Family(named(1, "train.py", 0), (), tuple(named(*other) for other in others))
-    assert [one.pid for one in family.distinct] == distinct
+    assert [member.pid for member in family.distinct] == distinct
     together = [*family.distinct, *family.alike]
-    assert sorted(one.pid for one in together) == [pid for pid, _, _ in others]
+    assert sorted(member.pid for member in together) == [pid for pid, _, _ in others]
 
 
 def test_a_notebooks_children_are_copies_though_only_its_agent_knows_the_notebook():

@@ -39,8 +39,8 @@ def snapshot(time, *, available=None, swap=None, gpu=None, workers=(), processes
 
 def filled(*snapshots):
     history = Trends()
-    for one in snapshots:
-        history.add(one)
+    for snapshot in snapshots:
+        history.add(snapshot)
     return history
 
 

@@ -73,7 +73,7 @@ def test_a_folder_that_may_not_be_written_to(tool, tmp_path, monkeypatch):
     assert link.by_hand == f"sudo mkdir -p '{quoted}' && sudo ln -s {tool} '{quoted}/mpsbar'"
 
 
-def test_other_troubles_are_told_in_the_systems_words(tool, tmp_path):
+def test_other_troubles_are_reported_in_the_systems_words(tool, tmp_path):
     (tmp_path / "file").write_text("")
     link = install(tool, str(tmp_path / "file/bin"))
     assert (link.state, link.detail) == ("failed", "Not a directory")

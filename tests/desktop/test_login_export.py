@@ -46,7 +46,7 @@ def test_a_unit_of_somebody_else_is_left(tmp_path):
     unit = tmp_path / ".config/systemd/user/mpsbar-export.service"
     unit.parent.mkdir(parents=True)
     unit.write_text("[Service]\nExecStart=/bin/true\n")
-    words = f"mpsbar cannot change the start of mpsbar export at login: {unit} was not created by mpsbar and was left unchanged\n"
+    words = f"mpsbar can't change whether mpsbar export starts at login: {unit} was not created by mpsbar and was left unchanged\n"
     for what in ("on", "off"):
         assert run(tmp_path, what) == (1, "", words)
     assert unit.read_text() == "[Service]\nExecStart=/bin/true\n"

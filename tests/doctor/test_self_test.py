@@ -4,17 +4,21 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
+import interpreters
 import pytest
-from worker_kit import ROOT
+from worker_kit import ROOT, need_module
 
 import mpsbar
 from mpsbar.core.machine import DeliveryCheck, Gpu, IconCheck, Machine, Problem
 from mpsbar.desktop.notifications import write_delivery
 from mpsbar.doctor.self_test import checks as self_checks
-from mpsbar.doctor.self_test import mac_checks
+from mpsbar.doctor.self_test import mac_checks, worker_trial
 from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck, render_self_test
+from mpsbar.doctor.self_test.worker_trial import WorkerTrial, describe
+from mpsbar.system.platform import GpuClient
 
 
 def doctor(*arguments, env):
@@ -32,10 +36,12 @@ def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
     assert {states[key] for key in common} == {"pass"}
     assert {states[key] for key in mac_checks.CHECKS} == {"skip"}
     assert {key for key, state in states.items() if state == "look"} == set(FOR_PEOPLE)
-    assert {row["detail"] for row in rows if row["state"] == "skip"} == {"not_a_mac"}
+    details = {row["check"]: row["detail"] for row in rows if row["state"] == "skip"}
+    assert details.pop("worker") == "no_torch"
+    assert set(details.values()) == {"not_a_mac"}
 
 
-def test_a_fault_is_told_and_the_exit_code_says_so(workers, private):
+def test_a_fault_is_reported_and_the_exit_code_says_so(workers, private):
     done = doctor(env=workers.env(MPSBAR_DISABLE="1"))
     assert done.returncode == 1
     assert (
@@ -71,7 +77,7 @@ def test_every_check_has_a_title():
     from mpsbar.doctor.self_test.text import _title
 
     keys = {check.key for check in self_checks.check_all() if check.state != "look"}
-    assert len(keys) == 15
+    assert len(keys) == 16
     assert not [key for key in keys if _title(key) == key]
 
 
@@ -177,3 +183,68 @@ def test_alerts_as_the_app_saw_them(private):
     write_delivery(DeliveryCheck(time.time(), "failed"))
     with pytest.raises(RuntimeError, match="Recent Alerts"):
         check()
+
+
+TRIAL = WorkerTrial(
+    "2.13.0", "mps", False, True, 1 << 30, 1 << 29, 1 << 28, 1 << 29, "done", 1.0, 0.25
+)
+
+
+def test_a_worker_is_tried_and_what_it_freed_is_in_the_readings(workers, private):
+    """On the software MPS device: connected by `mpsbar run`'s way in, freed, ended."""
+    need_module("softmps")
+    env = workers.env(SOFTMPS="1")
+    done = doctor("--python", sys.executable, "--share", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if "a worker with torch" in line]
+    assert line.startswith("  pass  a worker with torch is connected and freed: torch 2.")
+    readings = json.loads(done.stdout[done.stdout.index("\n{") :])
+    assert (readings["worker"]["device"], readings["worker"]["state"]) == ("mps", "done")
+    assert readings["worker"]["freed"] > 1 << 26
+    assert readings["seconds"]["worker"] < 1  # it ran once, for the check
+    assert not list(workers.run_dir.glob("*.sock"))
+
+
+def test_what_is_wrong_with_a_worker_is_a_fault():
+    assert describe(TRIAL).endswith("GPU client before its first work: no, after: yes")
+    for change, words in (
+        ({"state": "busy"}, "the Free ended with busy"),
+        ({"freed": 0}, "nothing was freed"),
+        ({"client_before": True}, "before it gave the GPU any work"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            describe(replace(TRIAL, **change))
+
+
+def test_a_python_without_torch_is_a_fault_of_one_line(workers, private):
+    python = interpreters.need("3.12")
+    done = doctor("--python", str(python), env=workers.env())
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if "FAIL" in line]
+    assert "has no torch, or it failed" in line
+
+
+@pytest.mark.parametrize(
+    ("worked", "is_client"),
+    [((), False), ((False,), False), ((False, True), True), ((False, None), None)],
+)
+def test_who_is_a_client_of_the_gpu(monkeypatch, worked, is_client):
+    """One that only opened it is none."""
+    clients = {n: GpuClient(7, 0, each) for n, each in enumerate(worked)}
+    computer = SimpleNamespace(read_gpu_clients=lambda: {99: GpuClient(8, 5, True)} | clients)
+    monkeypatch.setattr(worker_trial, "this_computer", lambda: computer)
+    assert worker_trial._find_client(7) is is_client
+    computer.read_gpu_clients = lambda: None
+    assert worker_trial._find_client(7) is None
+
+
+def test_the_active_environment_is_tried_else_what_a_mac_has(monkeypatch, tmp_path):
+    monkeypatch.setattr(worker_trial, "find_installed", lambda home: ["/opt/a/bin/python", "/b"])
+    monkeypatch.setenv("VIRTUAL_ENV", "/venv")
+    assert worker_trial.find_python() == "/venv/bin/python"
+    monkeypatch.delenv("VIRTUAL_ENV")
+    assert worker_trial.find_python() is None
+    monkeypatch.setattr(worker_trial, "sys", SimpleNamespace(platform="darwin"))
+    assert worker_trial.find_python() == "/opt/a/bin/python"
+    monkeypatch.setattr(worker_trial, "find_installed", lambda home: [])
+    assert worker_trial.find_python() is None

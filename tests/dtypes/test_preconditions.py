@@ -7,7 +7,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.preconditions import find_objections, judge_preconditions
 
 
-def look(pressure="normal", *shares):
+def judge_with(pressure="normal", *shares):
     processes = tuple(
         Process(pid, 0.0, f"p{pid}", ("torch",), gpu_percent=share)
         for pid, share in enumerate(shares, 1)
@@ -18,12 +18,12 @@ def look(pressure="normal", *shares):
 
 
 def test_nothing_speaks_against_it():
-    assert look("normal", 5.0, None, 0.0) == look("warning") == look(None) == ()
+    assert judge_with("normal", 5.0, None, 0.0) == judge_with("warning") == judge_with(None) == ()
     assert judge_preconditions(Snapshot(0.0, processes=None)) == ()
 
 
 def test_a_busy_gpu_is_to_be_asked_about():
-    (reason,) = look("normal", 6.0, 43.0, None)
+    (reason,) = judge_with("normal", 6.0, 43.0, None)
     assert (reason.code, reason.level, reason.pid, reason.values) == (
         "probe_gpu_busy",
         "warning",
@@ -33,7 +33,7 @@ def test_a_busy_gpu_is_to_be_asked_about():
 
 
 def test_critical_memory_is_to_be_refused():
-    assert [(reason.code, reason.level) for reason in look("critical", 43.0)] == [
+    assert [(reason.code, reason.level) for reason in judge_with("critical", 43.0)] == [
         ("probe_pressure", "critical"), ("probe_gpu_busy", "warning"),
     ]  # fmt: skip
 

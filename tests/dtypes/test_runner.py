@@ -44,6 +44,11 @@ def states(probe, *wanted):
     return [(found[name].state, found[name].text) for name in wanted]
 
 
+def find_surprises_of_results(probe):
+    """Without slowness, which on a busy machine is no property of the dtype; see test_verdicts."""
+    return [reason.code for reason in find_surprises(probe) if reason.code != "dtype_slow"]
+
+
 @pytest.mark.xdist_group("torch")  # imported into the test process
 def test_the_whole_on_the_cpu():
     torch = pytest.importorskip("torch")
@@ -53,7 +58,7 @@ def test_the_whole_on_the_cpu():
     assert (probe.torch, probe.torch_file) == (torch.__version__, torch.__file__)
     assert probe.measured == len(EVERY) == len(probe.cells) + len(probe.checks)
     assert probe.prefix == os.path.realpath(sys.prefix)
-    assert find_surprises(probe) == ()
+    assert find_surprises_of_results(probe) == []
     assert 0 < probe.memory < probe.ceiling
     assert seen[0] == Progress(0, None)
     assert seen[-1].percent == 100
@@ -68,7 +73,7 @@ def test_nothing_surprises_on_mps_whatever_the_torch(softmps, version):
     softmps(version=version)
     probe = Runner([sys.executable]).run()
     assert (probe.ended, probe.device, probe.torch) == ("ok", "mps", f"{version}.0+softmps")
-    assert find_surprises(probe) == ()
+    assert find_surprises_of_results(probe) == []
     standing = {verdict.dtype: verdict.standing for verdict in judge_dtypes(probe)}
     minor = int(version[2:])
     assert standing["float64"] == "unsupported"
@@ -91,7 +96,7 @@ def test_a_crash_costs_its_cell(softmps):
         ("unique", "SIGABRT")
     ]
     assert probe.measured == len(EVERY)
-    assert [reason.code for reason in find_surprises(probe)] == ["check_crashed", "dtype_crashed"]
+    assert find_surprises_of_results(probe) == ["check_crashed", "dtype_crashed"]
 
 
 @needs_mps
@@ -132,13 +137,13 @@ def test_too_little_memory_stops_it_and_nothing_is_lost():
     probe = Runner([sys.executable], "cpu", ceiling=8 << 20).run()
     assert probe.ended in ("stopped", "ok")
     assert any(cell.state == "works" for cell in probe.cells)
-    assert any(one.state in ("no_memory", "unknown") for one in (*probe.cells, *probe.checks))
+    assert any(entry.state in ("no_memory", "unknown") for entry in (*probe.cells, *probe.checks))
 
 
 def find_child(parent=None):
     """The throwaway that this process started."""
     found = psutil.Process(parent).children(recursive=True)
-    return [one for one in found if any("child.py" in word for word in one.cmdline())]
+    return [process for process in found if any("child.py" in word for word in process.cmdline())]
 
 
 def run_aside(runner):
@@ -207,7 +212,9 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     runner.cancel()
     thread.join(PATIENCE)
     assert (found[0].ended, found[0].measured) == ("cancelled", 6)
-    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)
+    assert not any(
+        process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left
+    )
 
 
 def test_cancelled_before_it_has_begun():

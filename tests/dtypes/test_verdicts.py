@@ -173,8 +173,8 @@ def test_what_is_to_be_expected(dtype, device, torch, system, expected):
 def test_nothing_at_all():
     probe = make_probe(cells=(), checks=())
     assert (judge_dtypes(probe), find_surprises(probe), find_safe(probe)) == ((), (), {})
-    one = make_probe(cells=(Cell("add", "float8_new", "works"),), checks=())
-    assert [v.standing for v in judge_dtypes(one)] == ["supported"]
+    probe = make_probe(cells=(Cell("add", "float8_new", "works"),), checks=())
+    assert [v.standing for v in judge_dtypes(probe)] == ["supported"]
 
 
 NO_BFLOAT16 = ("unsupported", "TypeError: BFloat16 is not supported on MPS")

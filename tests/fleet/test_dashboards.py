@@ -69,13 +69,13 @@ def test_a_dashboard_is_well_formed(file):
             used = set(re.findall(r"\$(\w+)", target["expr"])) - {"__range", "__rate_interval"}
             assert used <= names
             promql_parser.parse(fill_in(target["expr"]))
-    for one, other in itertools.combinations((panel["gridPos"] for panel in board["panels"]), 2):
-        assert is_apart(one, other)
+    for place, other in itertools.combinations((panel["gridPos"] for panel in board["panels"]), 2):
+        assert is_apart(place, other)
 
 
-def is_apart(one, other):
-    beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-    return beside or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+def is_apart(place, other):
+    beside = place["x"] + place["w"] <= other["x"] or other["x"] + other["w"] <= place["x"]
+    return beside or place["y"] + place["h"] <= other["y"] or other["y"] + other["h"] <= place["y"]
 
 
 def test_the_process_menu_reads_what_prometheus_says(description):
@@ -108,6 +108,6 @@ def test_every_query_finds_data(workers, tmp_path):
             assert len(asked) > 40
 
             def find_empty():
-                return {one for one in asked if not prometheus.query(fill_in(one[2]))}
+                return {query for query in asked if not prometheus.query(fill_in(query[2]))}
 
             wait_for(lambda: not find_empty(), f"data for all of {find_empty()}")

@@ -14,8 +14,7 @@ from mpsbar.core.dtype_results import Cell, Check, Probe
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.fleet.metrics import build_metrics
-from mpsbar.fleet.totals import Totals
+from mpsbar.fleet.metrics import Totals, build_metrics
 
 
 class _Page:

@@ -68,7 +68,7 @@ def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health)
         (b'{"schema": 1}', "its answer is not a status"),
         (
             b'{"schema": "\\u001b[2J", "workers": []}',
-            "its mpsbar is of another version (schema �[2J)",
+            "its mpsbar is another version (schema �[2J)",
         ),
         (b"\xff\xfe", "its answer is not JSON"),
     ],

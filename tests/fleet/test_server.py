@@ -85,7 +85,7 @@ def test_no_page_before_the_first_tick(serve):
 
 def test_no_page_of_old_readings(serve, monkeypatch):
     """A monitor that hangs must not look like one where nothing changes."""
-    monkeypatch.setattr(exporters, "_LEAST_PATIENCE", 0.0)
+    monkeypatch.setattr(exporters, "_SHORTEST_AGE", 0.0)
     monitor = Ticks()
     monitor.pause = 0.0
     server = serve(monitor)
@@ -191,10 +191,10 @@ def test_many_at_once_get_the_same_page(serve):
     server = serve()
     found = []
 
-    def look():
+    def ask_once():
         found.append(ask(server.url)[0])
 
-    threads = [threading.Thread(target=look) for _ in range(8)]
+    threads = [threading.Thread(target=ask_once) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -12,7 +12,7 @@ import pytest
 from history_kit import GB, MACHINE, MB, fill, make_worker
 from worker_kit import PATIENCE, ROOT, wait_for
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.events import EventLog
 from mpsbar.core.findings import Health, Reason
@@ -22,6 +22,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.history import database, recorder
 from mpsbar.history.reader import open_to_read, read_period, read_start
 from mpsbar.history.recorder import Recorder
+from mpsbar.history.report import recorded
 
 START = 1_794_000_000.0
 
@@ -99,6 +100,28 @@ def test_what_is_recorded_is_read_again(play):
     assert (freed.kind, freed.size, freed.name) == ("free", 2 * GB, "train.py")
     assert (alert.code, alert.level, alert.values) == ("leak", "warning", {"growth": GB})
     assert read_start(play.file) == pytest.approx(START + 2)
+
+
+def test_limits_and_automatic_frees_are_recorded_with_their_cause_and_said_in_the_report(play):
+    play.ticks(6, train())
+    for what in (
+        Freed(4711, "train.py", "done", 2 * GB, 0.1, cause="keep_below"),
+        Freed(4711, "train.py", "refilled", 6 * GB, cause="keep_below"),
+        Limited(4711, "train.py", "done", 9 * GB, 9 * GB),
+        Limited(4711, "train.py", "above", 2 * GB),
+        Limited(4711, "train.py", "done"),
+    ):
+        play.tick(train(), freed=[what])
+    play.ticks(8)
+    assert [recorded._say_event(event) for event in reversed(play.read().events)] == [
+        "train.py: freed 2.0 GB (automatically: its cache was above the chosen size)",
+        "train.py: refilled 3 times: leaving it alone for an hour",
+        "train.py: memory limit 9.0 GB",
+        "train.py: memory limit 2.0 GB not set (above)",
+        "train.py: memory limit off",
+    ]
+    marks = recorded._marks(play.read().events)
+    assert [mark.kind for mark in marks] == ["free"]
 
 
 def test_what_waits_at_the_end_is_written(play):

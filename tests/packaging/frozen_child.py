@@ -13,14 +13,12 @@ LIB = f"{RESOURCES}/lib/python{sys.version_info[0]}.{sys.version_info[1]}"
 ZIP = f"{RESOURCES}/lib/python{sys.version_info[0]}{sys.version_info[1]}.zip"
 sys.path[:] = [ZIP, LIB, f"{LIB}/lib-dynload", TESTS]
 before = set(sys.modules)
-# As Finder starts a downloaded app for the first time: with a process number, in /, with launchd's
-# PATH and without a language.
+# As Finder starts a downloaded app for the first time: with a process number and in /. The test gives
+# it launchd's environment, in which py2app's stub then sets the rest of these.
 sys.argv[:] = [f"{RESOURCES}/__boot__.py", "-psn_0_1234567"]
 os.chdir("/")
-for name in ("LANG", "LC_ALL", "LC_CTYPE", "LANGUAGE"):
-    os.environ.pop(name, None)
 os.environ |= {
-    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+    "LC_CTYPE": "en_US.UTF-8",
     "RESOURCEPATH": RESOURCES,
     "ARGVZERO": f"{BUNDLE}/Contents/MacOS/mpsbar",
     "EXECUTABLEPATH": f"{BUNDLE}/Contents/MacOS/mpsbar",
@@ -85,7 +83,15 @@ loaded = {
     if name not in before and getattr(module, "__file__", None) and not is_frozen(module)
 }
 seen["from_elsewhere"] = sorted(n for n, f in loaded.items() if not f.startswith((BUNDLE, TESTS)))
-changed = ("PYTHON", "RESOURCEPATH", "ARGVZERO", "EXECUTABLEPATH", "SSL_CERT", "MPSBAR_SAVED")
+changed = (
+    "PYTHON",
+    "LC_CTYPE",
+    "RESOURCEPATH",
+    "ARGVZERO",
+    "EXECUTABLEPATH",
+    "SSL_CERT",
+    "MPSBAR_SAVED",
+)
 seen["environ"] = {k: v for k, v in os.environ.items() if k.startswith(changed)}
 seen["icon"] = str(sys.modules["mpsbar.system.paths"].resource("icon.png"))
 seen["agent"] = sys.modules["mpsbar.agent"].__file__

@@ -49,7 +49,7 @@ def test_the_newest_binary_decides(app, command):
     assert read_info(app)["LSMinimumSystemVersion"] == "15.4"
 
 
-def test_an_app_without_binaries_is_told(app):
+def test_an_app_without_binaries_is_reported(app):
     (app / "Contents/MacOS/mpsbar").unlink()
     with pytest.raises(SystemExit, match="no binary"):
         main(app)

@@ -5,8 +5,11 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from fork_server import run_python, start_python
 
 # Importing torch takes 2 s alone and many times that when the cores are taken.
 CHILD_TIMEOUT_S = 300
@@ -44,17 +47,15 @@ class ChildError(Exception):
 
 def environment(switches: dict[str, str]) -> dict[str, str]:
     """This process's variables with the device on and only these switches set."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTMPS_", "PYTORCH_MPS_"))}
+    others = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTMPS_", "PYTORCH_MPS_"))}
     cache = {k: v for k, v in os.environ.items() if k == "SOFTMPS_CACHE"}
-    return kept | cache | {"SOFTMPS": "1"} | switches
+    return others | cache | {"SOFTMPS": "1"} | switches
 
 
 def run_child(code: str, **switches: str) -> subprocess.CompletedProcess[str]:
     """Run the code in a child of its own, to its end."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], env=environment(switches),
-        capture_output=True, text=True, timeout=CHILD_TIMEOUT_S, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return run_python(command, env=environment(switches), cwd=Path.cwd(), timeout=CHILD_TIMEOUT_S)
 
 
 def answer_of(code: str, **switches: str) -> Any:
@@ -68,16 +69,16 @@ class Child:
     """One child for many tests: each piece of code gets names of its own."""
 
     def __init__(self, **switches: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER], env=environment(switches), text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = start_python(
+            [sys.executable, "-c", SERVER], env=environment(switches), cwd=Path.cwd(),
+            stdin=subprocess.PIPE, stderr=None,
         )  # fmt: skip
 
     def ask(self, code: str) -> Any:
         """Run the code in the child; what it assigned to `answer` comes back."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps(textwrap.dedent(code)) + "\n")
+        self.process.stdin.write(json.dumps(textwrap.dedent(code)).encode() + b"\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         assert line, f"the child ended with status {self.process.wait(CHILD_TIMEOUT_S)}"

@@ -70,18 +70,18 @@ def test_each_text_as_its_torch_has_it(usable: None, version: str) -> None:
     names = " ".join(OPS[text] for text in wanted)
     answers = answer_of(CODE, SOFTMPS_TORCH=version, SOFTMPS_FAULTS=faults, TEXTS=names)
     for text, (kind, words) in wanted.items():
-        told_kind, told = answers[OPS[text]]
-        assert told_kind == kind
+        raised, message = answers[OPS[text]]
+        assert raised == kind
         if text == "unimplemented":
-            assert told.startswith(
+            assert message.startswith(
                 "The operator 'aten::sin' is not currently implemented for the MPS device. If you want this op to be "
             )
-            assert words in told
-            assert told.endswith(
+            assert words in message
+            assert message.endswith(
                 "as a fallback for this op. WARNING: this will be slower than running natively on MPS."
             )
         else:
-            assert told == words
+            assert message == words
 
 
 def test_every_text_is_tried() -> None:
@@ -121,7 +121,7 @@ def test_kinds_and_conditions(usable: None) -> None:
     assert answers == [True, True, 3, 1, 2, 0, [True, False], [False, True]]
 
 
-def test_the_fall_back_is_told_once_as_torch_does(usable: None) -> None:
+def test_the_fall_back_is_reported_once_as_torch_does(usable: None) -> None:
     code = """
     import json, torch, warnings
     def count():
@@ -175,7 +175,7 @@ def test_a_conjugated_operand_is_not_taken_for_the_plain_one(usable: None) -> No
 
 
 @pytest.mark.parametrize("text", ["wrong", "wrong mm", "rong mm float16", "wrong mm half", "wrong mm * sometimes", "refuse:nothing mm *", "wrong mm * long now"])  # fmt: skip
-def test_a_wrong_fault_is_told(text: str) -> None:
+def test_a_wrong_fault_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="SOFTMPS_FAULTS") as caught:
         read_settings({"SOFTMPS_FAULTS": f"abort mm *; {text}"})
     assert str(caught.value) == f"{WRONG}{text!r}"

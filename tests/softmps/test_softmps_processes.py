@@ -76,7 +76,7 @@ print((x + 1).tolist())
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0, 2.0, 2.0]\n"), done.stderr
 
 
-def test_bad_fork_is_told_by_torch(usable: None) -> None:
+def test_bad_fork_is_reported_by_torch(usable: None) -> None:
     assert (
         answer_of("""
     import os, torch

@@ -20,6 +20,7 @@ def run(code, stdin=None):
     return answers, child.code, child.tail
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_marked_lines_are_answers_and_the_rest_is_noise():
     code = f"""
 import os, sys
@@ -39,6 +40,7 @@ sys.exit(3)
     assert (code, len(tail), tail[-10:]) == (3, 4096, b"last words")
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_one_that_closes_its_pipes_and_lives_on_is_waited_for():
     code = f"""
 import os, time
@@ -51,6 +53,7 @@ os._exit(7)
     assert run(code) == ([{"a": 1}], 7, b"")
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_it_is_ended_by_the_end_of_the_block():
     with start_child(sys.executable, ["-c", "import time; time.sleep(600)"], MARK) as child:
         assert next(iter(child.read_answers())) == []

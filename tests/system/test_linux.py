@@ -192,10 +192,10 @@ def test_none_missed_and_none_invented_among_five_hundred(started):
     ours = expected | {started(sys.executable, "-c", crowd).pid}  # each leads a session
     scanner = Scanner(LinuxComputer())
     for _ in range(20):
-        look = scanner.scan(PATIENCE)
+        scan = scanner.scan(PATIENCE)
         # Others may start and end torch here meanwhile.
-        assert {p.pid for p in look.processes if find_session(p.pid) in ours} == expected
-        assert [problem for problem in look.problems if problem.reader != "machine"] == []
+        assert {p.pid for p in scan.processes if find_session(p.pid) in ours} == expected
+        assert [problem for problem in scan.problems if problem.reader != "machine"] == []
     scanner.close()
 
 
@@ -310,9 +310,9 @@ def test_a_process_that_cannot_be_read_does_not_stop_the_rest(tmp_path):
     scanner = Scanner(LinuxComputer(str(tmp_path)), clock=lambda: now[0])
     for _ in range(2):
         now[0] += 2
-        look = scanner.scan(PATIENCE)
-        assert {process.pid: process.footprint for process in look.processes} == {6: 4096, 8: 4096}
-        problems = [problem for problem in look.problems if problem.reader != "machine"]
+        scan = scanner.scan(PATIENCE)
+        assert {process.pid: process.footprint for process in scan.processes} == {6: 4096, 8: 4096}
+        problems = [problem for problem in scan.problems if problem.reader != "machine"]
         assert problems == [Problem("process 7", "does not answer")]
     with open(tmp_path / "proc/7/maps", "wb") as writer:  # it comes back
         writer.write(maps)
@@ -353,7 +353,7 @@ def test_nothing_to_read_is_unknown_never_zero(tmp_path):
     assert LinuxComputer(str(tmp_path)).read_gpu_clients() is None
 
 
-def test_what_is_unknown_is_told_with_its_reason(tmp_path):
+def test_what_is_unknown_is_reported_with_its_reason(tmp_path):
     """Not every kernel counts pressure; a file that comes back is read again."""
     (tmp_path / "proc/pressure").mkdir(parents=True)
     computer = LinuxComputer(str(tmp_path))

@@ -30,7 +30,7 @@ def test_each_template_has_its_size_and_only_black(stem, suffix):
 
 
 @pytest.mark.parametrize("suffix", SCALES)
-def test_the_states_are_told_apart_by_shape(suffix):
+def test_the_states_are_distinguished_by_shape(suffix):
     drawn = {stem: alphas(f"{stem}{suffix}.png") for stem in STEMS}
     for first, other in combinations(STEMS, 2):
         pairs = zip(drawn[first], drawn[other], strict=True)

@@ -43,7 +43,7 @@ def start():
         process.communicate(timeout=PATIENCE)
 
 
-def test_the_second_is_told_and_the_first_is_nudged(start):
+def test_the_second_says_so_and_the_first_is_nudged(start):
     first = start()
     assert first.stdout.readline() == "True\n"
     assert claim() is None
@@ -121,7 +121,7 @@ def test_every_nudge_is_noticed_once():
     held.close()
 
 
-def test_nudges_within_one_tick_of_the_clock_are_told_apart(monkeypatch):
+def test_nudges_within_one_tick_of_the_clock_are_distinguished(monkeypatch):
     held = claim()
     monkeypatch.setattr(time, "time_ns", lambda: paths.lock_file("menubar").stat().st_mtime_ns)
     for _ in range(3):

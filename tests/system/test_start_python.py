@@ -55,7 +55,7 @@ def verify_answer(python):
     return str(refusal.value)
 
 
-def look(python):
+def inspect_unsafe(python):
     device = inspect_python(python)
     assert device.ended == "unsafe"
     return device.error
@@ -73,7 +73,7 @@ def click_connect(python):
     return outcome.error
 
 
-REFUSALS = [ask, verify_answer, look, probe, click_connect]
+REFUSALS = [ask, verify_answer, inspect_unsafe, probe, click_connect]
 
 
 @pytest.mark.parametrize("refuse", REFUSALS)

@@ -343,6 +343,7 @@ ACTIONS = {
     "Stop": lambda pid, started: Stop(pid, started, "x"),
     "Free": lambda pid, started: Free(pid, 5.0, started),
     "FindTensors": FindTensors,
+    "Limit": lambda pid, started: Limit(pid, 1 << 30, started),
 }
 make, times = ACTIONS[sys.argv[1]], int(sys.argv[2])
 nursery = subprocess.Popen([sys.executable, "-W", "ignore", "-c", NURSERY], stdin=-1, stdout=-1, text=True)
@@ -443,6 +444,7 @@ ATTACKS = {
     "Stop of a pid that is used again": lambda: use_of_a_reused_pid("Stop"),
     "Free of a pid that is used again": lambda: use_of_a_reused_pid("Free"),
     "Largest Tensors of a pid that is used again": lambda: use_of_a_reused_pid("FindTensors"),
+    "a limit for a pid that is used again": lambda: use_of_a_reused_pid("Limit"),
 }
 
 

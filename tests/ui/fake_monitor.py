@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from mpsbar.core.actions import WatchEnd
+from mpsbar.core.actions import SetAutoFree, WatchEnd
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.events import EventLog
 from mpsbar.core.process_tracker import ProcessTracker
@@ -24,6 +24,8 @@ class FakeMonitor:
         self.latest = self._follow(latest)
         self.interval = 2.0
         self.asked: list[tuple[Any, Future[Any]]] = []
+        self.chosen: list[SetAutoFree] = []
+        self.settings: Settings | None = None  # the last that were applied
         self.looking = 0
         self.log: list[str] = []
         self._on_tick: Any = None
@@ -55,10 +57,14 @@ class FakeMonitor:
 
     def apply(self, settings: Settings) -> None:
         self.interval = settings.interval
+        self.settings = settings
         self.alerts.apply(settings)
 
     def watch_end(self, request: WatchEnd) -> None:
         self.alerts.watch_end(request)
+
+    def set_auto_free(self, action: SetAutoFree) -> None:
+        self.chosen.append(action)
 
     def perform(self, action: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -27,7 +27,7 @@ SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/
 
 def full(menu, start):
     """The whole title of the one row that begins so."""
-    titles = [item._shown() for item in menu.levels[-1]._items if not item.isHidden()]
+    titles = menu.titles()
     found = [title for title in titles if title.removeprefix("└ ").startswith(start)]
     assert len(found) == 1, (start, titles)
     return found[0]
@@ -97,5 +97,5 @@ def play(mac, seen, person, **given):
     """Run the app with this snapshot and let `person` use it; no item may move in an open menu."""
     user = MenuBarUser(mac, FakeMonitor(seen), **given)
     user.run(lambda: person(user))
-    assert mac.state.changed_while_open == []
+    assert mac.changes_in_open_menus() == []
     return user

@@ -11,15 +11,19 @@ from ui.menubar_kit import MenuBarUser
 
 from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
+    AutoFreeRule,
     CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    Limit,
+    Limited,
     OpenReport,
     ProbeDtypes,
     Quit,
+    SetAutoFree,
     Stop,
     Stopped,
     Tensors,
@@ -52,7 +56,24 @@ WAYS = {
     "report": (("Open Report",), ("r",)),
     "copy": (("train.py", "Copy PID"), ("home", "y")),
     "watch": (("train.py", "Notify When Finished"), ("home", "n")),
-}
+    "limit": (
+        ("train.py", "Limit Memory", "75% of Budget (20.2 GB)"), ("home", "l", "down", "down", "enter"),
+    ),
+    "no limit": (("train.py", "Limit Memory", "Off"), ("home", "l", "down", "enter")),  # from Custom, the last
+    "own limit": (("train.py", "Limit Memory", "Custom…"), ("home", "l", "up", "enter")),
+    "keep below": (
+        ("train.py", "Keep Cache Below", "2.0 GB"),
+        ("home", "enter", *("down",) * 3, "enter", *("down",) * 3, "enter"),
+    ),
+    "free when idle": (
+        ("train.py", "Free When Idle"), ("home", "enter", *("down",) * 4, "enter"),
+    ),
+    "keep all below": (
+        ("Settings", "Automatic Free", "Keep Cache Below", "4.0 GB"),
+        ("A", "enter", *("down",) * 3, "enter"),
+    ),
+}  # fmt: skip
+LIMITABLE = make_snapshot(make_training(methods=frozenset({"free", "tensors", "limit"})))
 
 
 class InMenuBar:
@@ -66,6 +87,13 @@ class InMenuBar:
         if answer:
             self.mac.answer(answer)
         self.user.click(*WAYS[what][0])
+
+    async def type(self, what, texts):
+        """One text after the other: each that is refused is asked for again."""
+        for text in texts:
+            self.mac.answer("Limit", text)
+        self.user.click(*WAYS[what][0])
+        self.mac.wait(1)
 
     async def look_at_tensors(self):
         with self.user.open("train.py"):
@@ -111,6 +139,13 @@ class InTerminal:
             while self.p.app._terminal_state.view.box.at != box.choices.index(answer):
                 await self.p.press("down")
             await self.p.press("enter")
+
+    async def type(self, what, texts):
+        await self.p.press(*WAYS[what][1])
+        for text in texts:
+            box = self.p.app._terminal_state.view.box
+            self.boxes.append(": ".join((box.title, " ".join(box.lines))))
+            await self.p.press(*("backspace",) * 10, *text, "enter")
 
     async def look_at_tensors(self):
         await self.p.press("home", "t", "escape")
@@ -171,6 +206,69 @@ def asked(p):
     return [action for action, _ in p.monitor.asked]
 
 
+def test_a_limit_is_explained_before_it_is_set(play):
+    limit = Limit(4711, 27 * GB * 75 // 100)
+
+    async def story(p):
+        await p.do("limit", "Cancel")
+        assert asked(p) == []
+        await p.do("limit", "Limit")
+        assert asked(p) == [limit]
+        done = Limited(4711, "4711", "done", limit.limit, limit.limit, held=3 * GB, freed=3 * GB)
+        await p.end(0, done)
+        question = " ".join(p.said()[1].split())
+        assert question.startswith("Limit train.py to 20.2 GB?: Above the limit PyTorch first")
+        assert "the run gets an out-of-memory error" in question
+        assert question.endswith("It holds 6.0 GB now, 3.0 GB of it in live tensors.")
+        told = "train.py: limited to 20.2 gb; it holds 3.0 gb; 3.0 gb of its cache were freed"
+        assert p.said()[-1].lower() == told
+
+    play(LIMITABLE, story)
+
+
+def test_a_limit_is_taken_off_at_once(play):
+    backend = replace(LIMITABLE.workers[0].backends[0], limit=9 * GB)
+    worker = replace(LIMITABLE.workers[0], backends=(backend,))
+
+    async def story(p):
+        await p.do("no limit")
+        assert asked(p) == [Limit(4711, None)]
+        await p.end(0, Limited(4711, "4711", "busy", None, reason="thread_computing"))
+        told = "train.py: busy: another thread is computing; nothing was changed, try again"
+        assert p.said()[-1].lower() == told
+
+    play(replace(LIMITABLE, workers=(worker,)), story)
+
+
+def test_a_limit_of_ones_own_is_typed_and_a_wrong_one_is_told(play):
+    async def story(p):
+        await p.type("own limit", ["24", "10 GB"])
+        assert asked(p) == [Limit(4711, 10 * GB)]
+        questions = [" ".join(text.split()) for text in p.said()[:2]]
+        assert questions[0].startswith(
+            "Limit the memory of train.py: A size, such as 24GB or 1500MB, or a part of Metal's "
+            "budget of 27.0 GB, such as 75%."
+        )
+        assert "not a size: '24'; for example 24GB, 1500MB or 75%" in questions[1]
+
+    play(LIMITABLE, story)
+
+
+def test_automatic_frees_are_chosen_for_one_process_and_for_all(play):
+    async def story(p):
+        await p.do("keep below")
+        await p.do("free when idle")
+        assert p.monitor.chosen == [
+            SetAutoFree(4711, 100.0, AutoFreeRule(keep_cache_below=2 * GB)),
+            SetAutoFree(4711, 100.0, AutoFreeRule(free_when_idle=True)),
+        ]
+        await p.do("keep all below")
+        assert p.monitor.settings.keep_cache_below == "4GB"
+        assert p.controller.ui_state.settings.keep_cache_below == "4GB"
+
+    play(LIMITABLE, story)
+
+
 def test_free(play):
     async def story(p):
         await p.do("free")
@@ -210,10 +308,10 @@ def test_stop_asks_first(play):
         await p.do("stop", "Stop")
         assert asked(p) == [Stop(4711, 100.0, "train.py")]
         await p.end(0, Stopped(4711, "train.py", "another"))
-        first, second, told = p.said()
+        first, second, ended = p.said()
         assert first == second
         assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
-        assert told.lower() == "train.py: its pid now belongs to another process; nothing was sent"
+        assert ended.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)
 
@@ -340,7 +438,7 @@ def test_notify_when_it_ends_and_no_longer(play):
     play(SEEN, story)
 
 
-def test_a_failure_is_told_and_the_next_click_works(play):
+def test_a_failure_is_reported_and_the_next_click_works(play):
     async def story(p):
         perform = p.monitor.perform
         p.monitor.perform = lambda action: 1 / 0

@@ -28,6 +28,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Backend, Snapshot
+from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.process_rows import _ROOM
@@ -226,6 +227,34 @@ def test_who_has_gone_has_a_row_with_how_and_when(one, note):
     assert (row.text, row.actions, row.children) == (f"old_run.py, {note}", (), ())
 
 
+def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
+    values = {"at": int(27.4 * GB), "text": "MPS backend out of memory", "allocated": 20 * GB,
+              "other": int(7.4 * GB), "limit": 27 * GB, "tried": GB}  # fmt: skip
+    verdict = EndVerdict("out_of_memory", "known", values, ("exit_status", "last_words"))
+    one = gone(1, "train.py", verdict=verdict, how="out_of_memory", ran=7200.0)
+    row = build_menu(make_snapshot(worker(), ended=(one,)), APP).sections[1][-1]
+    assert row.text == "train.py, ended 3 min ago, out of memory at 27.4 GB"
+    texts = [child.text for child in row.children]
+    assert texts[0] == (
+        "train.py ran out of memory: 20.0 GB allocated, 7.4 GB other, 27.0 GB allowed; it asked for"
+        " 1.0 GB more"
+    )
+    assert texts[1].endswith(", ran for 2 h, peak 11.2 GB")
+    assert "Evidence: the record that its agent left when Python ended" in texts
+    assert any(text.startswith("→ Use a smaller batch size in train.py") for text in texts)
+    assert texts[-1] == "Copy Details"
+    assert row.children[-1].actions[0].text.startswith("train.py (1)\ntrain.py ran out of memory")
+    assert row.room >= len(row.children)  # a report may come while the menu is open
+    printed = build_menu(make_snapshot(worker(), ended=(one,))).sections[1][-1]
+    assert printed.children == ()
+
+
+def test_a_reset_of_the_gpu_is_on_the_row_until_the_process_ends():
+    row = build_menu(make_snapshot(worker(), gpu_resets={4711: 50520.0}), APP).sections[1][0]
+    assert "GPU reset at " in row.text
+    assert row.text.endswith("results may be wrong")
+
+
 def test_the_gone_are_few_and_never_push_out_who_is_there():
     past = tuple(gone(n) for n in range(900, 910))
     few = build_menu(make_snapshot(worker(), ended=past), APP).sections[1]
@@ -238,13 +267,13 @@ def test_the_gone_are_few_and_never_push_out_who_is_there():
     assert (len(section), section[-1].key) == (MOST, "worker-99")
 
 
-def test_a_report_being_made_is_told():
+def test_a_report_being_made_is_reported():
     found = rows(build_menu(make_snapshot(), replace(APP, is_reporting=True)))
     assert (found["report"].text, found["report"].actions) == ("Creating Report…", ())
     assert rows(build_menu(make_snapshot(), APP))["report"].actions == (OpenReport(),)
 
 
-def test_long_names_and_doubles_are_told_apart():
+def test_long_names_and_doubles_are_distinguished():
     long = "a_very_long_name_of_an_experiment_number_17.py"
     section = build_menu(make_snapshot(worker(1, long), worker(2, long)), APP).sections[1]
     names = [row.cells[0] for row in section]
@@ -260,7 +289,9 @@ def test_settings_show_what_is_chosen():
     checked = {key for key, row in found.items() if row.is_checked}
     assert checked == {
         "bar-dot", "interval-5", "watch-4711",
-        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak",
+        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak", "alerts-speed",
+        "alerts-ended", "alerts-reset",
+        "keep-cache-off", "keep-4711-usual",
     }  # fmt: skip
     assert found["alerts-leak"].actions == ()
     assert found["login"].text == "Open at Login (Needs Approval…)"
@@ -270,9 +301,14 @@ def test_settings_show_what_is_chosen():
 
 def test_one_cause_of_alerts_is_switched_at_a_time():
     found = rows(build_menu(make_snapshot(), APP))
-    assert found["alerts-leak"].actions == (Choose("alert_causes", ("pressure", "memory", "swap")),)
+    assert found["alerts-leak"].actions == (
+        Choose("alert_causes", ("pressure", "memory", "swap", "speed", "ended", "reset")),
+    )
     assert found["alerts-cache"].actions == (
-        Choose("alert_causes", ("pressure", "memory", "swap", "leak", "cache")),
+        Choose(
+            "alert_causes",
+            ("pressure", "memory", "swap", "leak", "speed", "cache", "ended", "reset"),
+        ),
     )
 
 

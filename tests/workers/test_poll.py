@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from worker_kit import ATTACH, PATIENCE, fill_queue, run_as_stranger, use_mac_sockets, wait_for
+from mac_sockets import use_mac_sockets
+from worker_kit import ATTACH, PATIENCE, fill_queue, run_as_stranger, wait_for
 
 from mpsbar.workers.poll import SILENT_SECONDS, WorkerPoll
 from mpsbar.workers.request import free_worker
@@ -38,6 +39,7 @@ def test_nobody_there_is_an_empty_answer(workers, polled):
     assert polled.poll() == ()
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_all_workers_are_found_named_and_kept_connected(workers, polled):
     started = [workers.start(IDLE) for _ in range(3)]
     for _ in range(3):
@@ -68,6 +70,7 @@ def test_a_worker_that_stops_answering_keeps_its_last_values_and_their_age(worke
     wait_for(lambda: states(polled)[worker.pid] == "live", "answer")
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_a_worker_that_never_answered_is_shown_as_such(workers, polled):
     worker = workers.start(IDLE)
     worker.freeze()
@@ -76,6 +79,7 @@ def test_a_worker_that_never_answered_is_shown_as_such(workers, polled):
     worker.thaw()
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_dead_are_gone_at_the_next_look_and_their_files_with_them(workers, polled, number):
     worker = workers.start(IDLE)
@@ -102,6 +106,7 @@ def bind(path, queue=None):
     return listener
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_only_a_refused_connection_removes_a_file(workers, polled):
     """A listener that never accepts, a plain file, and a socket nobody listens on."""
     plain, dead, _ = find_unused_pids()
@@ -110,7 +115,7 @@ def test_only_a_refused_connection_removes_a_file(workers, polled):
     listener = bind(workers.run_dir / f"{silent}.sock", 1)
     bind(workers.run_dir / f"{dead}.sock")
     assert states(polled, seconds=0.2) == {silent: "busy"}
-    # Linux refuses a connection to a plain file too: nobody will ever listen there.
+    # Nor will anybody ever listen at a plain file: Linux refuses, macOS says that it is no socket.
     assert [path.name for path in workers.run_dir.iterdir()] == [f"{silent}.sock"]
     listener.close()
 
@@ -153,6 +158,7 @@ def test_on_macos_a_full_queue_is_a_refusal_and_no_death(workers, polled, monkey
     assert free_worker(worker.pid).state == "done"
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_a_lying_agent_can_neither_crash_nor_fool_us(workers, polled):
     """Garbage, wrong types, huge numbers, escape codes: shown as unknown, or cut."""
     answers = [

@@ -12,6 +12,7 @@ from mpsbar.workers.request import free_worker
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_a_worker_is_freed_and_named(workers):
     need_module("mlx")
     worker = workers.start(
@@ -29,6 +30,7 @@ def test_nobody_with_this_pid(workers):
     assert free_worker(999999).state == "gone"
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_the_dead(workers):
     worker = workers.start(IDLE)
     worker.process.kill()
@@ -36,6 +38,7 @@ def test_the_dead(workers):
     assert free_worker(worker.pid).state == "gone"
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_the_silent(workers):
     worker = workers.start(IDLE)
     worker.freeze()
@@ -44,6 +47,7 @@ def test_the_silent(workers):
     assert (outcome.state, outcome.seconds) == ("silent", 0.3)
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_a_socket_that_cannot_be_used(workers):
     (workers.run_dir / "21.sock").mkdir()
     assert free_worker(21).state in ("refused", "gone")
@@ -88,7 +92,7 @@ def test_no_answer_is_a_failure(answer):
     assert parse_freed(afterwards(), answer).state == "failed"
 
 
-def test_an_error_of_one_backend_is_told():
+def test_an_error_of_one_backend_is_reported():
     answer = {"state": "done", "freed": 0, "backends": {"mlx": {"freed": None, "error": "no"}}}
     outcome = parse_freed(afterwards(), answer)
     assert (outcome.state, outcome.error) == ("failed", "no")

@@ -30,12 +30,12 @@ def test_pythonpath_begins_with_our_folder_once():
         ("pythonic -I", None),
     ],
 )
-def test_isolated_pythons_are_told_beforehand(command, flag):
+def test_isolated_pythons_are_reported_beforehand(command, flag):
     reason = why_not_connected(command.split(), {})
     assert (
         (reason is None) if flag is None else reason.startswith(f"python {flag} ignores PYTHONPATH")
     )
 
 
-def test_the_switch_is_told_too():
+def test_the_switch_is_reported_too():
     assert why_not_connected(["python"], {"MPSBAR_DISABLE": "1"}) == "MPSBAR_DISABLE is set"

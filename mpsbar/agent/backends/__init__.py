@@ -9,6 +9,11 @@
                       function that makes no objects (see gc_pause)
     finish_work()     without ANYWHERE: wait for what main has given the device, on main
     ON_MAIN_ONLY      without ANYWHERE: whether finish_work() must come first, so never beside main
+    CAN_LIMIT         whether its memory can be limited; then also:
+    LIMIT_ANYWHERE    whether the agent's thread may do that while the host computes
+    shrink(limit)     the bytes it holds at least; without LIMIT_ANYWHERE it may release its cache
+    set_limit(limit, call)  None: as it was before; `call` calls a C function that may wait
+    read_limit()      the limit in force, None where none is known
 
 A framework is only ever taken from sys.modules: the agent imports none.
 """

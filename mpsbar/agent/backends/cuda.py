@@ -7,6 +7,7 @@ from . import IN_USE, NOT_INITIALISED, Stats, loaded
 NAME = "cuda"
 FRAMEWORK = "torch"
 ANYWHERE = True
+CAN_LIMIT = False
 
 
 def state(gpu_client: Optional[bool]) -> Optional[str]:  # noqa: ARG001 - torch itself knows here

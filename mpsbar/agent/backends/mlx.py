@@ -14,6 +14,19 @@ _ON_METAL = sys.platform == "darwin"
 ANYWHERE = not _ON_METAL
 # A thread that waits may have left work on the GPU, and only its own thread can wait for that.
 ON_MAIN_ONLY = True
+CAN_LIMIT = True
+# On Metal a limit is a number that the host's next allocation looks at; the CPU's allocator waits
+# for all running evaluations instead, with the GIL held (7 s were measured).
+LIMIT_ANYWHERE = _ON_METAL
+# What may be kept for reuse: MLX for the CPU looks at this limit alone, and not at the other.
+_CACHE_PART = 4
+
+
+class _Limits:
+    """What was set here, and what was in force before: (memory, cache)."""
+
+    set: Optional[int] = None
+    before: "Optional[tuple[int, int]]" = None
 
 
 def state(gpu_client: Optional[bool]) -> Optional[str]:
@@ -35,6 +48,7 @@ def stats() -> Stats:
         "peak": _call("get_peak_memory")(),
         "driver": None,
         "budget": None,
+        "limit": read_limit(),
     }
 
 
@@ -46,6 +60,41 @@ def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
     return _call("clear_cache"), ()
 
 
+def shrink(limit: int) -> int:  # noqa: ARG001 - MLX trims its cache by itself
+    return int(_call("get_active_memory")())
+
+
+def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
+    """Beyond it MLX returns its cache and waits for running work; it does not raise.
+
+    Never set_wired_limit: kernel panics are reported with it (mlx#3186). What the program has set
+    since stays.
+    """
+    is_ours = read_limit() is not None
+    before = _Limits.before if is_ours else None
+    if limit is None:
+        if before is not None:
+            call(_call("set_memory_limit"), before[0])
+            call(_call("set_cache_limit"), before[1])
+        _Limits.set = _Limits.before = None
+        return
+    memory = call(_call("set_memory_limit"), limit)
+    cache = call(_call("set_cache_limit"), limit // _CACHE_PART)
+    if before is None:
+        before = (memory, cache)
+    if before[1] < limit // _CACHE_PART:  # never more than the program has allowed
+        call(_call("set_cache_limit"), before[1])
+    _Limits.set, _Limits.before = limit, before
+
+
+def read_limit() -> Optional[int]:
+    """What was set here, unless the program has set another since."""
+    if _Limits.set is None:
+        return None
+    read = getattr(sys.modules["mlx.core"], "get_memory_limit", None)
+    return _Limits.set if read is None or read() == _Limits.set else None
+
+
 def finish_work() -> None:
     """Wait until the GPU has done what this thread gave it; from another thread MLX cannot."""
     core = loaded("mlx.core")
@@ -53,8 +102,7 @@ def finish_work() -> None:
     core.synchronize()
 
 
-def _call(name: str) -> Callable[[], Any]:
-    core = loaded("mlx.core")
-    assert core is not None
+def _call(name: str) -> Callable[..., Any]:
+    core: Any = sys.modules["mlx.core"]  # not loaded(): at its import Python calls it unfinished
     # In mlx.core.metal up to 0.24.0.
     return getattr(core, name, None) or getattr(core.metal, name)  # type: ignore[no-any-return]

@@ -1,5 +1,7 @@
 """torch's device "mps": reading a counter constructs the allocator, so not before it is used."""
 
+import ctypes
+import os
 from typing import Any, Callable, Optional
 
 from . import IN_USE, NOT_INITIALISED, NOT_KNOWN, Stats, loaded
@@ -9,6 +11,15 @@ FRAMEWORK = "torch"
 # From torch 2.13 empty_cache deletes graphs that running ops may be using.
 ANYWHERE = False
 ON_MAIN_ONLY = False
+CAN_LIMIT = True
+# It only stores two numbers, but where more is held than allowed, the cache is released first.
+LIMIT_ANYWHERE = False
+_HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
+_USUAL_RATIO = 1.7  # of what Metal recommends
+_MOST_RATIO = 2.0
+# What torch reads the variable with. PyDLL: it may not let another thread run in a job on main.
+_strtod: Any = ctypes.PyDLL(None).strtod
+_strtod.restype = ctypes.c_double
 
 
 class _Seen:
@@ -17,6 +28,8 @@ class _Seen:
     in_use = False
     inherited = False  # initialised by the process we were forked from
     lazy_check = True  # torch >= 2.13 can tell without touching Metal
+    first_ratio: Optional[float] = None  # of the environment, when the device was first in use
+    limit: Optional[int] = None  # set here; torch has no function that tells it
 
 
 def state(gpu_client: Optional[bool]) -> Optional[str]:
@@ -46,12 +59,14 @@ def stats() -> Stats:
         counters["allocated"] = allocated["current"]
         counters["peak"] = allocated["peak"]
         counters["reserved"] = device["reserved_bytes"]["all"]["current"]
+        counters["activity"] = allocated["allocated"]
     else:
         counters["allocated"] = torch.mps.current_allocated_memory()
     counters["driver"] = torch.mps.driver_allocated_memory()
     recommended = getattr(torch.mps, "recommended_max_memory", None)  # torch >= 2.5
     if recommended is not None:
         counters["budget"] = recommended()
+    counters["limit"] = read_limit()
     return counters
 
 
@@ -69,6 +84,53 @@ def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
 
 def finish_work() -> None:
     """Nothing: empty_cache waits for the GPU itself."""
+
+
+def shrink(limit: int) -> int:
+    """Released only if it must be: one live block pins its heap, so only this tells what stays."""
+    if measure() > limit:
+        function, arguments = release_call()
+        function(*arguments)
+    return measure()
+
+
+def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
+    """The high watermark: beyond it torch returns its cache, then raises. Frees nothing itself."""
+    torch = loaded("torch")
+    assert torch is not None
+    ratio = _read_first_ratio()
+    if limit is not None:
+        ratio = limit / _recommended(torch)
+        if ratio > _MOST_RATIO:
+            raise ValueError("torch allows at most twice what Metal recommends")
+    call(torch.mps.set_per_process_memory_fraction, float(ratio))
+    _Seen.limit = limit
+
+
+def read_limit() -> Optional[int]:
+    """What was set here, else by the environment. What the program set itself cannot be read."""
+    ratio = _read_first_ratio()
+    if _Seen.limit is not None or _HIGH not in os.environ or not ratio:
+        return _Seen.limit
+    torch = loaded("torch")
+    recommended = getattr(torch.mps, "recommended_max_memory", None)  # type: ignore[union-attr]
+    return None if recommended is None else int(ratio * recommended())
+
+
+def _recommended(torch: Any) -> int:
+    function = getattr(torch.mps, "recommended_max_memory", None)
+    if function is None:
+        raise RuntimeError("a limit needs torch 2.5 or later")
+    return int(function())
+
+
+def _read_first_ratio() -> float:
+    """torch reads it once, at the first use of the device; so do we, a moment later."""
+    if _Seen.first_ratio is None:
+        text = os.environ.get(_HIGH)
+        ratio = _USUAL_RATIO if text is None else float(_strtod(text.encode(), None))
+        _Seen.first_ratio = ratio if 0 <= ratio <= _MOST_RATIO else _USUAL_RATIO
+    return _Seen.first_ratio
 
 
 def after_fork() -> None:

@@ -9,6 +9,7 @@ import mpsbar
 from mpsbar import __version__
 from mpsbar.doctor.self_test import mac_checks
 from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck
+from mpsbar.doctor.self_test.worker_trial import describe, try_worker
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
 from mpsbar.ui.text.wording import duration, size
@@ -19,12 +20,15 @@ SLOW_SECONDS = 3.0  # for Metal's first device
 _ANSWER_SECONDS = 10.0  # of our own agent, on a busy machine
 
 
-def check_all() -> list[SelfCheck]:
-    """Make every check that can be made here, and list what only a person can see."""
-    return [*_check(), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
+def check_all(python: str | None = None) -> list[SelfCheck]:
+    """Make every check that can be made here, and list what only a person can see.
+
+    `python` has torch: a small worker is tried in it.
+    """
+    return [*_check(python), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
 
 
-def _check() -> Iterator[SelfCheck]:
+def _check(python: str | None) -> Iterator[SelfCheck]:
     common: dict[str, Callable[[], str | None]] = {
         "resources": _check_resources,
         "folders": _check_folders,
@@ -35,6 +39,10 @@ def _check() -> Iterator[SelfCheck]:
     }
     for key, check in common.items():
         yield try_check(key, check)
+    if python is None:
+        yield SelfCheck("worker", "skip", "no_torch")
+    else:
+        yield try_check("worker", lambda: describe(try_worker(python)))
     for key, check in mac_checks.CHECKS.items():
         if sys.platform != "darwin":
             yield SelfCheck(key, "skip", "not_a_mac")

@@ -1,4 +1,4 @@
-"""What this computer answers when mpsbar reads it, in one file: the first of a Mac is worth most.
+"""What this computer answers when mpsbar reads it, in one file to attach to an issue.
 
 Without names, arguments and paths of processes; `mpsbar doctor --self-test --share` shows all of it
 before anybody pastes it.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mpsbar import __version__
+from mpsbar.doctor.self_test.worker_trial import try_worker
 from mpsbar.system import paths, this_computer
 from mpsbar.system.files import replace_own_file
 from mpsbar.system.platform import Computer
@@ -22,15 +23,18 @@ _CREATOR = "IOUserClientCreator"
 _IOREG_SECONDS = 10.0
 
 
-def write_readings() -> Path:
-    """Read everything once and write it down. Raises OSError."""
+def write_readings(python: str | None = None) -> Path:
+    """Read everything once and write it down. Raises OSError.
+
+    `python` has torch; what a worker in it held and freed is written down too.
+    """
     file = paths.readings_file()
-    text = json.dumps(collect_readings(this_computer()), indent=1, default=str)
+    text = json.dumps(collect_readings(this_computer(), python), indent=1, default=str)
     replace_own_file(file, text.encode("utf-8", "replace"))
     return file
 
 
-def collect_readings(computer: Computer) -> dict[str, Any]:
+def collect_readings(computer: Computer, python: str | None = None) -> dict[str, Any]:
     seconds: dict[str, float] = {}
 
     def timed(name: str, read: Callable[[], _T]) -> _T | str:
@@ -56,7 +60,9 @@ def collect_readings(computer: Computer) -> dict[str, Any]:
         "processes": len(found) if isinstance(pids, dict) else pids,
         "frameworks": libraries,
         "gpu_clients": _describe_clients(clients),
+        "worker": None if python is None else timed("worker", lambda: asdict(try_worker(python))),
         "ioreg": timed("ioreg", _read_ioreg) if sys.platform == "darwin" else None,
+        "kernel": timed("kernel", _read_kernel) if sys.platform == "darwin" else None,
         "seconds": seconds,
     }
 
@@ -84,6 +90,12 @@ def _read_ioreg() -> Any:
     from mpsbar.system.macos.gpu import read_accelerators
 
     return hide_names(read_accelerators("/usr/sbin/ioreg", _IOREG_SECONDS))
+
+
+def _read_kernel() -> Any:
+    from mpsbar.system.macos.raw import read_raw
+
+    return read_raw()
 
 
 def hide_names(value: Any) -> Any:

@@ -28,7 +28,9 @@ FOR_PEOPLE = {
     ),
     "open_menu": _("the menu opens at once, and its numbers update while it is open"),
     "columns": _("sizes are right-aligned in one column, and names are not cut off before it"),
-    "shapes": _("memory_pressure -S -l warn: an exclamation mark; -l critical: a solid hexagon"),
+    "shapes": _(
+        "sudo memory_pressure -S -l warn -s 20: an exclamation mark; -l critical: a solid hexagon"
+    ),
     "notice": _("an alert appears under mpsbar's name, with its icon"),
     "login_item": _(
         "Open at Login: mpsbar is listed in System Settings > General > Login Items, and opens"
@@ -77,6 +79,7 @@ def _why_skipped(code: str) -> str:
         "not_a_mac": _("not checked: this needs a Mac"),
         "virtual": _("not checked: a virtual machine doesn't report its GPU"),
         "not_in_app": _("not checked: this is not mpsbar.app"),
+        "no_torch": _("not checked: name a Python that has torch with --python"),
         "not_yet": _("not checked: the menu bar app has not run yet, or there is no screen"),
     }.get(code, code)
 
@@ -89,6 +92,7 @@ def _title(key: str) -> str:
         "agent": _("an agent starts and answers"),
         "machine": _("this computer can be read"),
         "process": _("a process can be read"),
+        "worker": _("a worker with torch is connected and freed"),
         "frameworks": _("rumps and PyObjC"),
         "gpu_clients": _("processes that use the GPU"),
         "screen": _("an icon can be shown"),

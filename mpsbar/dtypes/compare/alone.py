@@ -1,4 +1,4 @@
-"""Runs one module alone with the reference's inputs; its submodules answer from the record."""
+"""Runs one module alone with recorded inputs; its submodules return their recorded outputs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ Result = list[tuple[str, torch.Tensor]]  # label and tensor: outputs, then gradi
 
 
 class Diverged(Exception):
-    """The module called its submodules otherwise than in the reference run."""
+    """The module did not call its submodules as it did in the reference run."""
 
 
 def run_alone(
     call: Call, state: ModelState, place: ComputePlace, *, with_grads: bool = False
 ) -> Result:
-    """Its outputs at `place`, and its gradients if asked for.
+    """Return the outputs of the call at `place`, and its gradients if asked for.
 
-    First with its own parameters only; a module that reaches for those of its submodules gets
-    them all.
+    The module gets only its own parameters there; if that fails, those of its submodules too.
     """
     subtree = [module for module in call.module.modules() if module in state.names]
     try:
@@ -65,7 +64,7 @@ def _label(word: str, number: int, many: list[Any]) -> str:
 def _bring(
     value: Any, dtypes: Dtypes | None, place: ComputePlace, leaves: Any, word: str = "input"
 ) -> Any:
-    """Recorded values, converted; those that gradients are asked of are noted in `leaves`."""
+    """Convert recorded values; add to `leaves` those that gradients are computed for."""
     wanted = iter(dtypes or [])
 
     def bring(tensor: torch.Tensor) -> torch.Tensor:
@@ -84,8 +83,8 @@ def _bring(
 
 @contextlib.contextmanager
 def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iterator[None]:
-    """Submodules return what they returned in the reference run, and draw as many numbers; what
-    they are given is noted in `passed`."""
+    """Let submodules return what they returned in the reference run, and draw as many random
+    numbers; add to `passed` what they are given."""
     waiting: dict[torch.nn.Module, deque[Call]] = {}
     for child in call.children:
         waiting.setdefault(child.module, deque()).append(child)
@@ -118,8 +117,11 @@ def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: R
 
 
 def _find_gradients(call: Call, results: Result, leaves: Result, place: ComputePlace) -> Result:
-    """Gradients of inputs, submodules' outputs and own parameters, for the reference's gradient of
-    the outputs; for what was passed to submodules any gradient does that is always the same."""
+    """Compute the gradients of inputs, submodules' outputs and own parameters.
+
+    The outputs get the gradient they had in the reference run. What was passed to submodules has
+    none there: it gets a random one, the same on every device.
+    """
     pairs = []
     for number, (_, tensor) in enumerate(results):
         if tensor.requires_grad and tensor.is_floating_point():

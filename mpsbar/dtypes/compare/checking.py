@@ -1,4 +1,4 @@
-"""Judges every module alone: the same rounded numbers on the device and, exactly, on the CPU."""
+"""Checks each module alone: with the same rounded inputs on the device and, exactly, on the CPU."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .whole_run import describe
 
 @dataclass(frozen=True)
 class ModuleVerdict:
-    """What a module did alone. `kind`: right, differs, NaN, Inf, raised, parameter, unchecked."""
+    """The result of checking one call of one module alone."""
 
     name: str
     type: str
-    kind: str
+    kind: str  # right, differs, NaN, Inf, raised, parameter, unchecked
     call: int = 0
     difference: Difference | None = None
     text: str | None = None
@@ -40,7 +40,7 @@ class Checker:
         self._exact = replace(reference, exact=True, rounded=rounded)
 
     def check_parameters(self) -> Iterator[ModuleVerdict]:
-        """Numbers that this dtype cannot hold."""
+        """Find parameters with numbers too large for this dtype."""
         for module, name in self._state.names.items():
             for own, parameter in module._parameters.items():
                 if parameter is None or not parameter.is_floating_point():
@@ -64,13 +64,13 @@ class Checker:
         except Diverged as error:
             return replace(found, kind="unchecked", text=str(error))
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
-            # It ran in the whole run: then only running it alone is at fault.
+            # It worked in the whole run, so the failure comes from running it alone.
             kind = "raised" if call.output_dtypes is None else "unchecked"
             return replace(found, kind=kind, text=describe(error))
         return self._judge(call, found, got, right)
 
     def _judge(self, call: Call, found: ModuleVerdict, got: Result, right: Result) -> ModuleVerdict:
-        """The first result that rounding does not explain."""
+        """Return the first result that rounding does not explain, or `found` if there is none."""
         dtype = self._place.precision
         wanted = dict(right)
         suspects = [
@@ -93,7 +93,7 @@ class Checker:
         return found
 
     def _disturb(self, call: Call) -> tuple[list[dict[str, torch.Tensor]], Noise]:
-        """The exact run again, a few times, with random errors in each operation."""
+        """Repeat the exact run a few times with random errors in each operation."""
         runs = []
         for seed in range(RUNS):
             noise = Noise(self._place.precision, seed)

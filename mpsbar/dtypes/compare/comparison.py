@@ -142,7 +142,7 @@ class _ComparisonRun:
             yield run
 
     def _record(self) -> None:
-        """The reference run, and its time."""
+        """Run the task on the CPU, and time it."""
         self.on_progress("cpu", 0, 1)
         most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
         recorder = CallRecorder(self.state.names, most, self.task.is_training)
@@ -161,7 +161,7 @@ class _ComparisonRun:
         for call in self.calls:
             call.input_dtypes = call.output_dtypes = None
         whole = self._run_whole(name, place, result)
-        result.take_whole(whole)
+        result.whole = whole
         self._check_alone(name, place, result)
         if whole.raised is None and not result.culprits:
             self._check_output(place, result, whole)
@@ -226,7 +226,7 @@ class _ComparisonRun:
 
 
 def _stop_dropout_of_recurrent(state: ModelState) -> None:
-    """nn.LSTM and its like draw inside their kernels, where no two devices agree."""
+    """nn.LSTM and its like draw random numbers in their kernels, different ones on each device."""
     for module in state.modules:
         if isinstance(module, torch.nn.RNNBase):
             state.set_meanwhile(module, "dropout", 0.0)

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment but while the model is put back; then right afterwards."""
+"""Delays Ctrl-C while the model is being restored, so that it is always restored whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 
 def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:
-    """run(), then restore() whatever happened; a Ctrl-C meanwhile is raised after it."""
+    """Call run(), then restore() whatever happened; a Ctrl-C during restore() waits."""
     guard = _Guard()
     try:
         guard.install()
@@ -24,7 +24,7 @@ def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:
 
 
 class _Guard:
-    """Our handler of SIGINT in front of the user's own; none off the main thread."""
+    """A SIGINT handler that calls the user's own; nothing is installed off the main thread."""
 
     def __init__(self) -> None:
         self.holds = False
@@ -34,7 +34,7 @@ class _Guard:
     def install(self) -> None:
         if threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
-            if callable(before):  # not where Ctrl-C is ignored or another language's
+            if callable(before):  # None: installed by C code; SIG_IGN and SIG_DFL are no functions
                 self._before = before
                 signal.signal(signal.SIGINT, self._handle)
 

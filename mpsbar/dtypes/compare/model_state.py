@@ -25,7 +25,7 @@ _MOST_COPIED = 256 << 20
 
 
 class ModelState:
-    """All modules under some roots, as they were, and what they have been lent."""
+    """All modules under some roots: their original attributes, and the stand-ins they have now."""
 
     def __init__(self, roots: dict[str, torch.nn.Module]) -> None:
         self.names = _name_modules(roots)
@@ -58,7 +58,7 @@ class ModelState:
     def lend(
         self, place: ComputePlace, modules: Iterable[torch.nn.Module] | None = None
     ) -> Iterator[None]:
-        """Stand-ins at `place` for the tensors of these modules (all: of every module)."""
+        """Give these modules (None: all) stand-ins at `place` for their tensors."""
         chosen = self.modules if modules is None else list(modules)
         try:
             self._lend(place, chosen)
@@ -91,7 +91,7 @@ class ModelState:
             self.put_back()
 
     def put_back(self, modules: Iterable[torch.nn.Module] | None = None) -> None:
-        """Every attribute of these modules as it was found."""
+        """Restore every attribute of these modules."""
         for module in self.modules if modules is None else modules:
             vars(module).clear()
             vars(module).update(self._attributes[module])
@@ -101,13 +101,13 @@ class ModelState:
                     (value.extend if isinstance(value, list) else value.update)(content)
 
     def set_meanwhile(self, module: torch.nn.Module, name: str, value: Any) -> None:
-        """Another value of a plain attribute until restore()."""
+        """Set a plain attribute to another value until restore()."""
         attributes = self._attributes[module]
         self._meanwhile.append((attributes, name, attributes[name]))
         attributes[name] = vars(module)[name] = value
 
     def restore(self) -> list[str]:
-        """Put all back; what could not be, in words."""
+        """Restore everything; return what could not be restored, in words."""
         for attributes, name, value in reversed(self._meanwhile):
             attributes[name] = value
         self.put_back()

@@ -67,7 +67,7 @@ class CallRecorder:
         self.calls.append(call)
 
     def _keep(self, value: Any) -> Any:
-        """A copy, for later modules may write into it; None where memory does not allow it."""
+        """Copy a value, because later modules may write into it; None: it is too large."""
         if self._left <= 0:
             return None
         return map_tensors(value, self._copy)

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from .checking import ModuleVerdict
-from .html import render_html
 from .measuring import Timing
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_text
+from .text import build_headline, render_html, render_text
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
@@ -66,11 +65,8 @@ class DtypeResult:
     peak: int | None = None
     notes: list[str] = field(default_factory=list)
 
-    def take_whole(self, whole: WholeRun) -> None:
-        self.whole = whole
-
     def take_verdicts(self, verdicts: Sequence[ModuleVerdict]) -> None:
-        """The first of each module counts."""
+        """Add verdicts; of each module only the first counts."""
         seen: set[tuple[str, str]] = set()
         for verdict in verdicts:
             if verdict.kind == "unchecked":
@@ -90,7 +86,7 @@ class DtypeResult:
 
 
 def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
-    """Of a finished session; every number is finite or None, as JSON wants it."""
+    """Build the result of a finished run; every number is finite or None, as JSON requires."""
     data = {
         "schema": 1,
         "kind": "training" if session.task.is_training else "forward",

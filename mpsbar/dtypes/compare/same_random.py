@@ -62,7 +62,7 @@ def _drop(
 
 
 def _without_dropout(args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Attention's own dropout is left out: its kernels draw where nobody can reach."""
+    """Turn off attention's own dropout: its kernels draw random numbers that can't be replaced."""
     names = ("dropout_p", "is_causal")
     return {**dict(zip(names, args[4:])), **kwargs, "dropout_p": 0.0}
 

@@ -69,7 +69,7 @@ def _map_container(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _rebuild(value: Any, parts: list[Any]) -> Any:
-    """Of the same type where that takes a list; torch.return_types do, a stranger may not."""
+    """Build the same type again if it takes a list, as torch.return_types do."""
     try:
         return type(value)(parts)
     except TypeError:

@@ -38,7 +38,7 @@ class Task:
         return output
 
     def gradients(self) -> dict[str, torch.Tensor]:
-        """Of the parameters that the modules have at this moment."""
+        """Return the gradients of the parameters that the modules have at this moment."""
         found: dict[str, torch.Tensor] = {}
         for prefix, root in self.roots.items():
             for name, parameter in root.named_parameters():
@@ -83,7 +83,7 @@ def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Modu
 
 
 def _closure(function: Any) -> dict[str, Any]:
-    """What a function, a method or a partial brings along."""
+    """Return the objects that a function, a method or a partial refers to."""
     if isinstance(function, functools.partial):
         inner = dict(enumerate(function.args))
         return {

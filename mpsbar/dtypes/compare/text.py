@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 Data = dict[str, Any]
 _MOST_CULPRITS = 5
 _MOST_MODULES = 8
-# How far the usual round may lie above the best: then a speed is approximate, then not told.
+# How far the usual round may lie above the best: then a speed is approximate, then not shown.
 _UNSURE, _UNSTEADY = 0.15, 1.0
+_COLOURS = {"works": "#1a7f37", "differs": "#cf222e", "nonfinite": "#cf222e", "raised": "#9a6700"}
+_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!"}
 
 
 def build_headline(data: Data) -> str:
@@ -36,7 +39,7 @@ def _praise(found: Data, name: str) -> list[str]:
         times = sum(fallback["times"] for fallback in found["fallbacks"])
         words.append(f"{plural(times, 'operation')} fell back to the CPU")
     if (found.get("spread") or 0.0) > _UNSTEADY:
-        words.append("its speed was not steady enough to tell")
+        words.append("its speed varied too much to measure")
     elif name != "float32" and found.get("speed_to_float32"):
         words.append(f"{_say_speed(found['speed_to_float32'], found)} float32's speed")
     elif found.get("speed_to_cpu"):
@@ -50,7 +53,7 @@ def _say_output(output: Data) -> str:
     same = output.get("same_top1")
     if same is None:
         return f"largest error {say_share(output['largest'])}"
-    return "same top-1" if same == 1 else f"top-1 the same in {100 * same:.0f} %"
+    return "same top-1" if same == 1 else f"same top-1 in {100 * same:.0f}%"
 
 
 def _say_speed(speed: float, found: Data) -> str:
@@ -59,7 +62,7 @@ def _say_speed(speed: float, found: Data) -> str:
 
 
 def _say_problem(found: Data) -> str:
-    """The first in the order of the model; what raised in the whole run counts before."""
+    """Name the first problem in the order of the model; an exception comes first."""
     raised, nonfinite = found.get("raised"), found.get("nonfinite")
     if raised:
         return f"raises in {_module(raised['module'])}: {_first_sentence(raised['text'])}"
@@ -73,7 +76,7 @@ def _say_problem(found: Data) -> str:
     if found.get("unexplained"):
         error = say_share(found["unexplained"]["largest"])
         return f"the output differs by {error}, though no module alone does"
-    return "no gradient of " + ", ".join((found.get("gradients") or {}).get("missing", []))
+    return "no gradient for " + ", ".join((found.get("gradients") or {}).get("missing", []))
 
 
 def say_culprit(culprit: Data, found: Data) -> str:
@@ -89,7 +92,7 @@ def say_culprit(culprit: Data, found: Data) -> str:
     largest = say_share(difference["largest"])
     explained = say_share(difference["tolerance"])
     return (
-        f"wrong numbers from {where}{what}: off by up to {largest}, rounding explains {explained}"
+        f"wrong results from {where}{what}: off by up to {largest}, rounding explains {explained}"
     )
 
 
@@ -102,18 +105,18 @@ def _say_range(culprit: Data, found: Data) -> str:
     if most is None:
         return ""
     if most > holds:
-        return f": it should return {most:.3g}, this dtype ends at {holds:.3g}"
-    return f": its numbers (up to {most:.3g}) would fit, those inside it do not"
+        return f": it should return up to {most:.3g}, but this dtype ends at {holds:.3g}"
+    return f": its results (up to {most:.3g}) would fit, but values computed inside it don't"
 
 
 def say_share(share: float | None) -> str:
-    """Of a result's usual size."""
+    """Write an error relative to the usual size of a result: 4%, 1.0e-07, 20 times its size."""
     if share is None:
         return "any amount"
     percent = 100 * share
     if percent >= 1000:
         return f"{share:.3g} times its size"
-    return f"{percent:.3g} %" if percent >= 1e-3 else "0 %" if share < 1e-12 else f"{share:.1e}"
+    return f"{percent:.3g}%" if percent >= 1e-3 else "0%" if share < 1e-12 else f"{share:.1e}"
 
 
 def plural(number: int, word: str) -> str:
@@ -125,7 +128,7 @@ def _module(name: str) -> str:
 
 
 def render_text(data: Data) -> str:
-    """The whole, for a terminal or print()."""
+    """The whole result, for a terminal or print()."""
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
         lines += [
@@ -152,15 +155,15 @@ def _count(number: int) -> str:
 
 
 def say_details(found: Data, data: Data) -> list[str]:
-    """What stands behind the sentence of a dtype."""
+    """The details below the sentence of a dtype."""
     raised = found.get("raised") or {}
     lines = [raised["text"]] if raised and raised["text"] != _first_sentence(raised["text"]) else []
     others = [
         c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")
     ]
-    told = say_dtype("", found)
+    headline = say_dtype("", found)
     sentences = [say_culprit(culprit, found) for culprit in others]
-    shown = [sentence for sentence in sentences if sentence not in told]
+    shown = [sentence for sentence in sentences if sentence not in headline]
     lines += shown[:_MOST_CULPRITS]
     more = len(shown) - _MOST_CULPRITS
     lines += [f"and {plural(more, 'more module')}"] if more > 0 else []
@@ -179,12 +182,13 @@ def _say_followers(found: Data) -> list[str]:
     names = found["followers"]
     if not names:
         return []
-    word = plural(len(names), "other module")
-    return [f"{word} off only because of the input: {_list(names)}"]
+    if len(names) == 1:
+        return [f"1 other module differs only because its input does: {_list(names)}"]
+    return [f"{len(names)} other modules differ only because their inputs do: {_list(names)}"]
 
 
 def _say_fallbacks(found: Data) -> list[str]:
-    """An operation a line, with the modules it was called in."""
+    """One line for each operation, with the modules it was called in."""
     operations: dict[str, dict[str, int]] = {}
     for fallback in found["fallbacks"]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
@@ -207,7 +211,7 @@ def _say_tolerance(found: Data, data: Data) -> list[str]:
     rule = f"{data['steps']:.0f} roundings of {found['eps']:.2g} in each operation"
     if first["longest_sum"] > 1:
         rule += f", more in sums (of up to {first['longest_sum']} numbers)"
-    return [f"typical error {typical}; {share} of the numbers are beyond rounding: {rule}"]
+    return [f"typical error {typical}; {share} of the values exceed rounding: {rule}"]
 
 
 def _say_training(found: Data, data: Data) -> list[str]:
@@ -224,7 +228,7 @@ def _say_training(found: Data, data: Data) -> list[str]:
 
 
 def _table(data: Data) -> list[str]:
-    """Time and memory in a line each."""
+    """Time, speed, memory and error of each dtype."""
     rows = [["", "TIME", "TO CPU", "TO FLOAT32", "PEAK", "ERROR"]]
     cpu = data["reference"]["seconds"]
     if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):
@@ -266,11 +270,26 @@ def say_seconds(seconds: float | None) -> str:
 
 
 def _size(count: int | None) -> str:
+    """As in ui/text/wording, which is not at hand in the user's Python."""
     if count is None:
         return "–"
-    value = float(count)
-    for unit in ("B", "kB", "MB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
         value /= 1024
-    return f"{value:.3g} GB"
+        units.pop(0)
+    digits = 1 if units[0] not in ("B", "kB") and value < 99.95 else 0
+    return f"{value:.{digits}f} {units[0]}"
+
+
+def render_html(data: Data) -> str:
+    """For a notebook: one line a dtype, and the whole text to unfold."""
+    lines = [
+        f'<li style="list-style:none"><b style="color:{_COLOURS[found["state"]]}">'
+        f"{_SIGNS[found['state']]}</b> {escape(say_dtype(name, found))}</li>"
+        for name, found in data["dtypes"].items()
+    ]
+    return (
+        f'<div><ul style="padding-left:0">{"".join(lines)}</ul>'
+        f"<details><summary>{escape(data['model'])}, module by module</summary>"
+        f"<pre>{escape(render_text(data))}</pre></details></div>"
+    )

@@ -1,4 +1,4 @@
-"""What rounding explains: how far results move when every operation errs a little, measured.
+"""Measures how far rounding may move a result: each operation is given small random errors.
 
 An operation in a dtype with unit roundoff eps may err by eps of its inputs and its result, and
 one that sums n numbers by about eps * sqrt(n) of their usual size. A module is run again on the
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-STEPS = 4.0  # roundings that each operation is granted
+STEPS = 4.0  # roundings allowed in each operation
 _SUM_SHARE = 0.25  # a sum's own error, in units of eps * sqrt(n) * usual size
 _MARGIN = 2.0  # the largest of a few random runs is not the largest there could be
 RUNS = 6
-# What is below these needs no further look: two roundings of the result itself.
+# Errors below this are not examined further: two roundings of the result itself.
 _PLAIN = 2.0
 
 _PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "linear": 0, "_addmm_activation": 1}
@@ -65,7 +65,7 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call,unused-ignore]
         return result
 
     def _disturb_input(self, value: Any) -> Any:
-        """As if it had come with errors: what a kernel makes of cancelling numbers is its own."""
+        """Add errors to an input too: kernels differ in how they treat numbers that cancel out."""
         if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
             return [self._disturb_input(part) for part in value]
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
@@ -127,7 +127,7 @@ class Difference:
 
 
 def measure(label: str, got: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> Difference:
-    """Without noise: explained only if it is plainly within rounding."""
+    """Compare without noise; explained only if the error is clearly within rounding."""
     got, right = got.detach().cpu(), right.detach().cpu()
     if got.shape != right.shape:
         return Difference(label, math.inf, math.inf, None, 1.0, is_explained=False)
@@ -166,7 +166,7 @@ def judge(
     disturbed: Sequence[torch.Tensor],
     noise: Noise,
 ) -> Difference:
-    """Against what rounding did in the disturbed runs."""
+    """Compare with how far the disturbed runs moved."""
     got, right = got.detach().cpu(), right.detach().cpu()
     if not right.is_floating_point() and not right.is_complex():
         return _judge_whole(label, got, right, disturbed, noise)
@@ -195,7 +195,7 @@ def _judge_whole(
     disturbed: Sequence[torch.Tensor],
     noise: Noise,
 ) -> Difference:
-    """Whole numbers and truth values: wrong where no disturbed run chose otherwise."""
+    """Compare integers and bools: wrong where every disturbed run agrees with the right value."""
     unsure = torch.zeros_like(right, dtype=torch.bool)
     for run in disturbed:
         unsure |= run != right if run.shape == right.shape else True

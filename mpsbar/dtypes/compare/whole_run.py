@@ -81,7 +81,7 @@ class Watch:
 
 @contextlib.contextmanager
 def catching_fallbacks(watch: Watch) -> Iterator[None]:
-    """Every warning of a fall-back, with the module it came from; torch tells only the first."""
+    """Catch every warning of a CPU fallback with its module; torch itself shows only the first."""
     was_always = torch.is_warn_always_enabled()
     with warnings.catch_warnings():
         warnings.simplefilter("always")

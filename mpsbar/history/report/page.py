@@ -13,7 +13,7 @@ from mpsbar.dtypes.verdicts import count_failures
 from mpsbar.history.reader import Period
 from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
-from mpsbar.history.report.recorded import build_past, build_runs
+from mpsbar.history.report.recorded import build_ends, build_past, build_runs
 from mpsbar.ui.columns import REPORTED
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
@@ -36,6 +36,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
     snapshot, periods = report.snapshot, report.periods
     sections = (
+        _section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
         _section("memory", _("Memory over time"), build_past(periods, zone)),
         _section("workers", _("Connected now"), build_workers(snapshot)),
         _section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),

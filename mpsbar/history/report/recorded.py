@@ -9,13 +9,15 @@ from mpsbar.core.findings import Reason
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
+from mpsbar.ui.text.wording import _, shorten_home
 
 _MOST_CHARTS = 20
 _MOST_MARKS = 60
 _MOST_EVENTS = 100
+_MOST_ENDS = 20
 _DAY = 20 * 3600.0
 
 
@@ -42,7 +44,7 @@ def build_runs(periods: Sequence[Period], zone: tzinfo | None) -> Markup | None:
         return None
     heads = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
-        _("Last held"), _("Peak footprint"), _("Terminate"),
+        _("Last held"), _("Peak footprint"), _("Status"),
     )  # fmt: skip
     runs = sorted(periods[-1].runs, key=lambda run: -run.last)
     return build_table(_("All runs"), heads, [_build_row(run, zone) for run in runs])
@@ -119,8 +121,12 @@ def _run_chart(period: Period, run: Run, key: str) -> Chart:
 
 
 def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
-    """The marks of a chart; a Free that failed is in the table only."""
-    shown = [event for event in events if event.kind == "alert" or event.code == "done"]
+    """The marks of a chart; limits and a Free that failed are in the table only."""
+    shown = [
+        event
+        for event in events
+        if event.kind == "alert" or (event.kind == "free" and event.code == "done")
+    ]
     return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MOST_MARKS])
 
 
@@ -138,14 +144,26 @@ def _list_events(period: Period, zone: tzinfo | None) -> Markup:
 def _say_event(event: RecordedEvent) -> str:
     name = event.name or (_("process {pid}").format(pid=event.pid) if event.pid else "")
     if event.kind == "free":
-        words = (
-            _("{name}: freed {size}") if event.code == "done" else _("{name}: not freed ({code})")
-        )
-        return words.format(name=name, size=wording.size(event.size), code=event.code)
+        return f"{name}: {_say_free(event)}"
+    if event.kind == "limit":
+        limit = _("off") if event.size is None else wording.size(event.size)
+        words = _("{name}: memory limit {limit}")
+        if event.code != "done":
+            words = _("{name}: memory limit {limit} not set ({code})")
+        return words.format(name=name, limit=limit, code=event.code)
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
     return say_alert_in_a_line(alert)
+
+
+def _say_free(event: RecordedEvent) -> str:
+    cause = outcomes.cause(str(event.values.get("cause", "")))
+    if event.code == "refilled":
+        return outcomes.left_alone(event.size)
+    words = _("freed {size}") if event.code == "done" else _("not freed ({code})")
+    words = words.format(size=wording.size(event.size), code=event.code)
+    return f"{words} ({cause})" if cause else words
 
 
 def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
@@ -158,6 +176,29 @@ def _build_row(run: Run, zone: tzinfo | None) -> tuple[object, ...]:
 
 
 def _say_end(run: Run) -> str:
-    if run.how == "unseen":
+    if run.how == "unseen" and (run.verdict is None or run.verdict.code == "unknown"):
         return _("Ended while mpsbar was not running")
-    return _("Ended: {how}").format(how=wording.how_it_ended(run.how))
+    return _("Ended: {how}").format(how=say_briefly(run.verdict, run.how))
+
+
+def build_ends(periods: Sequence[Period], zone: tzinfo | None, home: str) -> Markup | None:
+    """How runs ended, newest first: the sentence, its evidence and what to do next."""
+    runs = periods[-1].runs if periods else ()
+    ended = [run for run in runs if run.ended is not None and run.verdict is not None]
+    ended.sort(key=lambda run: -(run.ended or 0.0))
+    if not ended:
+        return None
+    heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))
+    rows = []
+    for run in ended[:_MOST_ENDS]:
+        assert run.verdict is not None
+        lists = (say_basis(run.verdict), say_next_steps(run.verdict, run.name, run.pid))
+        cells = [_list(lines, home) for lines in lists]
+        sentence = shorten_home(say_verdict(run.verdict, run.name), home)
+        rows.append((run.name, run.pid, say_time(run.ended or 0.0, zone, True), sentence, *cells))
+    return build_table(_("How runs ended"), heads, rows)
+
+
+def _list(lines: Sequence[str], home: str) -> Markup | str:
+    items = [tag("li", shorten_home(line, home)) for line in lines]
+    return tag("ul", *items) if items else "–"

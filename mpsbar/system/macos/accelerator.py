@@ -38,6 +38,7 @@ def parse_gpu(properties: Properties) -> Gpu:
         cores=_count(properties.get(CORES)),
         utilization=_utilization(statistics),
         memory_in_use=_memory_in_use(statistics),
+        recoveries=_count(statistics.get("recoveryCount")),
     )
 
 

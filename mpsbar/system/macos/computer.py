@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.macos import processes, sysctl
 from mpsbar.system.macos.gpu import BUDGET_INTERVAL, GpuReader, read_budget
 from mpsbar.system.macos.native import SYSTEM, Libraries, load
-from mpsbar.system.platform import Details, Footprint, GpuClient
+from mpsbar.system.platform import Details, Footprint, GpuClient, ReportReader
 from mpsbar.system.read_timeouts import BackgroundValue
 
 
@@ -97,3 +98,23 @@ class MacComputer:
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
         return self._gpu.read_clients()
+
+    def watch_exits(self) -> ExitWatch:
+        from mpsbar.system.macos.exits import KqueueWatch  # a single reading needs none
+
+        try:
+            return KqueueWatch(self.read_start)
+        except OSError:
+            return NoExitWatch()
+
+    def read_reports(self) -> ReportReader:
+        from mpsbar.system.macos.reports import MacReports
+
+        return MacReports()
+
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:
+        """Why the kernel ended our own child, while it has not been waited for."""
+        return processes.read_exit_reason(self._system, pid)
+
+    def read_boot(self) -> float | None:
+        return sysctl.read_boot(self._system)

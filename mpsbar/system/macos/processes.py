@@ -38,6 +38,8 @@ REGION = struct.Struct("=I76xQQ152x1024s")  # protection, address, size, path
 EXECUTE = 4
 # bsd/sys/resource.h; the version that has the peak and is in every macOS we run on.
 RUSAGE_FLAVOR = 4
+EXIT_REASON_FLAVOR = 25
+EXIT_REASON = struct.Struct("=IQ8x4x")  # namespace, code; then flags and the size of the payload
 RUSAGE = struct.Struct("=72xQ160xQ48x")  # phys_footprint, lifetime_max_phys_footprint
 
 # torch and its kin map some hundreds of files; weights mapped one by one make thousands.
@@ -125,6 +127,16 @@ def read_footprint(system: ctypes.CDLL, pid: int) -> Footprint:
     if system.proc_pid_rusage(pid, RUSAGE_FLAVOR, buffer):
         raise system_error(pid)
     return Footprint(*RUSAGE.unpack(buffer))
+
+
+def read_exit_reason(system: ctypes.CDLL, pid: int) -> tuple[int, int] | None:
+    """Namespace and code of a child's exit reason; only its parent may ask, before it waits."""
+    buffer = ctypes.create_string_buffer(EXIT_REASON.size)
+    size = system.proc_pidinfo(pid, EXIT_REASON_FLAVOR, 0, buffer, EXIT_REASON.size)
+    if size != EXIT_REASON.size:
+        return None
+    namespace, code = EXIT_REASON.unpack(buffer)
+    return (int(namespace), int(code)) if namespace else None
 
 
 def _read_region(

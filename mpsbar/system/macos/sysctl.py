@@ -32,6 +32,7 @@ BATTERY_INTERVAL = 30.0
 _LONGEST = 256
 # struct xsw_usage: total, avail, used, then the page size and whether it is encrypted.
 SWAP = struct.Struct("=16xQ8x")
+BOOT = struct.Struct("=qi4x")
 # NOTE_MEMORYSTATUS_PRESSURE_*: 2 stands for "urgent" too.
 _PRESSURES: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}
 _MOST_KINDS_OF_CORES = 8
@@ -134,6 +135,14 @@ def read_wired_limit(system: ctypes.CDLL) -> int | None:
     return read_number(system, "debug.iogpu.wired_limit")
 
 
+def read_boot(system: ctypes.CDLL) -> float | None:
+    """When this computer was started, in seconds since the epoch."""
+    try:
+        return parse_boot(read_value(system, "kern.boottime"))
+    except OSError:
+        return None
+
+
 def parse_number(value: bytes) -> int | None:
     """A 32-bit or a 64-bit integer, by its size."""
     return int.from_bytes(value, sys.byteorder) if len(value) in (4, 8) else None
@@ -145,6 +154,14 @@ def parse_text(value: bytes) -> str | None:
 
 def parse_swap_used(value: bytes) -> int | None:
     return int(SWAP.unpack(value)[0]) if len(value) == SWAP.size else None
+
+
+def parse_boot(value: bytes) -> float | None:
+    """struct timeval: seconds in 64 bits, microseconds in 32, then 4 bytes of padding."""
+    if len(value) != BOOT.size:
+        return None
+    seconds, microseconds = BOOT.unpack(value)
+    return float(seconds + microseconds / 1e6) if 0 < seconds < 1 << 36 else None
 
 
 def parse_version(product: str | None, darwin: str | None) -> tuple[int, ...] | None:

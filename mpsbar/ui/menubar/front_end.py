@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from AppKit import (
     NSURL,
@@ -12,7 +13,9 @@ from AppKit import (
     NSFloatingWindowLevel,
     NSModalResponseOK,
     NSOpenPanel,
+    NSTextField,
 )
+from Foundation import NSMakeRect
 from PyObjCTools import AppHelper
 
 from mpsbar.core.errors import UserError
@@ -23,6 +26,7 @@ from mpsbar.system.paths import log_file
 from mpsbar.ui.menubar.run_loop import call_when_free, guarded
 from mpsbar.ui.text.dialogs import Dialog, Notice, tell_failure
 
+_FIELD_SIZE = (240, 24)
 _log = logging.getLogger("mpsbar")
 
 
@@ -42,6 +46,18 @@ class MenuBarFrontEnd:
         except Exception as error:  # noqa: BLE001 - the click that asked is long over
             _log.exception("%s failed", question.title)
             self.tell_failure(question.title.rstrip("?"), error)
+
+    def ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
+        call_when_free(self._ask_text, question, text, answer)
+
+    def _ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
+        try:
+            typed = ask_text(question, text)
+            if typed is not None:
+                answer(typed)
+        except Exception as error:  # noqa: BLE001 - the click that asked is long over
+            _log.exception("%s failed", question.title)
+            self.tell_failure(question.title, error)
 
     def tell(self, notice: Notice, key: str) -> None:
         if notice.kind == "detail":
@@ -78,13 +94,29 @@ def ask(dialog: Dialog) -> int:
     The first is the default, the last may be Cancel. Only for what the person just clicked.
     """
     _come_to_front()
+    return int(_build_alert(dialog).runModal() - NSAlertFirstButtonReturn)
+
+
+def ask_text(dialog: Dialog, text: str) -> str | None:
+    """The same with a field to type in; None: cancelled."""
+    _come_to_front()
+    alert = _build_alert(dialog)
+    field = NSTextField.alloc().initWithFrame_(NSMakeRect(0, 0, *_FIELD_SIZE))
+    field.setStringValue_(text)
+    alert.setAccessoryView_(field)
+    alert.window().setInitialFirstResponder_(field)  # it can be typed in at once
+    is_confirmed = alert.runModal() == NSAlertFirstButtonReturn
+    return str(field.stringValue()) if is_confirmed else None
+
+
+def _build_alert(dialog: Dialog) -> Any:
     alert = NSAlert.alloc().init()
     alert.setMessageText_(dialog.title)
     alert.setInformativeText_(dialog.text)
     for button in dialog.buttons:
         alert.addButtonWithTitle_(button)
     alert.window().setLevel_(NSFloatingWindowLevel)  # in case macOS does not activate us
-    return int(alert.runModal() - NSAlertFirstButtonReturn)
+    return alert
 
 
 def choose_folder(start: str, text: str, button: str) -> str | None:

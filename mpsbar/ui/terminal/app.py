@@ -20,7 +20,7 @@ from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.key_commands import KeyCommands
 from mpsbar.ui.terminal.keys import find_command
 from mpsbar.ui.terminal.screen import build_frame
-from mpsbar.ui.terminal.state import TerminalState, complain
+from mpsbar.ui.terminal.state import TerminalState
 
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1, "home": -10_000, "end": 10_000}
 
@@ -59,7 +59,8 @@ class TerminalApp(App[None]):
         self._controller = Controller(monitor, front_end, self._terminal_state.ui_state)
         self._key_commands = KeyCommands(self._terminal_state, self._controller)
         self._canvas = Canvas()
-        complain(self._terminal_state, loaded.complaints)
+        for complaint in loaded.complaints:
+            self._terminal_state.note(complaint, "warning")
 
     def compose(self) -> ComposeResult:
         yield self._canvas
@@ -117,7 +118,11 @@ class TerminalApp(App[None]):
             self._draw()
 
     def on_paste(self, event: events.Paste) -> None:
-        if self._terminal_state.view.is_typing:
+        box, text = self._terminal_state.view.box, event.text.strip()
+        if box is not None and box.kind == "type" and text.isprintable():
+            self._terminal_state.type_in_field(box.text + text)
+            self._draw()
+        elif self._terminal_state.view.is_typing:
             self._type(event.text)
             self._draw()
 
@@ -158,7 +163,9 @@ class TerminalApp(App[None]):
     def _press_in_box(self, key: str, char: str) -> None:
         box = self._terminal_state.view.box
         assert box is not None
-        if key in ("up", "down", "k", "j", "tab") and box.choices:
+        if box.kind == "type":
+            self._press_in_field(key, char, box.text)
+        elif key in ("up", "down", "k", "j", "tab") and box.choices:
             by = -1 if key in ("up", "k") else 1
             self._terminal_state.move_in_box(by)
         elif key == "enter" and box.choices:
@@ -167,6 +174,17 @@ class TerminalApp(App[None]):
             self._terminal_state.answer(0)
         else:
             self._key_commands.close_box()
+
+    def _press_in_field(self, key: str, char: str, text: str) -> None:
+        state = self._terminal_state
+        if key == "enter":
+            state.take_field()
+        elif key == "escape":
+            self._key_commands.close_box()
+        elif key == "backspace":
+            state.type_in_field(text[:-1])
+        elif char.isprintable():
+            state.type_in_field(text + char)
 
     def _press_in_filter(self, key: str, char: str) -> None:
         text = self._terminal_state.view.filter
@@ -188,6 +206,7 @@ class TerminalApp(App[None]):
     # --- drawing
 
     def _take_ui_state(self) -> None:
+        self._monitor.apply(self._controller.ui_state.settings)
         self._terminal_state.ui_state = self._controller.ui_state
         self._terminal_state.arrange()
 

@@ -29,6 +29,11 @@ class TerminalFrontEnd:
         lines, last = tuple(question.text.split("\n")), len(question.buttons) - 1
         self._state.open(Box("ask", question.title, lines, question.buttons, last), answer)
 
+    def ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
+        """Enter takes what was typed, Esc changes nothing."""
+        lines = tuple(question.text.split("\n"))
+        self._state.open_field(Box("type", question.title, lines, text=text), answer)
+
     def tell(self, notice: Notice, key: str) -> None:  # noqa: ARG002 - a log replaces nothing
         is_short = notice.kind == "summary"
         text = notice.title if is_short else f"{notice.title}: {notice.text}"

@@ -2,9 +2,10 @@
 
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row
-from mpsbar.ui.terminal.keys import can_press, find_row, help_lines, help_title
+from mpsbar.ui.terminal.keys import can_press, find_row, help_lines
 from mpsbar.ui.terminal.overlays import Box
 from mpsbar.ui.terminal.state import TerminalState
+from mpsbar.ui.text.wording import _
 
 
 class KeyCommands:
@@ -24,17 +25,23 @@ class KeyCommands:
         chosen = self._state.chosen
         if chosen is None or not chosen.row.children:
             return
-        rows = [row for row in chosen.row.children if can_press(row)]
+        self._open_menu(chosen.cells["NAME"], chosen.row)
+
+    def _open_menu(self, title: str, parent: Row) -> None:
+        """Its children, of which one can be chosen; the cursor stands at the one that is set."""
+        rows = [row for row in parent.children if can_press(row)]
         choices = [("✓ " if row.is_checked else "") + row.text for row in rows]
+        is_choice = not any(row.children or row.opens for row in rows)
+        checked = (n for n, row in enumerate(rows) if row.is_checked and is_choice)
         self._open_row = None
         self._state.open(
-            Box("menu", chosen.cells["NAME"], (), tuple(choices)),
+            Box("menu", title, (), tuple(choices), next(checked, 0)),
             lambda number: self._do(rows[number]),
         )
 
     def show_help(self) -> None:
         self._open_row = None
-        self._state.open(Box("help", help_title(), tuple(help_lines())))
+        self._state.open(Box("help", _("mpsbar top"), tuple(help_lines())))
 
     def close_box(self) -> None:
         self._open_row = None
@@ -54,7 +61,12 @@ class KeyCommands:
     def _do(self, row: Row) -> None:
         self._open_row = None
         self._controller.open_children(row)
-        if row.children:
+        if any(can_press(child) for child in row.children):
+            chosen = self._state.chosen
+            is_of_chosen = chosen is not None and row in chosen.row.children
+            name = f"{chosen.cells['NAME']}: " if chosen is not None and is_of_chosen else ""
+            self._open_menu(f"{name}{row.text}", row)
+        elif row.children:
             self._open_row = row.key
             self.refresh_box()
         else:

@@ -15,7 +15,7 @@ from mpsbar.ui.text.wording import _
 
 _ALWAYS_SHOWN = ("f", "F", "t", "s")
 # Where the line is too short, the first to go; they work all the same, and ? tells them.
-_SPARED = ("o", "⏎", "r", "/", "c", "p")
+_SPARED = ("o", "⏎", "l", "r", "/", "c", "p")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,12 @@ def list_keys() -> tuple[KeyBinding, ...]:
         KeyBinding("F", _("free all caches"), _("Free all"), row="free-all"),
         KeyBinding("p", _("run the dtype probe"), _("Probe"), row="probe"),
         KeyBinding("t", _("show its largest tensors"), _("Tensors"), child="tensors"),
+        KeyBinding("l", _("limit its memory (asks first)"), _("Limit"), child="limit"),
         KeyBinding("s", _("stop it (asks first)"), _("Stop"), child="stop"),
         KeyBinding("c", _("connect its environment (asks first)"), _("Connect"), child="connect"),
         KeyBinding("n", _("ring the bell when it ends"), child="watch"),
         KeyBinding("y", _("copy its PID"), child="copy"),
+        KeyBinding("A", _("choose when caches are freed automatically"), row="auto-free"),
         KeyBinding("r", _("open the report"), _("Report"), row="report"),
         KeyBinding(
             "/", _("show only rows that contain some text; Esc shows all"), _("Filter"),
@@ -80,10 +82,19 @@ def find_row(char: str, menu: Menu, chosen: Row | None) -> Row | None:
         if key.char != char:
             continue
         if key.row:
-            return next((row for row in menu.rows if row.key == key.row), None)
+            return _find(menu.rows, key.row)
         if key.child and chosen is not None:
             children = chosen.children
             return next((row for row in children if row.key.startswith(f"{key.child}-")), None)
+    return None
+
+
+def _find(rows: tuple[Row, ...], key: str) -> Row | None:
+    """Also in submenus."""
+    for row in rows:
+        found = row if row.key == key else _find(row.children, key)
+        if found is not None:
+            return found
     return None
 
 
@@ -135,10 +146,6 @@ def render_keys(keys: list[Key], width: int) -> Frame:
 
 def _measure(keys: list[Key]) -> int:
     return sum(cells.width(key.char) + 1 + cells.width(key.text) for key in keys)
-
-
-def help_title() -> str:
-    return _("mpsbar top")
 
 
 def help_lines() -> list[str]:

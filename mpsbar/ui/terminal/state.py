@@ -2,10 +2,10 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from mpsbar.core.actions import Freed
+from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import Settings
@@ -23,6 +23,7 @@ from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
 _FILTER_LENGTH = 60
+_FIELD_LENGTH = 40
 
 
 class TerminalState:
@@ -32,6 +33,7 @@ class TerminalState:
         self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
         self.view = ScreenView()
         self._answer: Callable[[int], None] | None = None  # of the open box
+        self._take_text: Callable[[str], None] | None = None  # of the open field
         self.snapshot = snapshot
         self._taken: Snapshot | None = None
         self.bells = 0  # to ring for processes that ended and were watched
@@ -131,7 +133,24 @@ class TerminalState:
     def open(self, box: Box | None, answer: Callable[[int], None] | None = None) -> None:
         """Lay a box over the screen, or take it away; `answer` gets the number of the choice."""
         self.view = replace(self.view, box=box)
-        self._answer = answer
+        self._answer, self._take_text = answer, None
+
+    def open_field(self, box: Box, take: Callable[[str], None]) -> None:
+        """Lay a box with a field over the screen; `take` gets what was typed."""
+        self.open(box)
+        self._take_text = take
+
+    def type_in_field(self, text: str) -> None:
+        if self.view.box is not None:
+            box = replace(self.view.box, text=text[:_FIELD_LENGTH])
+            self.view = replace(self.view, box=box)
+
+    def take_field(self) -> None:
+        """What follows may open another box."""
+        box, take = self.view.box, self._take_text
+        self.open(None)
+        if box is not None and take is not None:
+            take(box.text)
 
     def move_in_box(self, by: int) -> None:
         if self.view.box is not None:
@@ -165,18 +184,16 @@ class TerminalState:
         """An alert is a line of the log, and so is the end of every connected worker."""
         what = event.what
         if isinstance(what, EndedProcess):
-            title, text = say_ended(what.name, what.pid, what.held, what.peak)
-            self.note(f"{title}: {text}")
+            title, text = say_ended(what.name, what.pid, what.held, what.peak, what.verdict)
+            is_bad = what.verdict is not None and not what.verdict.is_normal
+            self.note(f"{title}: {text}", "warning" if is_bad else "")
         elif isinstance(what, Freed):
-            if not what.asked_here:  # the controller notes our own
+            if not what.asked_here or what.cause is not None:  # the controller notes our own
                 self.note_freed(what)
+        elif isinstance(what, Limited):
+            pass  # noted by the controller
         elif isinstance(what, Alert) and what.kind == "ended":
             self.bells += 1  # the end itself is noted already
         elif isinstance(what, Alert):
             styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
             self.note(say_alert_in_a_line(what), styles.get(what.level, ""))
-
-
-def complain(state: TerminalState, complaints: Sequence[str]) -> None:
-    for complaint in complaints:
-        state.note(complaint, "warning")

@@ -49,8 +49,9 @@ def build_entries(rows: Iterable[Row], snapshot: Snapshot) -> tuple[Entry, ...]:
 
 def _entry(row: Row, process: Worker | Process) -> Entry:
     notes = _note(row)
-    if isinstance(process, Worker):  # it has a column of its own
-        notes = ", ".join(note for note in notes.split(", ") if note != wording.cached(process))
+    if isinstance(process, Worker):  # these have columns of their own
+        shown = (wording.cached(process), wording.limit(process))
+        notes = ", ".join(note for note in notes.split(", ") if note not in shown)
     is_dim = isinstance(process, Process) or process.state == "gone"
     # The full name: the menu's is shortened, and has the pid where two are the same.
     named = {"NAME": _INDENT + process.name if _is_child(row) else process.name, "NOTE": notes}

@@ -3,6 +3,8 @@
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
+from mpsbar.core.verdicts import EndVerdict
+from mpsbar.ui.text.endings import say_verdict
 from mpsbar.ui.text.findings import say_reason
 from mpsbar.ui.text.wording import _, shorten, size
 
@@ -16,7 +18,8 @@ def say_alert(alert: Alert) -> tuple[str, str]:
     """The title and the text of a notification."""
     if alert.kind == "ended":
         values = {} if alert.reason is None else alert.reason.values
-        return say_ended(alert.name, alert.pid, values.get("held"), values.get("peak"))
+        held, peak = values.get("held"), values.get("peak")
+        return say_ended(alert.name, alert.pid, held, peak, alert.verdict)
     if alert.reason is None:
         return _("mpsbar"), printable(alert.code)
     title = _severity(alert).format(text=_topic(alert.code))
@@ -49,7 +52,10 @@ def say_cause(code: str) -> str:
         "memory": _("GPU Memory Filling Up"),
         "swap": _("Swap Growing"),
         "leak": _("Possible Memory Leak"),
+        "speed": _("Slower Runs"),
         "cache": _("Large Caches"),
+        "ended": _("Runs That Failed"),
+        "reset": _("GPU Resets"),
     }.get(code, code)
 
 
@@ -61,7 +67,9 @@ def _topic(code: str) -> str:
         "gpu_memory": _("GPU Memory Low"),
         "process_memory": _("High GPU Memory Use"),
         "swap_growing": _("Swap Growing"),
+        "slowed": _("Slower Run"),
         "cache": _("Large Cache"),
+        "gpu_reset": _("GPU Was Reset"),
     }.get(code) or printable(say_cause(code))
 
 
@@ -75,13 +83,18 @@ def _recovered(alert: Alert) -> str:
         "process_memory": _("{name} is using less GPU memory"),
         "swap_growing": _("Swap is no longer growing"),
         "leak": _("{name} is no longer growing faster than its tensors"),
+        "slowed": _("{name} is as fast as before"),
         "cache": _("The cache of {name} is smaller, or there is room for it"),
     }.get(alert.code, _("The problem is gone"))
     return sentence.format(name=name)
 
 
 def say_ended(
-    name: str | None, pid: int | None, held: Value = None, peak: Value = None
+    name: str | None,
+    pid: int | None,
+    held: Value = None,
+    peak: Value = None,
+    verdict: EndVerdict | None = None,
 ) -> tuple[str, str]:
     details = []
     if isinstance(held, int):
@@ -89,6 +102,8 @@ def say_ended(
     if isinstance(peak, int):
         details.append(_("peak {size}").format(size=size(peak)))
     text = _("Process {pid} is no longer running").format(pid=pid)
+    if verdict is not None and verdict.code != "unknown":
+        text = say_verdict(verdict, _name(name, pid))
     title = _("{name} ended").format(name=_name(name, pid))
     if not name:
         title = _("Process {pid} ended").format(pid=pid)

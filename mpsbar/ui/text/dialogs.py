@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.core.actions import Connect, Connected, Freed, Stop, Stopped, Tensors
+from mpsbar.core.actions import Connect, Connected, Freed, Limited, Stop, Stopped, Tensors
+from mpsbar.core.limits import HEAP
 from mpsbar.core.naming import printable
+from mpsbar.core.snapshot import Worker
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
@@ -83,6 +85,59 @@ def ask_stop(action: Stop) -> Dialog:
             "terminate (SIGTERM): most programs end at once, without saving their work."
         )
     return Dialog(title, text, (_("Terminate") if action.firmly else _("Stop"), _("Cancel")))
+
+
+def ask_limit(worker: Worker, limit: int) -> Dialog:
+    title = _("Limit {name} to {size}?").format(name=_name(worker.name), size=wording.size(limit))
+    return Dialog(title, _explain_limit(worker), (_("Limit"), _("Cancel")))
+
+
+def ask_own_limit(worker: Worker, budget: int | None, complaint: str = "") -> Dialog:
+    """The person types the limit; `complaint`: what was wrong with the last one."""
+    example = _("A size, such as 24GB or 1500MB")
+    if budget is not None:
+        example += _(", or a part of Metal's budget of {size}, such as 75%").format(
+            size=wording.size(budget)
+        )
+    parts = [printable(complaint), f"{example}.", _explain_limit(worker)]
+    title = _("Limit the memory of {name}").format(name=_name(worker.name))
+    text = "\n\n".join(part for part in parts if part)
+    return Dialog(title, text, (_("Limit"), _("Cancel")))
+
+
+def suggest_limit(worker: Worker, budget: int | None) -> str:
+    """What the field holds at first: the limit, or three quarters of the budget, in whole GB."""
+    size = worker.limit or (3 * (budget or 32 * HEAP) // 4)
+    return f"{max(1, round(size / HEAP))}GB"
+
+
+def _explain_limit(worker: Worker) -> str:
+    names = {backend.name for backend in worker.in_use}
+    live = worker.total(lambda backend: backend.allocated)
+    parts = []
+    if "mps" in names:
+        parts.append(_(
+            "Above the limit PyTorch first returns its cache; if that is not enough, the run gets "
+            "an out-of-memory error, which ends most programs. PyTorch takes memory in blocks of "
+            "up to 1 GB: it may hold that much more than the limit, and needs that much room "
+            "below it."
+        ))  # fmt: skip
+    if "mlx" in names:
+        parts.append(_(
+            "Above the limit MLX returns its cache and waits for running work. It raises no "
+            "error: arrays that are in use can still grow past the limit."
+        ))  # fmt: skip
+    parts.append(_("It holds {held} now, {live} of it in live tensors.").format(
+        held=wording.size(worker.held), live=wording.size(live)
+    ))  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def tell_limited(outcome: Limited) -> Notice:
+    is_gone = outcome.state in ("gone", "ended")
+    text = outcome_text.limited_briefly(outcome) if is_gone else outcome_text.limited(outcome)
+    level: Literal["ok", "warning"] = "ok" if outcome.state == "done" else "warning"
+    return Notice(_name(outcome.name), text, "outcome", level)
 
 
 def ask_connect(action: Connect) -> Dialog:

@@ -1,15 +1,18 @@
 """The sentences for the health of this computer and for the advice. Pure."""
 
 import shlex
+import time
 from collections.abc import Mapping
 from typing import get_args
 
 from mpsbar.core.findings import Advice, Health, Reason, Value
 from mpsbar.core.naming import Kind, printable
-from mpsbar.ui.text.wording import UNKNOWN, _, duration, how_to_connect, shorten, size
+from mpsbar.ui.text.progress import say_speeds
+from mpsbar.ui.text.wording import UNKNOWN, _, clock, duration, how_to_connect, shorten, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
 _TIMES = {"seconds"}
+_CLOCKS = {"time"}
 _COMMANDS = {"package", "python"}
 _NAME_WIDTH = 40
 
@@ -29,6 +32,8 @@ def say_health(health: Health, names: Mapping[int, str]) -> str:
 
 def say_reason(reason: Reason, name: str | None = None) -> str:
     words = _words(reason.values, reason.pid, name)
+    if reason.code == "slowed":
+        words |= _slowed_words(reason.values, words)
     template = _reasons(reason.level).get(reason.code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(reason.code)))
 
@@ -43,6 +48,25 @@ def say_advice(advice: Advice, name: str | None = None) -> str:
         code = "connect" if advice.values.get("number") == 1 else "connect.many"
     template = _advice().get(code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(code)))
+
+
+def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict[str, str]:
+    """Two speeds in one unit, the time of day, and what coincided, if anything."""
+    before, now, unit, since = (values.get(key) for key in ("before", "now", "unit", "since"))
+    found = {}
+    if isinstance(before, int | float) and isinstance(now, int | float) and before and now:
+        found["before"], found["now"] = say_speeds(float(before), float(now), str(unit or ""))
+    found["at"] = UNKNOWN
+    if isinstance(since, int | float) and 0 <= since < 1e11:
+        found["at"] = time.strftime("%H:%M", time.localtime(since))
+    cause = {
+        "swap": _("; swap grew by {growth} meanwhile"),
+        "pressure": _("; memory pressure rose meanwhile"),
+        "other": _("; {other} began to use the GPU"),
+        "battery": _("; the computer has been on battery since"),
+        "free": _("; its cache was freed shortly before"),
+    }.get(str(values.get("cause")), "")
+    return found | {"meanwhile": cause.format_map(_Words(words))}
 
 
 class _Words(dict[str, str]):
@@ -66,7 +90,12 @@ def _reasons(level: str) -> dict[str, str]:
             "{name} grew by {growth} in {seconds} but its tensors did not: possible memory leak"
         ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
+        "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
         "cache": _("{name} could free its cache of {cached}"),
+        "gpu_reset": _(
+            "The GPU was reset at {time}; results since then may be wrong: {names} (torch before "
+            "2.15 does not raise an error)"
+        ),
         "unknown": _("Couldn't read this computer's memory"),
         "not_judged": _("Status unknown"),
     }
@@ -101,6 +130,45 @@ def _advice() -> dict[str, str]:
         ),
         "connect": _("Connect {name} to see and free its cache: {how}"),
         "connect.many": _("Connect {name}, one of {number} processes not connected: {how}"),
+        "watermark": _(
+            "Let {name} use more memory, at the risk of slowing the whole computer: "
+            "PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 (0.0 removes the limit)"
+        ),
+        "watermark_lower": _(
+            "Let {name} fail with an error message before the system kills it: "
+            "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.7 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.6"
+        ),
+        "watch_memory": _(
+            "Start {name} again while mpsbar runs: memory in its last minutes tells whether the "
+            "system or a person ended it"
+        ),
+        "shorter_kernels": _(
+            "Give the GPU less work at once in {name}: a smaller batch, shorter sequences"
+        ),
+        "relax_timeout": _(
+            "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of "
+            "{name} (it has helped some)"
+        ),
+        "display_asleep": _(
+            "Let the display sleep while {name} runs: macOS ends long GPU work to keep the screen "
+            "responsive"
+        ),
+        "restart_process": _(
+            "Start {name} again: macOS ignores the GPU work of a process after repeated errors"
+        ),
+        "redo_results": _(
+            "Go back to a checkpoint from before the reset: results after it may be wrong"
+        ),
+        "newer_framework": _("Update the framework that {name} uses, and macOS"),
+        "newer_macos": _("Install the newest macOS: kernel panics under GPU load are fixed there"),
+        "report_bug": _("If it happens again, report it with: mpsbar doctor"),
+        "fault_handler": _(
+            "To see where in Python {name} was, start it with python -X faulthandler"
+        ),
+        "torch_that_raises": _(
+            "{name} uses torch {version}; from 2.15 on, a failed command buffer on MPS raises an "
+            "error instead of going on with wrong numbers"
+        ),
         "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory tab, PID {pid}"),
         "activity_monitor.speed": _("Watch the GPU in Activity Monitor: Window > GPU History"),
         "instruments.leak": _(
@@ -138,6 +206,8 @@ def _word(key: str, value: Value) -> str:
         return size(None if number is None else int(number))
     if key in _TIMES:
         return duration(number)
+    if key in _CLOCKS:
+        return clock(number)
     if key in _COMMANDS:
         return shlex.quote(_path(value))
     return UNKNOWN if value is None else printable(str(value))

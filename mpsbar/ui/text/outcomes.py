@@ -1,11 +1,11 @@
 """How actions ended, in words. Pure."""
 
-from mpsbar.core.actions import Connected, Freed, Stopped, Tensors
+from mpsbar.core.actions import Connected, Freed, Limited, Stopped, Tensors
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 
-def reason(outcome: Freed | Tensors) -> str:
+def reason(outcome: Freed | Limited | Tensors) -> str:
     words = {
         "thread_computing": _("another thread is computing"),
         "thread_unproven": _("another thread couldn't be shown to be waiting"),
@@ -18,12 +18,15 @@ def reason(outcome: Freed | Tensors) -> str:
         "forked": _("the process was forked meanwhile"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
+        "too_often": _("it was asked too often"),
     }.get(outcome.reason or "", _("no safe moment was found"))
     return f"{words} ({outcome.where})" if outcome.where else words
 
 
 def freed(outcome: Freed) -> str:
     """One sentence on how a Free ended."""
+    if outcome.state == "refilled":
+        return left_alone(outcome.freed)
     if outcome.state == "done":
         return _freed_done(outcome)
     return {
@@ -44,9 +47,92 @@ def freed_briefly(outcome: Freed) -> str:
         return _("the process has ended")
     if outcome.state != "done":
         return freed(outcome)
-    return _("freed {size} in {time}").format(
+    words = _("freed {size} in {time}").format(
         size=wording.size(outcome.freed), time=wording.duration(outcome.seconds)
     )
+    why = cause(outcome.cause)
+    return f"{words} ({why})" if why else words
+
+
+def cause(code: str | None) -> str:
+    """Why mpsbar freed a cache by itself; nothing where somebody asked for it."""
+    return {
+        "keep_below": _("automatically: its cache was above the chosen size"),
+        "idle": _("automatically: it was idle"),
+        "pressure": _("automatically: memory pressure was critical"),
+    }.get(code or "", "")
+
+
+def left_alone(returned: int | None) -> str:
+    """What `refilled` means: its cache is not freed automatically for a while."""
+    if not returned:
+        return _("3 automatic frees returned nothing: leaving it alone for an hour")
+    return _("refilled 3 times: leaving it alone for an hour")
+
+
+def limited(outcome: Limited) -> str:
+    """One sentence on how a limit was set."""
+    if outcome.state == "done":
+        return _limited_done(outcome)
+    impossible = {
+        "not_in_use": _("it doesn't use the GPU yet; start it with mpsbar run --limit instead"),
+        "not_known": _("can't tell whether it uses the GPU"),
+    }.get(outcome.reason or "", _("it holds no MPS or MLX memory, and no other can be limited"))
+    return {
+        "busy": _("busy: {reason}; nothing was changed, try again").format(reason=reason(outcome)),
+        "above": _("it needs {size}, more than {limit}: no limit was set").format(
+            size=wording.size(outcome.least), limit=wording.size(outcome.asked)
+        )
+        + _freed_first(outcome),
+        "impossible": impossible,
+        "gone": _("no connected process has this PID (run mpsbar status to list them)"),
+        "ended": _("the process ended meanwhile"),
+        "silent": _("no answer within {time}; the limit may still be set later").format(
+            time=wording.duration(outcome.seconds)
+        ),
+        "refused": _("couldn't connect: {error}").format(error=outcome.error),
+        "failed": _("failed: {error}").format(error=outcome.error or wording.UNKNOWN),
+    }[outcome.state]
+
+
+def limited_briefly(outcome: Limited) -> str:
+    """For a row, which shows a limit that is in force anyway."""
+    if outcome.state in ("gone", "ended"):
+        return _("the process has ended")
+    if outcome.state == "done":
+        return "" if outcome.limit is not None else _("limit off")
+    return _("limit not set: {why}").format(why=limited(outcome))
+
+
+def _limited_done(outcome: Limited) -> str:
+    if outcome.asked is None and outcome.limit is None:
+        return _("no limit any more")
+    if outcome.asked is None:
+        return _("back to the limit of its environment, {limit}").format(
+            limit=wording.size(outcome.limit)
+        )
+    words = _("limited to {limit}; it holds {held}").format(
+        limit=wording.size(outcome.asked), held=wording.size(outcome.held)
+    )
+    return words + _freed_first(outcome)
+
+
+def _freed_first(outcome: Limited) -> str:
+    if not outcome.freed:
+        return ""
+    return _("; {size} of its cache were freed").format(size=wording.size(outcome.freed))
+
+
+def not_freed(state: str) -> str:
+    """Why nothing was freed, in a word or two, from the state that history has recorded."""
+    return {
+        "busy": _("busy"),
+        "gone": _("not connected"),
+        "ended": _("the process ended meanwhile"),
+        "silent": _("no answer"),
+        "refused": _("couldn't connect"),
+        "failed": _("failed"),
+    }.get(state, state)
 
 
 def stopped(outcome: Stopped) -> str:

@@ -52,7 +52,7 @@ def login_export(state: str, where: str | None, why: str | None, detail: str | N
     sentences = {
         "on": _("mpsbar export starts at login ({where})").format(where=_path(where)),
         "off": _("mpsbar export does not start at login"),
-        "unavailable": _("mpsbar cannot change the start of mpsbar export at login"),
+        "unavailable": _("mpsbar can't change whether mpsbar export starts at login"),
     }
     return f"{sentences[state]}: {reason}" if reason else sentences[state]
 

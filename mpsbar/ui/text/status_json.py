@@ -69,12 +69,13 @@ def _worker(worker: Worker) -> dict[str, Any]:
         "state": worker.state,
         "age_s": None if worker.age is None else round(worker.age, 3),
         "agent": worker.agent,
-        **{counter.name: worker.total(counter.read) for counter in COUNTERS},
+        **{counter.name: worker.count(counter) for counter in COUNTERS},
         "cached_is_bound": worker.cached_is_bound,
         "footprint": outside and outside.footprint,
         "footprint_kind": outside and outside.footprint_kind,
         "footprint_peak": outside and outside.footprint_peak,
         "gpu_percent": outside and outside.gpu_percent,
+        "progress": worker.progress and asdict(worker.progress),
         "settings": outside and outside.settings,
         "backends": [
             {"name": b.name, "framework": b.framework, "state": b.state}

@@ -6,7 +6,7 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import progress, wording
 
 # Other characters mean something to one of the programs that show the line: `|` begins commands in
 # SwiftBar, `#` formats in tmux, `%` and `$` those of shells. A process chooses its own name.
@@ -26,6 +26,8 @@ FIELDS = {
     "health": "ok, warning, critical",
     "workers": "number of connected processes",
     "processes": f"number of processes with {join_labels('or')}",
+    "progress": "how far the longest-running job is",
+    "left": "how long it still takes",
     "top": "name of the worker that holds most",
     "top_held": "what it holds",
 }
@@ -37,7 +39,7 @@ def parse_format(text: str) -> list[tuple[str, str | None]]:
     try:
         parsed = list(string.Formatter().parse(text))
     except ValueError as problem:
-        raise UserError(f"the format cannot be read: {problem}") from None
+        raise UserError(f"the format is not valid: {problem}") from None
     for _, name, spec, conversion in parsed:
         if name is not None and (name not in FIELDS or spec or conversion):
             shown = printable(name, 40)
@@ -50,6 +52,8 @@ def build_fields(snapshot: Snapshot) -> dict[str, str]:
     machine, gpu = snapshot.machine, snapshot.machine.gpu
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
     top = max(workers, key=_held, default=None)
+    job = snapshot.longest_job
+    run = None if job is None else job.progress
     found = snapshot.processes
     return {
         "held": wording.size(snapshot.held),
@@ -64,6 +68,10 @@ def build_fields(snapshot: Snapshot) -> dict[str, str]:
         "health": snapshot.health.level,
         "workers": str(len(workers)),
         "processes": wording.UNKNOWN if found is None else str(len(found)),
+        "progress": progress.say_fraction(None if run is None else run.fraction),
+        "left": wording.UNKNOWN
+        if run is None or run.seconds_left is None
+        else wording.duration(run.seconds_left),
         "top": wording.UNKNOWN if top is None else make_safe(top.name),
         "top_held": wording.size(None if top is None else top.held),
     }

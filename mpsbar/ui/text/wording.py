@@ -4,9 +4,9 @@ import gettext
 import re
 import shlex
 from collections.abc import Sequence
+from datetime import datetime
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
-from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -57,33 +57,22 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.0f} h"
 
 
+def clock(time: float | None) -> str:
+    """14:02, by this computer's clock."""
+    if time is None:
+        return UNKNOWN
+    try:
+        return datetime.fromtimestamp(time).astimezone().strftime("%H:%M")
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
 def ago(then: float, now: float) -> str:
     """3 min ago; "just now" also when the clock was set back."""
     seconds = max(0.0, now - then)
     if seconds < 10:
         return _("just now")
     return _("{time} ago").format(time=duration(seconds))
-
-
-def ended(process: EndedProcess, now: float) -> str:
-    """ended 3 min ago, peak 11.2 GB, exit code unknown."""
-    words = (
-        _("ended {ago}")
-        if process.was_seen
-        else _("last seen {ago}, ended while mpsbar was not running")
-    )
-    parts = [words.format(ago=ago(process.ended, now))]
-    if process.peak is not None:
-        parts.append(_("peak {size}").format(size=size(process.peak)))
-    return ", ".join([*parts, how_it_ended(process.how)])
-
-
-def how_it_ended(how: str | None) -> str:
-    """How a process ended, as far as that can be told from outside."""
-    return {
-        "stopped": _("stopped by mpsbar"),
-        "pressure": _("exit code unknown, memory pressure was critical"),
-    }.get(how or "", _("exit code unknown"))
 
 
 def shorten(name: str, width: int) -> str:
@@ -107,6 +96,10 @@ def cached(worker: Worker) -> str:
         return ""
     bound = "≤ " if worker.cached_is_bound else ""
     return _("cached {bound}{size}").format(bound=bound, size=size(worker.cached))
+
+
+def limit(worker: Worker) -> str:
+    return "" if worker.limit is None else _("limit {size}").format(size=size(worker.limit))
 
 
 def device(worker: Worker) -> str:

@@ -44,7 +44,7 @@ def test_the_module_at_fault_is_named(planted, run, dtype, kind, module, label):
     assert len({culprit["type"] for culprit in culprits}) == 1, "no module without that kernel"
 
 
-def test_what_only_received_wrong_numbers_is_told_apart(planted):
+def test_what_only_received_wrong_values_is_distinguished(planted):
     found = planted["modules"]["dtypes"]["bfloat16"]
     assert {culprit["module"] for culprit in found["culprits"]} == {"blocks.0.act", "blocks.1.act"}
     assert "head" in found["followers"]
@@ -57,7 +57,7 @@ def test_a_loss_that_is_wrong_outside_of_every_module(planted):
     assert found["unexplained"]["largest"] > 0.1
 
 
-def test_what_raises_is_told_in_torchs_words(planted):
+def test_what_raises_is_reported_in_torchs_words(planted):
     found = planted["refused"]
     text = found["dtypes"]["float32"]["raised"]["text"]
     assert text.startswith(

@@ -1,7 +1,11 @@
-"""No false accusation: 200 random small networks on a device where nothing is wrong."""
+"""No false accusation: random small networks on a device where nothing is wrong.
+
+In `make test` the first 20, in `make thorough` 200.
+"""
 
 import pytest
 from compare_kit import needs_mps, run_script
+from thorough import two_sizes
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
@@ -10,11 +14,11 @@ import json, mpsbar, torch
 from random_networks import make_network
 torch.set_num_threads(1)
 found = []
-for seed in range({first}, {first} + {count}):
+for seed in SEEDS:
     data = mpsbar.compare(*make_network(seed), timing=False).data
     for dtype, result in data["dtypes"].items():
         wrong = [c for c in result["culprits"] if c["kind"] != "raised"]
-        text = (result["raised"] or {{}}).get("text", "")
+        text = (result["raised"] or {}).get("text", "")
         # torch itself refuses a recurrent layer in float32 under autocast after a layer in float16.
         if wrong or result["unexplained"] or result["nonfinite"] or (text and "RNN input dtype" not in text):
             found.append([seed, dtype, wrong, result["unexplained"], result["nonfinite"], text])
@@ -23,6 +27,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("first", range(0, 200, 25))
-def test_none_is_accused(first):
-    assert run_script(SCRIPT.format(first=first, count=25)) == []
+@two_sizes("seeds", "range(20)", *(f"range({n}, {n + 20})" for n in range(0, 200, 20)))
+def test_none_is_accused(seeds):
+    assert run_script(SCRIPT.replace("SEEDS", seeds)) == []

@@ -2,8 +2,15 @@
 
 import pytest
 
-from mpsbar.dtypes.compare.html import render_html
-from mpsbar.dtypes.compare.text import build_headline, render_text, say_seconds, say_share
+from mpsbar.dtypes.compare.text import _size as compared_size
+from mpsbar.dtypes.compare.text import (
+    build_headline,
+    render_html,
+    render_text,
+    say_seconds,
+    say_share,
+)
+from mpsbar.ui.text.wording import size
 
 NOTHING = {
     "state": "works", "eps": 0.00098, "largest_number": 65504.0, "culprits": [], "followers": [], "raised": None,
@@ -48,7 +55,7 @@ def test_the_headline():
         "float32 works: same top-1, 3.0× the CPU's speed. "
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory. "
         "float16: NaN from layers.7.norm. "
-        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %."
+        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%."
     )
 
 
@@ -59,24 +66,24 @@ def test_the_whole_text():
         "float32 works: same top-1, 3.0× the CPU's speed.",
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory.",
         "float16: NaN from layers.7.norm.",
-        "autocast float16: wrong numbers from head (Linear): off by up to 250 %, rounding explains 4 %.",
-        "    typical error 0.01 %; 1 % of the numbers are beyond rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
-        "    1 other module off only because of the input: tail",
+        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%.",
+        "    typical error 0.01%; 1% of the values exceed rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
+        "    1 other module differs only because its input does: tail",
         "    cumsum fell back to the CPU 3 times: in a, b",
         "",
-        "                  TIME     TO CPU  TO FLOAT32  PEAK  ERROR",
+        "                  TIME     TO CPU  TO FLOAT32  PEAK    ERROR",
         "cpu float32       30 ms",
-        "float32           10 ms    3.0×    1.0×        2 MB  1.0e-07",
-        "bfloat16          5.25 ms  5.7×    1.9×        1 MB  1.0e-07",
-        "float16           –        –       –           –     –",
-        "autocast float16  10 ms    3.0×    1.0×        2 MB  1.0e-07",
+        "float32           10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
+        "bfloat16          5.25 ms  5.7×    1.9×        1.0 MB  1.0e-07",
+        "float16           –        –       –           –       –",
+        "autocast float16  10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
     ]
 
 
 def test_an_unsteady_clock_is_no_speed():
     unsteady = {**NOTHING, "spread": 1.5}
     assert build_headline({"dtypes": {"float32": unsteady}}) == (
-        "float32 works: same top-1, its speed was not steady enough to tell."
+        "float32 works: same top-1, its speed varied too much to measure."
     )
     about = {**NOTHING, "spread": 0.3}
     assert (
@@ -95,8 +102,8 @@ def test_html_escapes_what_a_model_is_called():
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.5, "50 %"),
-        (0.0, "0 %"),
+        (0.5, "50%"),
+        (0.0, "0%"),
         (1e-7, "1.0e-07"),
         (20.0, "20 times its size"),
         (None, "any amount"),
@@ -108,3 +115,8 @@ def test_shares(share, text):
 
 def test_seconds():
     assert [say_seconds(s) for s in (None, 2e-5, 0.0123, 3.0)] == ["–", "20 µs", "12.3 ms", "3 s"]
+
+
+def test_sizes_are_worded_as_everywhere():
+    counts = [0, 999, 1000, 1 << 20, 99 << 20, 100 << 20, 5 << 30, 3 << 40]
+    assert [compared_size(count) for count in counts] == [size(count) for count in counts]

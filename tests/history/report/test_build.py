@@ -35,7 +35,7 @@ def page(tmp_path_factory):
 
 @pytest.fixture
 def seen(browser, page):
-    browser.look(1200)
+    browser.set_viewport(1200)
     browser.open(page)
     return browser
 
@@ -77,7 +77,7 @@ def test_the_policy_blocks_what_is_put_into_the_page(seen):
         "document.body.append(s); new Promise(r => setTimeout(() => r(window.owned || 0), 300))"
     )
     assert done == 0
-    assert any("Content Security Policy" in str(one) for one in seen.complaints())
+    assert any("Content Security Policy" in str(complaint) for complaint in seen.complaints())
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core: make setup gets it where there is npm")
@@ -85,7 +85,7 @@ def test_the_policy_blocks_what_is_put_into_the_page(seen):
     ("width", "scheme"), [(1200, "light"), (1200, "dark"), (320, "light"), (320, "dark")]
 )
 def test_axe_finds_nothing(browser, page, width, scheme):
-    browser.look(width, scheme=scheme)
+    browser.set_viewport(width, scheme=scheme)
     browser.open(page)
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; }); 0")
     browser.run(AXE.read_text(encoding="utf-8") + "; 0")
@@ -99,7 +99,7 @@ def test_axe_finds_nothing(browser, page, width, scheme):
 
 @pytest.mark.parametrize("width", [320, 768, 1200, 2400])
 def test_no_width_scrolls_sideways(browser, page, width):
-    browser.look(width)
+    browser.set_viewport(width)
     browser.open(page)
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; }); 0")
     assert browser.run("document.documentElement.scrollWidth") == width
@@ -156,7 +156,7 @@ def test_the_diagnostics_are_copied(seen):
 
 
 def test_without_its_script_nothing_is_missing_but_the_cursor(browser, page):
-    browser.look(1200)
+    browser.set_viewport(1200)
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     browser.open(page)
     browser.send("Emulation.setScriptExecutionDisabled", value=False)
@@ -168,7 +168,7 @@ def test_without_its_script_nothing_is_missing_but_the_cursor(browser, page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1200])
 def test_it_is_drawn(browser, page, scheme, width):
-    browser.look(width, scheme=scheme)
+    browser.set_viewport(width, scheme=scheme)
     browser.open(page)
     rows = read_pixels(browser.picture(most=900))
     left, top, wide = browser.run(

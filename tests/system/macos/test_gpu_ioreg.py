@@ -158,10 +158,12 @@ def test_entries_that_are_no_dictionaries_are_left_out():
     assert gpu.parse_accelerators(b"<plist><array><integer>1</integer></array></plist>") == []
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_no_output_is_no_accelerator(make_ioreg):
     assert gpu.read_accelerators(make_ioreg(show("macos-no-accelerator.ioreg.txt")), PATIENT) == []
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_a_command_that_hangs_is_ended(make_ioreg):
     path = make_ioreg(
         "import time; sys.stdout.write('<plist>'); sys.stdout.flush(); time.sleep(999)"
@@ -170,6 +172,7 @@ def test_a_command_that_hangs_is_ended(make_ioreg):
         gpu.read_accelerators(path, 0.3)
 
 
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_output_without_end_is_cut(make_ioreg, monkeypatch):
     monkeypatch.setattr(gpu, "_MOST_BYTES", 1 << 20)
     with pytest.raises(OSError, match="does not end"):

@@ -24,15 +24,15 @@ def test_a_torch_process_with_its_share_of_the_gpu(mac, computer, clock):
     scanner = Scanner(computer, clock)
     for nanoseconds in (1_000_000_000, 1_500_000_000):
         mac.set_property(entry, "AppUsage", [{"accumulatedGPUTime": nanoseconds}])
-        look = scanner.scan(PATIENT)
+        scan = scanner.scan(PATIENT)
         clock.now += 2.0
     scanner.close()
-    (process,) = look.processes
+    (process,) = scan.processes
     assert (process.pid, process.name, process.frameworks) == (4242, "train.py", ("torch",))
     assert process.settings == {"PYTORCH_ENABLE_MPS_FALLBACK": "1"}
     assert (process.gpu_client, process.gpu_percent) == (True, 25.0)
     assert process.footprint_kind == "footprint"
-    assert look.gpu_clients == {4242: True, 4243: False}
-    assert look.problems == ()
-    assert look.machine.gpu.name == "Apple M4"
+    assert scan.gpu_clients == {4242: True, 4243: False}
+    assert scan.problems == ()
+    assert scan.machine.gpu.name == "Apple M4"
     checks.check_nothing_held(mac)

@@ -44,7 +44,7 @@ def test_nothing_known_is_unknown(mac, computer):
     assert computer.read_machine() == Machine()
 
 
-def test_what_is_unknown_is_told_with_its_reason(mac, computer):
+def test_what_is_unknown_is_reported_with_its_reason(mac, computer):
     computer.read_machine()
     assert {p.reader: p.text for p in computer.problems} == {
         "memory_total": "hw.memsize: No such file or directory",

@@ -43,11 +43,11 @@ def test_it_is_no_dock_app(mac, monkeypatch):
     """Before its status item exists: changed afterwards, macOS has drawn it without height."""
     from appkit.statusbar import NSStatusBar
 
-    policies = []
+    policies, state = [], mac.state
     make = NSStatusBar.statusItemWithLength_
 
     def note(bar, length):
-        policies.append(mac.state.single["application"]._policy)
+        policies.append(state.single["application"]._policy)
         return make(bar, length)
 
     monkeypatch.setattr(NSStatusBar, "statusItemWithLength_", note)

@@ -1,6 +1,8 @@
 """Everything joined, for real: monitor, agents, torch and MLX workers, rumps; only AppKit is the double."""
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,7 +10,7 @@ import sys
 import psutil
 import pytest
 from ui.menubar_kit import CLOSED, Notices, full
-from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module
+from worker_kit import ATTACH, NO_MPS, PATIENCE, ROOT, need_module
 
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.monitor import Monitor
@@ -226,3 +228,50 @@ def torch_folder():
     import importlib.util
 
     return importlib.util.find_spec("torch").origin
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_the_first_part_of_the_checklist_in_its_order(mac, stage, workers):
+    """With its own worker; what a person sees on a Mac is here what the double shows."""
+    text = (ROOT / "packaging/MAC_CHECKLIST.md").read_text()
+    (line,) = re.findall(r"^mpsbar run python .*$", text, re.MULTILINE)
+    words = shlex.split(line)
+    assert "1 << 28" in words[-1]
+    code = words[-1].replace("1 << 28", "135 << 20")  # half a GB is enough for a heap of its own
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, "-c", code]
+    worker = workers.run(command, **STRICT).wait_attached()
+    keyboard = mac.state.single
+
+    def person():
+        mac.wait(2)
+        assert mac.item().button().image().isTemplate()  # 1
+        assert not keyboard["application"].isActive()
+        stage.wait_for(lambda: (stage.worker(worker.pid) or Nothing).cached)  # 2
+        before = stage.worker(worker.pid).held
+        with mac.menu() as menu:
+            (row,) = [title for title in menu.titles() if "mps" in title.split("\t")]
+        stage.click(row, "Free Cache")  # 3
+        stage.wait_for(lambda: before - stage.worker(worker.pid).held > 500 << 20)
+        with mac.menu() as menu:
+            (row,) = [title for title in menu.titles() if "mps" in title.split("\t")]
+        stage.click(row, "Copy PID")  # 10
+        assert NSPasteboard.generalPasteboard().stringForType_(NSPasteboardTypeString) == str(
+            worker.pid
+        )
+        stage.click(row, "Notify When Finished")
+        worker.end()
+        stage.wait_for(lambda: [title for title, _, _ in stage.notices.told if "ended" in title])
+        stage.click("Settings", "Open at Login")  # 12
+        stage.wait_for(lambda: "✓ Open at Login" in show_settings())
+
+    def show_settings():
+        with mac.menu("Settings") as menu:
+            return menu.lines()
+
+    from AppKit import NSPasteboard, NSPasteboardTypeString
+
+    stage.run(person)
+
+
+class Nothing:
+    cached = None

@@ -126,7 +126,7 @@ def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
 
 
 def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac):
-    complaint = "bar is 7: it must be one of memory, gpu, dot, icon"
+    complaint = "bar is 7: it must be one of memory, gpu, progress, dot, icon"
     loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
 
     def person(user):

@@ -74,3 +74,51 @@ def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
         assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())
 
     play(mac, make_snapshot(make_training()), person)
+
+
+def make_icon(points=18.0, files=("icon", "icon@2x"), template=True, set_points=True):
+    from AppKit import NSImage, NSImageRep, NSMakeSize
+
+    from mpsbar.system.paths import resource
+
+    image = NSImage.alloc().initWithSize_(NSMakeSize(points, points))
+    for name in files:
+        picture = NSImageRep.imageRepWithContentsOfFile_(str(resource(f"{name}.png")))
+        if set_points:
+            picture.setSize_(NSMakeSize(points, points))
+        image.addRepresentation_(picture)
+    image.setTemplate_(template)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"points": 36.0}, "points, where at most"),
+        ({"points": 0.0}, "points, where at most"),
+        ({"template": False}, "no template"),
+        ({"set_points": False}, r"representations of \[\(36.0, 36.0\)\]"),
+        ({"files": ("icon",)}, r"no representation for scale \[2\]"),
+    ],
+)
+def test_the_double_refuses_an_icon_that_would_not_fit(mac, fault, words):
+    """A Mac would draw it, and only a person would see that it is wrong."""
+    from AppKit import NSStatusBar
+
+    button = NSStatusBar.systemStatusBar().statusItemWithLength_(-1.0).button()
+    button.setImage_(make_icon())
+    state = mac.state
+    with pytest.raises(ValueError, match=words):
+        button.setImage_(make_icon(**fault))
+    state.faults.clear()
+
+
+@pytest.mark.parametrize("name", ["icon", "icon-warning", "icon-critical"])
+def test_every_icon_fits_the_bar(mac, name):
+    from AppKit import NSStatusBar
+
+    from mpsbar.ui.menubar.icon import read_template
+
+    NSStatusBar.systemStatusBar().statusItemWithLength_(-1.0).button().setImage_(
+        read_template(name)
+    )

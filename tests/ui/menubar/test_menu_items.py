@@ -26,7 +26,8 @@ def test_three_workers_of_which_one_is_busy(mac):
             *TAIL,
         ]
         assert user.lines("train.py") == [
-            "Free Cache", "Largest Tensors  ▸", "Notify When Finished", "Copy PID", "Stop…",
+            "Free Cache", "Largest Tensors  ▸", "Keep Cache Below  ▸", "Free When Idle",
+            "Notify When Finished", "Copy PID", "Stop…",
         ]  # fmt: skip
         assert user.lines("serve.py 4720") == ["Connect This Environment…", "Copy PID", "Stop…"]
 
@@ -69,7 +70,8 @@ def test_a_worker_dies_while_its_submenu_is_open_and_another_comes(mac):
         with user.open("train.py") as menu:
             user.show(make_snapshot(make_training(4712, "b.py"), make_training(4713, "new.py")))
             assert menu.lines() == [
-                "(Free Cache)", "Largest Tensors  ▸", "(Notify When Finished)", "(Copy PID)",
+                "(Free Cache)", "Largest Tensors  ▸", "Keep Cache Below  ▸", "(Free When Idle)",
+                "(Notify When Finished)", "(Copy PID)",
                 "(Stop…)",
             ]  # fmt: skip
             menu.leave()
@@ -174,8 +176,7 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
     def person(user):
         with user.open() as menu:
             user.monitor.latest = make_snapshot(make_training(1, "new.py"), make_training())
-            root = menu.levels[0]
-            root.delegate().menuNeedsUpdate_(root)
+            menu.ask_again()
             assert menu.lines()[4].startswith("train.py")
 
     play(mac, make_snapshot(make_training()), person)

@@ -42,18 +42,18 @@ def seen():
     return make_snapshot(TRAIN, BUSY, processes=(SERVE,))
 
 
-def course(person_steps=(1, 2, 3, 4, 3, 5, 6, 4, 2, 6)):
+def build_series(person_steps=(1, 2, 3, 4, 3, 5, 6, 4, 2, 6)):
     """Looks two seconds apart, in which train.py holds more and less."""
     for number, held in enumerate(person_steps):
-        one = make_training(
+        worker = make_training(
             held=held * GB, cached=held * GB // 3, command=("python", "train.py", "--lr", "0.1")
         )
-        yield make_snapshot(one, BUSY, processes=(SERVE,), time=1000.0 + 3 * number)
+        yield make_snapshot(worker, BUSY, processes=(SERVE,), time=1000.0 + 3 * number)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 12)])
 def test_the_whole_screen(size, check_golden):
-    looks = list(course())
+    looks = list(build_series())
 
     async def person(p):
         for look in looks[1:]:
@@ -70,8 +70,8 @@ def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
         await p.press("down", "f")
         assert p.asked == [Free(4712)]
         await p.end(0, Freed(4712, "4712", "busy", reason="thread_computing", where="a.py:1"))
-        told = p.line("12:00:00")
-        assert told.startswith(
+        line = p.line("12:00:00")
+        assert line.startswith(
             "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
         )
 
@@ -254,7 +254,7 @@ def test_rows_do_not_jump_for_a_little_and_the_chosen_process_stays_chosen():
     play(FakeMonitor(look(100 * MB, 90 * MB, 0)), person)
 
 
-def test_a_worker_that_dies_is_told_and_another_takes_its_place():
+def test_a_worker_that_dies_is_reported_and_another_takes_its_place():
     async def person(p):
         await p.show(seen())
         for number in range(3):
@@ -292,7 +292,7 @@ def test_an_alert_is_a_line_of_the_log():
     play(FakeMonitor(seen()), person)
 
 
-def test_asking_never_waits_and_a_failure_is_told():
+def test_asking_never_waits_and_a_failure_is_reported():
     async def person(p):
         await p.press("f", "f", "t", "escape", "down")
         assert len(p.asked) == 3  # none has ended, and the screen moved on

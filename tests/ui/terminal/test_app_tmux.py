@@ -79,8 +79,8 @@ def pane(workers, private):
         return made[-1]
 
     yield make
-    for one in made:
-        one.tmux("kill-server")
+    for process in made:
+        process.tmux("kill-server")
 
 
 def test_free_a_real_cache_see_a_worker_die_and_quit(pane, workers):

@@ -8,6 +8,11 @@ from mpsbar.ui.text.findings import say_advice, say_health, say_reason
 MB, GB = 1 << 20, 1 << 30
 
 REASONS = [
+    (
+        Reason("gpu_reset", "warning", {"time": None, "names": "train.py, serve.py", "count": 2}),
+        "The GPU was reset at ?; results since then may be wrong: train.py, serve.py (torch before 2.15"
+        " does not raise an error)",
+    ),
     (Reason("pressure", "warning", {"pressure": "warning"}), "Memory pressure is high"),
     (Reason("pressure", "critical", {"pressure": "critical"}), "Memory pressure is critical"),
     (
@@ -33,6 +38,10 @@ REASONS = [
     (
         Reason("swap_growing", "warning", {"growth": 600 * MB, "seconds": 120.0, "used": 3 * GB}),
         "Swap grew by 600 MB in 2 min (now 3.0 GB)",
+    ),
+    (
+        Reason("slowed", "warning", {"before": 3.1, "now": 0.9, "unit": "it", "cause": "swap", "growth": 6 * GB}, 7),
+        "train.py slowed from 3.1 to 0.9 it/s at ?; swap grew by 6.0 GB meanwhile",
     ),
     (
         Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
@@ -182,6 +191,19 @@ ADVICE = [
         "Find the slow operations in train.py: with torch.profiler.profile() as p,"
         " then print(p.key_averages().table())",
     ),
+    (Advice("watermark", pid=7), "Let train.py use more memory, at the risk of slowing the whole computer: PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 (0.0 removes the limit)"),
+    (Advice("watermark_lower", pid=7), "Let train.py fail with an error message before the system kills it: PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.7 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.6"),
+    (Advice("watch_memory", pid=7), "Start train.py again while mpsbar runs: memory in its last minutes tells whether the system or a person ended it"),
+    (Advice("shorter_kernels", pid=7), "Give the GPU less work at once in train.py: a smaller batch, shorter sequences"),
+    (Advice("relax_timeout", pid=7), "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of train.py (it has helped some)"),
+    (Advice("display_asleep", pid=7), "Let the display sleep while train.py runs: macOS ends long GPU work to keep the screen responsive"),
+    (Advice("restart_process", pid=7), "Start train.py again: macOS ignores the GPU work of a process after repeated errors"),
+    (Advice("redo_results", pid=7), "Go back to a checkpoint from before the reset: results after it may be wrong"),
+    (Advice("newer_framework", pid=7), "Update the framework that train.py uses, and macOS"),
+    (Advice("newer_macos", pid=7), "Install the newest macOS: kernel panics under GPU load are fixed there"),
+    (Advice("report_bug", pid=7), "If it happens again, report it with: mpsbar doctor"),
+    (Advice("fault_handler", pid=7), "To see where in Python train.py was, start it with python -X faulthandler"),
+    (Advice("torch_that_raises", {"version": "2.13.0"}, 7), "train.py uses torch 2.13.0; from 2.15 on, a failed command buffer on MPS raises an error instead of going on with wrong numbers"),
     (Advice("of_a_later_version"), "of_a_later_version (no description)"),
 ]  # fmt: skip
 
@@ -202,6 +224,10 @@ def test_no_sentence_is_without_its_literal_here():
     from mpsbar.ui.text import findings
 
     assert {reason.code for reason, _ in REASONS} >= set(findings._reasons("ok"))
-    assert set(findings._reasons("ok")) == {*health._ORDER, "not_judged"}  # the monitor's own
+    assert set(findings._reasons("ok")) == {
+        *health._ORDER,
+        "not_judged",
+        "gpu_reset",
+    }  # the monitor's own
     said = {f"{a.code}.{why}" if (why := a.values.get("why")) else a.code for a, _ in ADVICE}
     assert said >= set(findings._advice()) - {"connect.many"}

@@ -20,8 +20,12 @@ def test_settings_with_their_origins():
         'bar = "dot"  # file\n'
         "interval = 0.5  # MPSBAR_INTERVAL\n"
         "alerts = true  # default\n"
-        'alert_causes = ["pressure", "memory", "swap", "leak"]  # default\n'
-        "cool_down = 3  # --cool-down"
+        'alert_causes = ["pressure", "memory", "swap", "leak", "speed", "ended", "reset"]  # default\n'
+        "cool_down = 3  # --cool-down\n"
+        "last_words = true  # default\n"
+        'keep_cache_below = "off"  # default\n'
+        "free_when_idle = false  # default\n"
+        "free_at_critical_pressure = false  # default"
     )
     assert parse_toml(text)["interval"] == 0.5
 

@@ -20,7 +20,7 @@ def test_every_field():
     everything = " ".join(f"{name}={{{name}}}" for name in FIELDS)
     assert show(everything, snapshot) == (
         "held=7.0 GB cached=3.0 GB gpu=43% gpu_memory=9.8 GB budget=27.0 GB available=12.0 GB memory=36.0 GB "
-        "swap=0 B pressure=normal health=ok workers=2 processes=2 top=train.py top_held=6.0 GB"
+        "swap=0 B pressure=normal health=ok workers=2 processes=2 progress=? left=? top=train.py top_held=6.0 GB"
     )
     assert set(build_fields(snapshot)) == set(FIELDS)
 
@@ -49,7 +49,7 @@ def test_other_fields_are_refused(text):
 
 @pytest.mark.parametrize("text", ["{held", "held}"])
 def test_broken_formats(text):
-    with pytest.raises(UserError, match="the format cannot be read: "):
+    with pytest.raises(UserError, match="the format is not valid: "):
         parse_format(text)
 
 

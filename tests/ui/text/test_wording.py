@@ -3,10 +3,11 @@
 import json
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from mpsbar.core.actions import Free, Freed
+from mpsbar.core.actions import Free, Freed, FreeState
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
@@ -138,6 +139,18 @@ def test_every_ending_of_a_free_has_its_sentence(outcome, text):
     assert outcomes.freed(outcome) == text
 
 
+def test_every_recorded_state_of_a_free_has_words():
+    states = [state for state in get_args(FreeState) if state != "done"]
+    assert {state: outcomes.not_freed(state) for state in states} == {
+        "busy": "busy",
+        "gone": "not connected",
+        "ended": "the process ended meanwhile",
+        "silent": "no answer",
+        "refused": "couldn't connect",
+        "failed": "failed",
+    }
+
+
 def test_the_whole_menu(check_golden):
     freed = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
     check_golden("menu.txt", str(build_menu(replace(SCENE, freed=freed))) + "\n")
@@ -230,7 +243,7 @@ def test_many_to_connect_are_counted_not_dropped():
     )
 
 
-def test_unknown_is_told_as_unknown():
+def test_unknown_is_reported_as_unknown():
     blind = Snapshot(
         0.0, processes=None, problems=(Problem("processes", "OSError: x"),),
         health=Health("ok", (Reason("unknown", "ok"),)),
@@ -267,7 +280,7 @@ def test_status_as_json_keeps_to_the_schema():
     } <= set(status["machine"])
     assert status["machine"]["gpu"] == {
         "name": "Apple M3 Max", "cores": 30, "utilization": 43.0, "memory_in_use": int(9.8 * GB),
-        "memory_budget": 27 * GB, "wired_limit": 0,
+        "memory_budget": 27 * GB, "wired_limit": 0, "recoveries": None,
     }  # fmt: skip
     assert [(p["pid"], p["framework"], p["connected"]) for p in status["processes"]] == [
         (4711, "torch", True), (4720, "torch", False), (4721, "torch", False),
@@ -283,9 +296,9 @@ def test_status_as_json_keeps_to_the_schema():
         "framework": "torch", "framework_version": "2.13.0", "device": "mps", "state": "live",
         "age_s": 0.0, "agent": None, "allocated": int(2.4 * GB), "cached": 3328599655,
         "cached_is_bound": False, "other": 751619276, "reserved": int(5.5 * GB),
-        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB,
+        "driver": int(6.2 * GB), "peak": 5 * GB, "held": int(6.2 * GB), "budget": 27 * GB, "limit": None,
         "started": 1699999000.0, "footprint": 7 * GB, "footprint_kind": "footprint",
-        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "settings": {},
+        "footprint_peak": 9 * GB, "gpu_percent": 41.6, "progress": None, "settings": {},
     }  # fmt: skip
     assert [backend["name"] for backend in backends] == ["mps", "cpu"]
     unknown = status["workers"][5]

@@ -1,0 +1,187 @@
+"""When Python ends by itself, leaves a small record of how: `mpsbar why` and the monitor read it.
+
+Written in an atexit callback, so a process that is killed leaves none, which is evidence too.
+No hook of the host is used: Python itself keeps an unhandled exception in sys.last_value.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+from types import TracebackType
+from typing import Any, Callable, Optional
+
+from . import memory, places
+
+# A folder in the run directory; one file for each process: milliseconds of its end, pid.
+FOLDER = "ended"
+NAME = "%013d-%d.json"
+# A file of this name in the run directory turns it off: the setting `last_words`.
+OFF = "no-last-words"
+# More files than anyone reads: the oldest go, a few at each end.
+MOST_FILES = 500
+_MOST_REMOVED = 20
+MOST_TEXT = 200
+_MOST_NAME = 100
+_MOST_FRAMES = 5000
+# Options of python that take the next argument.
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_HOME = re.compile(r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)")
+
+_attached = 0.0
+
+
+def begin() -> None:
+    """Called when the agent starts: the pid alone would not tell two processes apart."""
+    global _attached  # noqa: PLW0603 - there is one agent in a process
+    _attached = time.time()
+
+
+def is_on() -> bool:
+    return os.environ.get("MPSBAR_LAST_WORDS", "").strip().lower() not in (
+        "0", "false", "no", "off",
+    )  # fmt: skip
+
+
+def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> None:
+    """Write the record below the run directory. Never raises, never prints, never waits.
+
+    `hello` says who this process is.
+    """
+    try:
+        if is_on() and not os.path.lexists(os.path.join(directory, OFF)):
+            _write(os.path.join(directory, FOLDER), _build(hello(), time.time()))
+    except Exception:  # noqa: BLE001, S110 - whatever it is, the host must end as ever
+        pass
+
+
+def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
+    return {
+        "version": 1,
+        **{name: hello[name] for name in ("pid", "parent", "executable", "notebook", "frameworks")},
+        "command": _shorten_command(hello["argv"]),
+        "attached": _attached,
+        "ended": now,
+        "memory": _read_memory(),
+        "error": _find_error(),
+    }
+
+
+def _read_memory() -> "dict[str, int]":
+    try:
+        return memory.read_memory()
+    except Exception:  # noqa: BLE001 - a framework that is half gone already
+        return {}
+
+
+def _find_error() -> "Optional[dict[str, Any]]":
+    """The exception that Python printed last; whether it is what ended the main script."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException):
+        return None
+    trace = getattr(error, "__traceback__", None) or getattr(sys, "last_traceback", None)
+    return {
+        "type": _name_type(type(error)),
+        "text": _first_line(error),
+        "where": _find_place(trace),
+        "is_main": _is_of_main(trace),
+    }
+
+
+def _name_type(kind: type) -> str:
+    module = getattr(kind, "__module__", "")
+    name = getattr(kind, "__qualname__", "?")
+    full = name if module in ("builtins", "__main__") else f"{module}.{name}"
+    return full[:_MOST_NAME]
+
+
+def _first_line(error: BaseException) -> str:
+    """Python has called str() already, to print the traceback."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the host's own class
+        return ""
+    # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
+    line = text[: 4 * MOST_TEXT].lstrip().partition("\n")[0]
+    return _HOME.sub("~", _replace_home(line))[:MOST_TEXT]
+
+
+def _replace_home(text: str) -> str:
+    home = places._homes.get(os.geteuid(), "").rstrip("/")
+    return text.replace(home, "~") if len(home) > 1 else text
+
+
+def _find_place(trace: Optional[TracebackType]) -> str:
+    """The file, without its folder, and the line of the innermost frame."""
+    if trace is None:
+        return ""
+    steps = 0
+    while trace.tb_next is not None and steps < _MOST_FRAMES:
+        trace, steps = trace.tb_next, steps + 1
+    name = os.path.basename(trace.tb_frame.f_code.co_filename)
+    return f"{name[:_MOST_NAME]}:{trace.tb_lineno}"
+
+
+def _is_of_main(trace: Optional[TracebackType]) -> bool:
+    """Whether it went through the whole main script: nobody is left then who could catch it.
+
+    A prompt, a notebook and pytest leave an exception behind too and go on.
+    """
+    if hasattr(sys, "ps1") or sys.flags.interactive:
+        return False
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") == "runpy":  # python -m
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    main = getattr(sys.modules.get("__main__"), "__dict__", None)
+    is_typed = code.co_filename.startswith("<") and code.co_filename not in ("<string>", "<stdin>")
+    is_main = trace.tb_frame.f_globals is main and code.co_name == "<module>"
+    return is_main and not is_typed
+
+
+def _shorten_command(command: "list[str]") -> "list[str]":
+    """Python, its options and what it runs; no arguments of the program, which may be secrets."""
+    kept = [argument[:300] for argument in command[:1]]
+    arguments = iter(command[1:20])
+    for argument in arguments:
+        kept.append(argument[:300])
+        if argument in _WITH_VALUE or re.fullmatch(r"-[A-Za-z]*m", argument):
+            kept.extend(value[:300] for value in [next(arguments, None)] if value is not None)
+        if argument == "-c" or not argument.startswith("-") or argument.endswith("m"):
+            break
+    return kept
+
+
+def _write(folder: str, record: "dict[str, Any]") -> None:
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    places.check(folder)
+    _remove_oldest(folder)
+    name = NAME % (int(record["ended"] * 1000), record["pid"])
+    path = os.path.join(folder, name)
+    temporary = os.path.join(folder, f".{name}")
+    data = json.dumps(record).encode("utf-8", "replace")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+    number = os.open(temporary, flags, 0o600)
+    try:
+        os.write(number, data)
+    finally:
+        os.close(number)
+    os.rename(temporary, path)
+
+
+def _remove_oldest(folder: str) -> None:
+    names = os.listdir(folder)
+    if len(names) < MOST_FILES:
+        return
+    for name in sorted(names, key=lambda name: name.lstrip("."))[
+        : min(_MOST_REMOVED, len(names) - MOST_FILES + 1)
+    ]:
+        try:
+            os.unlink(os.path.join(folder, name))
+        except OSError:
+            pass

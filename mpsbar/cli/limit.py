@@ -1,0 +1,67 @@
+"""mpsbar limit: keep the memory of a running worker below a limit, or no longer."""
+
+import argparse
+import json
+from dataclasses import asdict, replace
+
+from mpsbar.cli.arguments import parse_pid
+from mpsbar.core.actions import Limit, Limited
+from mpsbar.core.errors import UserError
+from mpsbar.core.health import find_budget
+from mpsbar.core.limits import parse_limit
+from mpsbar.monitor import Monitor
+from mpsbar.ui.text import outcomes as outcome_text
+
+_OFF = "off"
+
+DESCRIPTION = (
+    "Limits the GPU memory of a running process. Above the limit PyTorch (MPS) first returns its "
+    "cache, then raises its usual out-of-memory error, which ends most programs; MLX returns its "
+    "cache and waits, but raises no error. PyTorch takes memory in blocks of up to 1 GB: a process "
+    "may hold that much more than its limit, and needs that much room below it. A limit below what "
+    "is in use is refused. What a program has set itself can't be read; mpsbar run --limit limits "
+    "one from its start, more exactly. Exit code 0: set, 1: busy or refused, 2: wrong arguments."
+)
+EXAMPLES = (
+    "mpsbar limit 4711 24GB",
+    "mpsbar limit 4711 75%",
+    "mpsbar limit 4711 off",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pid", metavar="PID", type=parse_pid, help="a process in mpsbar status")
+    parser.add_argument(
+        "limit",
+        metavar="SIZE|off",
+        help="24GB, 1500MB, a part of Metal's budget such as 75%%, or off",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    monitor = Monitor()
+    try:
+        # Some agents do not know whether their process uses the GPU; the scan does.
+        snapshot = monitor.read_once() if "%" in options.limit else monitor.tick()
+        workers = tuple(worker for worker in snapshot.workers if worker.pid == options.pid)
+        try:
+            is_off = options.limit.lower() == _OFF
+            limit = None if is_off else parse_limit(options.limit, find_budget(snapshot, workers))
+        except UserError as complaint:
+            options.refuse(str(complaint))
+        outcome = monitor.perform(Limit(options.pid, limit)).result()
+        outcome = replace(outcome, name=snapshot.names.get(outcome.pid, outcome.name))
+    finally:
+        monitor.close()
+    if options.json:
+        print(json.dumps({"schema": 1, "limited": asdict(outcome)}))
+    else:
+        print(_say(outcome))
+    return 0 if outcome.state == "done" else 1
+
+
+def _say(outcome: Limited) -> str:
+    name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
+    return f"{outcome.pid}{name}: {outcome_text.limited(outcome)}"

@@ -1,0 +1,250 @@
+"""mpsbar run --summary: stay as the parent of a command, and say at its end what it used."""
+
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from mpsbar.core.endings import EndEvidence, ExitStatus, Reports
+from mpsbar.core.naming import name_process
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.verdicts import EndVerdict, judge_end
+from mpsbar.monitor import Monitor
+from mpsbar.system import this_computer
+from mpsbar.system.exits import parse_wait_status
+from mpsbar.system.files import replace_file
+from mpsbar.system.foreground import CommandEnd, end_like, run_command
+from mpsbar.system.last_words import find_last_words, read_last_words
+from mpsbar.system.platform import Computer, EndedPid
+from mpsbar.ui.text import endings, wording
+
+_INTERVAL = 1.0
+_MOST_PARENTS = 20
+_MOST_OTHERS = 5
+# macOS writes a crash report within about a second.
+_REPORT_SECONDS = 3.0
+# xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
+_JETSAM, _LOW_SWAP = 1, 13
+
+
+@dataclass
+class Usage:
+    """The most of each that the command and its children used at one time, in bytes."""
+
+    allocated: int | None = None
+    driver: int | None = None
+    cached: int | None = None
+    footprint: int | None = None
+    frees: dict[int, int] = field(default_factory=dict)  # by pid
+    workers: set[int] = field(default_factory=set)
+
+    def note(self, name: str, value: int | None) -> None:
+        if value is not None:
+            setattr(self, name, max(value, getattr(self, name) or 0))
+
+
+class Collector:
+    """Watches the command by a monitor of its own, on the monitor's thread."""
+
+    def __init__(self, computer: Computer) -> None:
+        self.usage = Usage()
+        self._computer = computer
+        self._root: int | None = None
+        self._is_ours: dict[int, bool] = {}
+        self.others: dict[int, tuple[str, EndVerdict]] = {}  # ends of its children
+        self._monitor = Monitor(computer, interval=_INTERVAL)
+        self._lock = threading.Lock()
+
+    def start(self, pid: int) -> None:
+        self._root = pid
+        self._is_ours[pid] = True
+        self._monitor.start(self._note)
+
+    def close(self) -> None:
+        self._monitor.close()
+
+    def _note(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            workers = [worker for worker in snapshot.workers if self._belongs(worker.pid)]
+            processes = [p for p in snapshot.processes or () if self._belongs(p.pid)]
+            usage = self.usage
+            usage.workers |= {worker.pid for worker in workers}
+            for name in ("allocated", "driver", "cached"):
+                usage.note(name, _total(workers, name))
+            for worker in workers:
+                usage.note("allocated", worker.total(lambda backend: backend.peak))
+                if worker.last_free is not None:
+                    usage.frees[worker.pid] = worker.last_free.number
+            sizes = [p.footprint for p in processes if p.footprint is not None]
+            usage.note("footprint", sum(sizes) if sizes else None)
+            for process in processes:
+                usage.note("footprint", process.footprint_peak)
+            for end in snapshot.ended:
+                if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
+                    self.others[end.pid] = (end.name, end.verdict)
+
+    def _belongs(self, pid: int) -> bool:
+        """Whether the command started it, at whatever remove; asked once for each process."""
+        if pid not in self._is_ours:
+            self._is_ours[pid] = self._find_root(pid)
+        return self._is_ours[pid]
+
+    def _find_root(self, pid: int) -> bool:
+        for _ in range(_MOST_PARENTS):
+            try:
+                parent = self._computer.read_details(pid).parent
+            except OSError:
+                return False
+            if parent is None or parent <= 1:
+                return False
+            if parent == self._root or self._is_ours.get(parent):
+                return True
+            pid = parent
+        return False
+
+
+def _total(workers: Sequence[Worker], name: str) -> int | None:
+    values = [worker.total(lambda backend: getattr(backend, name)) for worker in workers]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def run(command: Sequence[str], environ: Mapping[str, str], json_file: str | None) -> int:
+    """OSError: the command could not be started."""
+    computer = this_computer()
+    collector = Collector(computer)
+    reader = getattr(computer, "read_exit_reason", None)
+    try:
+        end = run_command(command, environ, collector.start, reader)
+    finally:
+        collector.close()
+    summary = build_summary(command, end, collector, computer)
+    if json_file is not None:
+        try:
+            replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
+        except OSError as problem:
+            print(
+                f"mpsbar: couldn't write {json_file}: {problem.strerror or problem}",
+                file=sys.stderr,
+            )
+    else:
+        print(render_summary(summary), file=sys.stderr)
+    return end_like(end.status)
+
+
+def build_summary(
+    command: Sequence[str], end: CommandEnd, collector: Collector, computer: Computer
+) -> dict[str, object]:
+    usage = collector.usage
+    name = name_process(tuple(command), executable=shutil.which(command[0]))
+    verdict = judge_command(end, computer, bool(usage.workers))
+    for words in read_last_words(end.began):
+        if words.pid == end.pid or words.pid in usage.workers:
+            usage.note("allocated", words.memory.get("peak"))
+            usage.note("driver", words.memory.get("driver"))
+            usage.note("cached", words.memory.get("cached"))
+            usage.workers.add(words.pid)
+    usage.note("footprint", end.most_resident)
+    others = [
+        {"pid": pid, "name": other, "how": endings.say_briefly(found)}
+        for pid, (other, found) in list(collector.others.items())[:_MOST_OTHERS]
+        if not found.is_normal
+    ]
+    return {
+        "command": name,
+        "pid": end.pid,
+        "verdict": asdict(verdict),
+        "how": endings.say_verdict(verdict, name),
+        "evidence": endings.say_basis(verdict),
+        "next_steps": endings.say_next_steps(verdict, name, end.pid),
+        "seconds": round(end.ended - end.began, 3),
+        "connected_processes": len(usage.workers),
+        "peak_allocated": usage.allocated,
+        "peak_driver": usage.driver,
+        "largest_cache": usage.cached,
+        "peak_footprint": usage.footprint,
+        "frees": sum(usage.frees.values()),
+        "cpu_fallbacks": None,  # torch does not count them
+        "failed_children": others,
+    }
+
+
+def judge_command(end: CommandEnd, computer: Computer, is_connected: bool) -> EndVerdict:
+    status = parse_wait_status(end.status)
+    reason = end.exit_reason
+    if status is not None and reason is not None and reason[0] == _JETSAM:
+        why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
+        status = ExitStatus(status.code, status.signal, why)
+    is_mac = computer.footprint_kind == "footprint"
+    words = find_last_words(end.pid, end.began)
+    return judge_end(
+        EndEvidence(
+            status=status,
+            is_connected=is_connected,
+            words=words,
+            is_mac=is_mac,
+            torch=words.frameworks.get("torch") if words is not None else None,
+            reports=_read_reports(end, status, computer, is_mac),
+        )
+    )
+
+
+def _read_reports(
+    end: CommandEnd, status: ExitStatus | None, computer: Computer, is_mac: bool
+) -> Reports:
+    if status is None or status.signal is None:
+        return Reports()
+    reader = computer.read_reports()
+    ended = EndedPid(end.pid, None, end.began, end.ended, status.signal)
+    found = reader.read(ended)
+    waited = 0.0
+    while is_mac and status.signal in (4, 5, 6, 8, 10, 11) and found.crash is None:
+        if waited >= _REPORT_SECONDS:
+            break
+        threading.Event().wait(0.5)
+        waited += 0.5
+        found = reader.read(ended)
+    return found
+
+
+def render_summary(summary: Mapping[str, object]) -> str:
+    """What a person reads at the end of a run."""
+
+    def size(name: str) -> str:
+        value = summary[name]
+        return wording.size(value if isinstance(value, int) else None)
+
+    lines = [f"mpsbar: {summary['how']}"]
+    seconds = summary["seconds"]
+    lines.append(
+        f"  duration        {_say_seconds(seconds if isinstance(seconds, float) else 0.0)}"
+    )
+    if summary["connected_processes"]:
+        lines.append(f"  peak allocated  {size('peak_allocated')}")
+        lines.append(f"  peak driver     {size('peak_driver')}")
+        lines.append(f"  largest cache   {size('largest_cache')}")
+    lines.append(f"  peak footprint  {size('peak_footprint')}")
+    if summary["connected_processes"]:
+        lines.append(f"  frees           {summary['frees']}")
+    else:
+        lines.append("  No process of it was connected, so its GPU memory is unknown.")
+    children = summary["failed_children"]
+    lines += [
+        f"  {child['name']} ({child['pid']}): {child['how']}"
+        for child in (children if isinstance(children, list) else ())
+    ]
+    steps = summary["next_steps"]
+    lines += [f"  → {step}" for step in (steps if isinstance(steps, list) else ())]
+    return "\n".join(lines)
+
+
+def _say_seconds(seconds: float) -> str:
+    """With more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,194 @@
+"""Decides which caches to free without being asked, from one snapshot to the next. Pure.
+
+Off unless switched on. Only while a process computes nothing: its agent refuses otherwise, but
+asking costs something too. A cache that fills again at once is left alone, because freeing it
+would only slow the process down.
+"""
+
+from dataclasses import dataclass
+
+from mpsbar.core.actions import AutoFreeRule, Free, FreeCause, Freed, SetAutoFree
+from mpsbar.core.advice import WORTH_FREEING, is_short_of_memory
+from mpsbar.core.settings import Settings
+from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
+from mpsbar.core.trends import GAP
+
+# Seconds without any sign of work: some readings for a cache that is too large, a minute for idle.
+PAUSE_SECONDS = 5.0
+IDLE_SECONDS = 60.0
+# Between two frees of one process, whoever asked for the last.
+BETWEEN_SECONDS = 60.0
+# Above this share of the GPU a process computes; drawing a window takes less.
+BUSY_PERCENT = 2.0
+# A cache that must be freed again this soon after a free has refilled at once.
+REFILL_SECONDS = 300.0
+MOST_REFILLS = 3
+LEFT_ALONE_SECONDS = 3600.0
+
+Key = tuple[int, float | None]  # pid and start
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is known of one process."""
+
+    counters: object = None
+    quiet_since: float = 0.0
+    asked: float = float("-inf")
+    freed: float = float("-inf")  # when it was last freed automatically
+    refills: int = 0
+    returned: int = 0  # bytes, by the frees after which it refilled
+    left_alone_until: float = float("-inf")
+
+
+class AutoFree:
+    """`consider` and `note` run on the ticking thread; `apply` and `set_rule` on any."""
+
+    def __init__(self) -> None:
+        self._settings = self._considered = Settings()
+        self._rules: dict[Key, AutoFreeRule] = {}
+        self._followed: dict[Key, _Followed] = {}
+        self._last: float | None = None
+
+    def apply(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def set_rule(self, action: SetAutoFree) -> None:
+        """A choice for one process; what was given up before is tried again."""
+        key = (action.pid, action.started)
+        self._followed.pop(key, None)
+        if action.rule == AutoFreeRule():
+            self._rules.pop(key, None)
+        else:
+            self._rules[key] = action.rule
+
+    def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:
+        """What to free now, and which processes are left alone from now on."""
+        self._check_clock(snapshot.time)
+        self._forget_ended(snapshot)
+        if self._settings != self._considered:  # what was given up is tried again
+            self._considered = self._settings
+            for followed in list(self._followed.values()):
+                followed.left_alone_until, followed.refills = float("-inf"), 0
+        frees, left_alone = list[Free](), list[Freed]()
+        if snapshot.machine.recording is not None:
+            return frees, left_alone
+        for worker in snapshot.workers:
+            followed = self._follow(worker, snapshot.time)
+            cause = self._find_cause(worker, snapshot, followed)
+            if cause is None or not self._may_free(worker, snapshot, followed):
+                continue
+            if self._has_refilled(followed, snapshot.time):
+                left_alone.append(
+                    Freed(worker.pid, worker.name, "refilled", followed.returned, cause=cause)
+                )
+                continue
+            followed.asked = snapshot.time
+            frees.append(Free(worker.pid, started=worker.started, cause=cause))
+        return frees, left_alone
+
+    def note(self, outcome: Freed, now: float) -> None:
+        """How a free ended; one that found the process busy has changed nothing."""
+        if outcome.cause is None or outcome.state != "done":
+            return
+        for (pid, _), followed in list(self._followed.items()):
+            if pid == outcome.pid:
+                followed.freed = now
+                followed.returned += outcome.freed or 0
+
+    def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
+        """Of the processes for which something was chosen, or that are left alone."""
+        found = {}
+        for worker in snapshot.workers:
+            key, usual = _key(worker), AutoFreeStatus()
+            followed = self._followed.get(key, _Followed())
+            is_left_alone = snapshot.time < followed.left_alone_until
+            status = AutoFreeStatus(self._find_rule(key), is_left_alone)
+            if status != usual:
+                found[worker.pid] = status
+        return found
+
+    def _find_rule(self, key: Key) -> AutoFreeRule:
+        """The start may not have been known yet when it was chosen."""
+        return self._rules.get(key) or self._rules.get((key[0], None)) or AutoFreeRule()
+
+    def _follow(self, worker: Worker, now: float) -> _Followed:
+        """Note whether it has computed since the last snapshot."""
+        followed = self._followed.setdefault(_key(worker), _Followed())
+        percent = worker.process.gpu_percent if worker.process is not None else None
+        counters = [(b.name, b.allocated, b.reserved, b.peak, b.activity) for b in worker.in_use]
+        is_busy = worker.state != "live" or (percent is not None and percent >= BUSY_PERCENT)
+        if is_busy or counters != followed.counters:
+            followed.counters, followed.quiet_since = counters, now
+        return followed
+
+    def _find_cause(
+        self, worker: Worker, snapshot: Snapshot, followed: _Followed
+    ) -> FreeCause | None:
+        rule, cached = self._find_rule(_key(worker)), worker.cached
+        quiet = snapshot.time - followed.quiet_since
+        if not cached or quiet < PAUSE_SECONDS:
+            return None
+        settings = self._settings
+        is_worth_it = cached >= WORTH_FREEING
+        is_critical = snapshot.machine.pressure == "critical"
+        if settings.free_at_critical_pressure and is_critical and is_worth_it:
+            return "pressure"
+        most = rule.keep_cache_below
+        most = settings.keep_cache_bytes if most is None else most
+        if most and cached > most:
+            return "keep_below"
+        idle = rule.free_when_idle
+        if not (settings.free_when_idle if idle is None else idle) or quiet < IDLE_SECONDS:
+            return None
+        reasons = snapshot.health.reasons
+        is_large = any(r.code == "cache" and r.pid == worker.pid for r in reasons)
+        is_needed = is_short_of_memory(snapshot.health) and is_worth_it
+        return "idle" if is_large or is_needed else None
+
+    def _may_free(self, worker: Worker, snapshot: Snapshot, followed: _Followed) -> bool:
+        """Never twice in a minute, also after a Free that somebody else asked for."""
+        now, last = snapshot.time, worker.last_free
+        others = float("-inf") if last is None else min(last.time, now)
+        return (
+            now >= followed.left_alone_until
+            and now - max(followed.asked, others) >= BETWEEN_SECONDS
+            and Free(worker.pid) not in snapshot.pending
+            and (not worker.methods or "free" in worker.methods)
+        )
+
+    def _has_refilled(self, followed: _Followed, now: float) -> bool:
+        """Whether this is the last of several times in a row: then it is left alone for an hour."""
+        if now - followed.freed >= REFILL_SECONDS:
+            followed.refills = followed.returned = 0
+            return False
+        followed.refills += 1
+        if followed.refills < MOST_REFILLS:
+            return False
+        followed.refills, followed.freed = 0, float("-inf")
+        followed.left_alone_until = now + LEFT_ALONE_SECONDS
+        return True
+
+    def _check_clock(self, now: float) -> None:
+        """After sleep or a changed clock nothing is known to have been idle."""
+        if self._last is not None and not 0 <= now - self._last <= GAP:
+            for followed in self._followed.values():
+                followed.quiet_since = now
+                followed.asked, followed.freed = min(followed.asked, now), min(followed.freed, now)
+                followed.left_alone_until = min(followed.left_alone_until, now + LEFT_ALONE_SECONDS)
+        self._last = now
+
+    def _forget_ended(self, snapshot: Snapshot) -> None:
+        if snapshot.processes is None:
+            return  # a failed scan is no evidence that a process ended
+        present = {worker.pid: _key(worker) for worker in snapshot.workers}
+        known = {process.pid for process in snapshot.processes}
+        for table in (self._rules, self._followed):
+            for pid, started in list(table):
+                is_other = pid in present and started not in (None, present[pid][1])
+                if is_other or (pid not in present and pid not in known):
+                    table.pop((pid, started), None)
+
+
+def _key(worker: Worker) -> Key:
+    return worker.pid, None if worker.process is None else worker.process.started

@@ -1,0 +1,85 @@
+"""Sizes that people type, and a limit as torch's watermarks. Pure.
+
+A limit is in bytes. torch compares what is asked for with it, not the heap that it then creates: a
+small tensor can create a heap of 1 GB above the limit. Above the low watermark heaps are only as
+large as needed, so that is set one heap below the limit; only the environment can set it, before
+the start.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mpsbar.core.errors import UserError
+from mpsbar.core.torch_facts import HIGH, LOW
+
+# The same bounds as in the agent (agent/limit.py).
+LEAST_LIMIT = 64 << 20
+MOST_LIMIT = 1 << 50
+HEAP = 1 << 30  # the largest heap that torch creates for a smaller tensor
+# Of Metal's budget; the menu offers these.
+PERCENTS = (50, 75, 90)
+# What `mpsbar run --limit` passes to the agent, for MLX.
+VARIABLE = "MPSBAR_LIMIT"
+
+_MOST_RATIO = 2.0  # that torch allows
+_DIGITS = 6  # of a ratio
+# 1024 to the next unit, as sizes are shown.
+_UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([MGT])(?:i?B)?", re.ASCII | re.IGNORECASE)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", re.ASCII)
+
+
+def parse_size(text: str) -> int | None:
+    """24GB, 1.5 G or 512MiB in bytes; None for anything else, also for a number without a unit."""
+    match = _SIZE.fullmatch(text.strip())
+    return round(float(match[1]) * _UNITS[match[2].upper()]) if match else None
+
+
+def parse_limit(text: str, budget: int | None) -> int:
+    """A size, or a part of Metal's budget, in bytes; UserError says what is wrong with it."""
+    size, percent = parse_size(text), _PERCENT.fullmatch(text.strip())
+    if percent is not None:
+        if budget is None:
+            raise UserError("Metal's budget is not known here: give a size, such as 24GB")
+        size = int(float(percent[1]) / 100 * budget)
+    if size is None:
+        raise UserError(f"not a size: {text[:40]!r}; for example 24GB, 1500MB or 75%")
+    if not LEAST_LIMIT <= size <= MOST_LIMIT:
+        raise UserError(f"a limit must be at least {LEAST_LIMIT >> 20} MB: {text[:40]!r}")
+    if budget is not None and size > _MOST_RATIO * budget:
+        raise UserError(f"more than twice Metal's budget of {budget / HEAP:.1f} GB: {text[:40]!r}")
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedEnvironment:
+    variables: Mapping[str, str]  # to add to a command's
+    kept: tuple[str, ...] = ()  # of torch's, which the person has set: they are left as they are
+    has_budget: bool = True  # False: torch cannot be limited, because its ratios need the budget
+
+
+def limit_environment(
+    environ: Mapping[str, str], limit: int, budget: int | None
+) -> LimitedEnvironment:
+    """What a command needs to start with a limit. What the person has set stays."""
+    variables = {VARIABLE: str(limit)}
+    kept = tuple(name for name in (HIGH, LOW) if name in environ)
+    if budget is None or kept:
+        return LimitedEnvironment(variables, kept, budget is not None)
+    high, low = find_watermarks(limit, budget)
+    return LimitedEnvironment(variables | {HIGH: high, LOW: low})
+
+
+def find_watermarks(limit: int, budget: int) -> tuple[str, str]:
+    """The high and the low watermark ratio, as torch reads them: a valid pair, never 0."""
+    low = max(limit - HEAP, limit // 2)
+    return _ratio(limit, budget), _ratio(low, budget)
+
+
+def _ratio(size: int, budget: int) -> str:
+    """Rounded down, so that the limit is never above what was asked for."""
+    scale = 10**_DIGITS
+    ratio = max(1, math.floor(size / budget * scale)) / scale
+    return f"{min(ratio, _MOST_RATIO):.{_DIGITS}f}"

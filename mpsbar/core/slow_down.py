@@ -1,0 +1,200 @@
+"""Notices a run that became slower, and what changed at the same time. Pure."""
+
+import re
+from collections import deque
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import NamedTuple
+
+from mpsbar.core.progress import RunProgress
+from mpsbar.core.snapshot import Snapshot, Worker
+
+MB = 1 << 20
+# Seconds between two looks that are kept; a gap longer than GAP (sleep) starts over.
+SPACING, GAP = 5.0, 60.0
+# Looks. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
+# minute over which an agent averages) a lasting change.
+WARM_UP, LEAST_STEADY, RECENT = 12, 24, 24
+MOST_LOOKS = 360
+# Seconds after a gap in which a slow-down cannot be noticed.
+BLIND = (WARM_UP + LEAST_STEADY + RECENT) * SPACING
+MOST_PHASES = 4
+# Slower: at most half; as before: at least three quarters, for a minute.
+SLOWER, RECOVERED, RECOVERED_LOOKS = 0.5, 0.75, 12
+# A speed that scatters more than this has no steady value. Below STOPPED of it the run does not
+# step at all: it evaluates, or saves.
+SCATTER, STOPPED = 0.6, 0.02
+# The last stretch of a run.
+NEARLY_DONE, SECONDS_LEFT = 0.98, 60.0
+# What counts as a change of the machine.
+SWAP_GROWTH, GPU_SHARE = 512 * MB, 25.0
+# Seconds before the slow-down with which the machine is compared, and those left out beside it.
+BEFORE, BESIDE = 300.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDown:
+    """A run at half its steady speed or less."""
+
+    before: float  # a second
+    now: float
+    unit: str
+    since: float
+    cause: str | None = None  # swap, pressure, other, battery, free; None: nothing coincided
+    growth: int | None = None  # of swap, in bytes
+    other: str | None = None  # the name of the process that uses the GPU
+
+
+class _Context(NamedTuple):
+    """What may slow a run down, at one time."""
+
+    time: float
+    swap_used: int | None
+    pressure: str | None
+    on_battery: bool | None
+    gpu: dict[int, float]  # by pid, percent
+
+
+@dataclass(slots=True)
+class _Run:
+    """The speeds of one process; those of each phase (training, validation) apart."""
+
+    started: float | None
+    phases: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
+    slow: SlowDown | None = None
+    slow_phase: str = ""
+
+
+class SpeedWatch:
+    """Follows the speed of each run; only the ticking thread uses it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, _Run] = {}  # by pid
+        self._contexts: deque[_Context] = deque(maxlen=MOST_LOOKS)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add one reading, at most every SPACING seconds."""
+        now = snapshot.time
+        if self._contexts:
+            passed = now - self._contexts[-1].time
+            if 0 <= passed < SPACING:
+                return
+            if not 0 <= passed <= GAP:  # slept, or the clock was set
+                self._contexts.clear()
+                self._runs.clear()
+        present = {worker.pid for worker in snapshot.workers if worker.state != "gone"}
+        self._runs = {pid: run for pid, run in self._runs.items() if pid in present}
+        if not any(worker.progress for worker in snapshot.workers):
+            return
+        self._contexts.append(_read_context(snapshot))
+        for worker in snapshot.workers:
+            if worker.state == "live" and worker.progress is not None:
+                self._follow(worker, worker.progress, snapshot)
+
+    def find(self, pid: int) -> SlowDown | None:
+        run = self._runs.get(pid)
+        return None if run is None else run.slow
+
+    def _follow(self, worker: Worker, progress: RunProgress, snapshot: Snapshot) -> None:
+        started = worker.process.started if worker.process else None
+        run = self._runs.get(worker.pid)
+        if run is None or run.started != started:
+            run = self._runs[worker.pid] = _Run(started)
+        if progress.speed is None or _is_nearly_done(progress):
+            return
+        rate, unit = progress.speed
+        phase = _find_phase(progress, unit)
+        looks = run.phases.setdefault(phase, deque(maxlen=MOST_LOOKS))
+        looks.append((snapshot.time, rate))
+        while len(run.phases) > MOST_PHASES:
+            del run.phases[next(iter(run.phases))]
+        if run.slow is None:
+            run.slow, run.slow_phase = _judge(looks, unit), phase
+            if run.slow is not None:
+                run.slow = self._explain(run.slow, worker, snapshot)
+        elif run.slow_phase == phase:
+            run.slow = _update(run.slow, looks)
+
+    def _explain(self, slow: SlowDown, worker: Worker, snapshot: Snapshot) -> SlowDown:
+        """Add what changed on the machine when the run became slower, if one thing did."""
+        earlier = [c for c in self._contexts if BESIDE <= slow.since - c.time <= BEFORE]
+        later = [c for c in self._contexts if slow.since - c.time < BESIDE]
+        if not earlier or not later:
+            return slow
+        swaps = [c.swap_used for c in earlier if c.swap_used is not None]
+        swap = max((c.swap_used for c in later if c.swap_used is not None), default=None)
+        if swaps and swap is not None and swap - median(swaps) >= SWAP_GROWTH:
+            return replace(slow, cause="swap", growth=int(swap - median(swaps)))
+        if _changed([c.pressure for c in earlier], [c.pressure for c in later], "normal"):
+            return replace(slow, cause="pressure")
+        other = _find_other(worker.pid, earlier, later)
+        if other is not None:
+            name = snapshot.names.get(other, f"process {other}")
+            return replace(slow, cause="other", other=name)
+        if _changed([c.on_battery for c in earlier], [c.on_battery for c in later], False):
+            return replace(slow, cause="battery")
+        free = worker.last_free
+        if free is not None and free.freed and abs(slow.since - free.time) <= 3 * BESIDE:
+            return replace(slow, cause="free")
+        return slow
+
+
+def _read_context(snapshot: Snapshot) -> _Context:
+    machine = snapshot.machine
+    shares = {p.pid: p.gpu_percent for p in snapshot.processes or () if p.gpu_percent is not None}
+    return _Context(snapshot.time, machine.swap_used, machine.pressure, machine.on_battery, shares)
+
+
+def _is_nearly_done(progress: RunProgress) -> bool:
+    left, fraction = progress.seconds_left, progress.fraction
+    return (fraction is not None and fraction >= NEARLY_DONE) or (
+        left is not None and left < SECONDS_LEFT
+    )
+
+
+def _find_phase(progress: RunProgress, unit: str) -> str:
+    """The same for "Epoch 3" and "Epoch 4", another for "Validation"."""
+    bar = progress.inner or progress.bar
+    return f"{unit} {re.sub(r'[0-9]+', '', bar.name if bar else '')}"
+
+
+def _judge(looks: deque[tuple[float, float]], unit: str) -> SlowDown | None:
+    rates = [rate for _, rate in looks]
+    earlier, recent = rates[WARM_UP:-RECENT], rates[-RECENT:]
+    if len(earlier) < LEAST_STEADY:
+        return None
+    usual = median(earlier)
+    lowest = sorted(earlier)[len(earlier) // 10]
+    if lowest < SCATTER * usual or max(recent) > SLOWER * usual:
+        return None
+    now = median(recent[-RECOVERED_LOOKS:])
+    if now < STOPPED * usual:
+        return None
+    return SlowDown(usual, now, unit, looks[-RECENT][0])
+
+
+def _update(slow: SlowDown, looks: deque[tuple[float, float]]) -> SlowDown | None:
+    """The same slow-down with its present speed; None once the run is as fast as before."""
+    recent = [rate for _, rate in looks][-RECOVERED_LOOKS:]
+    if min(recent) >= RECOVERED * slow.before:
+        looks.clear()
+        return None
+    return replace(slow, now=median(recent))
+
+
+def _changed(earlier: list[object], later: list[object], usual: object) -> bool:
+    """Whether a value was the usual one all the time before, and another for half of the time."""
+    others = [value for value in later if value is not None and value != usual]
+    return all(value == usual for value in earlier) and 2 * len(others) >= len(later)
+
+
+def _find_other(pid: int, earlier: list[_Context], later: list[_Context]) -> int | None:
+    """The process whose share of the GPU grew most, if it grew enough."""
+    others = {other for context in later for other in context.gpu} - {pid}
+    growth = {other: _share(other, later) - _share(other, earlier) for other in others}
+    most = max(growth, key=growth.__getitem__, default=None)
+    return most if most is not None and growth[most] >= GPU_SHARE else None
+
+
+def _share(pid: int, contexts: list[_Context]) -> float:
+    return sum(context.gpu.get(pid, 0.0) for context in contexts) / len(contexts)

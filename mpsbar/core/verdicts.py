@@ -1,0 +1,352 @@
+"""From the evidence of an end to one verdict: what happened, how sure that is, what it rests on.
+
+Pure. A verdict is never more certain than its evidence: "known" is what the kernel, Python or a
+report about this very process said; "likely" is what fits and is worded as that.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from mpsbar.core.endings import EndEvidence, RaisedError
+from mpsbar.core.findings import Value
+from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
+
+Sureness = Literal["known", "likely", "unknown"]
+Basis = Literal[
+    "exit_status", "last_words", "no_last_words", "crash_report", "jetsam_report", "kernel_log",
+    "cgroup", "pressure", "swap", "stop_asked", "gpu_recovery", "gpu_event", "panic_report",
+    "restart", "still_running", "other_rank", "exit_reason",
+]  # fmt: skip
+EndCode = Literal[
+    "finished",  # exit code 0
+    "exited",  # by itself, the code is not known
+    "exit_code",
+    "exception",
+    "out_of_memory",  # in torch's, MLX's or Python's own words
+    "killed_for_memory",  # by the system
+    "killed",  # SIGKILL, by a person or by the system
+    "stopped",  # by Stop in mpsbar
+    "interrupted",  # Ctrl-C
+    "terminated",  # asked to stop by a signal
+    "other_rank",  # ended by its launcher after another rank failed
+    "crashed",
+    "metal_timeout",
+    "interactivity",
+    "submissions_ignored",
+    "gpu_fault",
+    "gpu_reset",
+    "code_signing",
+    "panic",
+    "restarted",
+    "replaced",  # it runs on as another program
+    "unknown",
+]
+# Nobody needs to be told about these in the middle of something else.
+NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
+SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
+# Their default is a core dump on Linux and macOS; 7 and 10 are SIGBUS on one of them.
+_CRASHES = {3, 4, 5, 6, 8, 11}
+_SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
+# In the minute before: as much swap as a run that fits does not need.
+SWAP_GROWTH = 1 << 30
+_MOST_TEXT = 200
+
+_SIZE = r"([\d.]{1,12}) ?([kKMGT]?i?)B\b"
+_MPS_MEMORY = re.compile(
+    rf"MPS backend out of memory \(MPS allocated: {_SIZE}, other allocations: {_SIZE}, "
+    rf"max allowed: {_SIZE}\)"
+)
+_TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allocate) {_SIZE}")
+_BYTES = re.compile(
+    r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
+)
+_MOST_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
+_MEMORY_TEXTS = re.compile(
+    r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
+    r"|can't allocate memory"
+    r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
+    r"|Unable to allocate [\d.]+ [kMGT]iB"
+)
+_MEMORY_TYPES = ("MemoryError", "OutOfMemoryError", "ArrayMemoryError")
+# kIOGPUCommandBufferCallbackError… (kIOAccel… on Intel Macs): what Metal says of a command buffer.
+_METAL_TEXTS: tuple[tuple[str, EndCode], ...] = (
+    ("ErrorImpactingInteractivity", "interactivity"),
+    ("Impacting Interactivity", "interactivity"),
+    ("ErrorTimeout", "metal_timeout"),
+    ("ErrorHang", "metal_timeout"),
+    ("Caused GPU Timeout", "metal_timeout"),
+    ("Caused GPU Hang", "metal_timeout"),
+    ("ErrorSubmissionsIgnored", "submissions_ignored"),
+    ("ErrorInnocentVictim", "gpu_reset"),
+    ("Discarded (victim of GPU error/recovery)", "gpu_reset"),
+    ("ErrorInvalidResource", "gpu_fault"),
+    ("ErrorPageFault", "gpu_fault"),
+    ("GPU Address Fault", "gpu_fault"),
+)
+_UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class EndVerdict:
+    code: EndCode
+    sure: Sureness
+    values: dict[str, Value] = field(default_factory=dict)
+    basis: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()  # what may have said more, and could not be read
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether nobody needs to be told; an unknown end is no reason for a notification."""
+        return self.code in NORMAL or self.code == "unknown"
+
+
+def judge_end(evidence: EndEvidence) -> EndVerdict:
+    verdict = _judge(evidence)
+    values = dict(verdict.values)
+    for name, number in (("peak", evidence.peak), ("held", evidence.held)):
+        if number is not None:
+            values.setdefault(name, number)
+    return EndVerdict(
+        verdict.code, verdict.sure, values, verdict.basis, evidence.reports.unreadable
+    )
+
+
+def _judge(e: EndEvidence) -> EndVerdict:
+    if e.became:
+        return EndVerdict("replaced", "known", {}, ("still_running",))
+    status = e.status
+    if status is None:
+        return _judge_unseen(e)
+    if status.signal is not None:
+        return _judge_signal(e, status.signal)
+    assert status.code is not None
+    found = _judge_error(e, ("exit_status",))
+    if found is not None:
+        return found
+    if e.stop_signal is not None:
+        return EndVerdict("stopped", "likely", {"code": status.code}, ("stop_asked", "exit_status"))
+    if status.code == 0:
+        return EndVerdict("finished", "known", {"code": 0}, ("exit_status",))
+    return EndVerdict("exit_code", "known", {"code": status.code}, ("exit_status", *_silence(e)))
+
+
+def _judge_unseen(e: EndEvidence) -> EndVerdict:
+    """The exit status is not known: mpsbar was not running, or the system does not tell."""
+    reports = e.reports
+    found = _judge_error(e, ())
+    if found is not None:
+        return found
+    if e.words is not None:
+        if e.stop_signal is not None:
+            return EndVerdict("stopped", "likely", {}, ("stop_asked", "last_words"))
+        return EndVerdict("exited", "known", {}, ("last_words",))
+    if reports.crash is not None:
+        return _judge_crash(e, reports.crash.signal, ())
+    if (memory := _judge_reported_kill(e, ())) is not None:
+        return memory
+    if e.restarted:
+        if reports.panic is not None:
+            panic = {"reason": reports.panic.reason, "task": reports.panic.task}
+            return EndVerdict("panic", "likely", {**panic}, ("restart", "panic_report"))
+        return EndVerdict("restarted", "likely", {}, ("restart",))
+    if e.stop_signal is not None:
+        return EndVerdict("stopped", "likely", {}, ("stop_asked",))
+    basis: tuple[Basis, ...] = _silence(e)
+    if e.pressure == "critical":
+        basis = (*basis, "pressure")
+    return EndVerdict("unknown", "unknown", {}, basis)
+
+
+def _judge_signal(e: EndEvidence, number: int) -> EndVerdict:
+    values: dict[str, Value] = {"signal": number}
+    seen: tuple[Basis, ...] = ("exit_status",)
+    if e.status is not None and e.status.code_signing:
+        return EndVerdict("code_signing", "known", values, seen)
+    memory = _judge_reported_kill(e, seen)
+    if memory is not None:
+        return memory
+    if number == SIGKILL:
+        return _judge_kill(e, values)
+    if number in _CRASHES or number == _SIGBUS[e.is_mac]:
+        return _judge_crash(e, number, seen)
+    if e.stop_signal is not None and number in (SIGINT, SIGTERM):
+        return EndVerdict("stopped", "known", values, ("stop_asked", *seen))
+    if e.parent_failed is not None and number == SIGTERM:
+        return EndVerdict("other_rank", "likely", values | {"rank": e.parent_failed},
+                          (*seen, "other_rank"))  # fmt: skip
+    code: EndCode = "interrupted" if number == SIGINT else "terminated"
+    return EndVerdict(code, "known", values, seen)
+
+
+def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
+    """The system said itself, about this very process, that it killed it for memory."""
+    sources: list[tuple[str | None, Basis]] = [
+        (e.status.jetsam if e.status else None, "exit_status"),
+        (e.reports.jetsam, "jetsam_report"),
+        ("oom-killer" if e.reports.kernel_log else None, "kernel_log"),
+    ]
+    for reason, basis in sources:
+        if reason is not None:
+            values: dict[str, Value] = {"signal": SIGKILL, "reason": reason}
+            return EndVerdict(
+                "killed_for_memory", "known", values, tuple(dict.fromkeys((*seen, basis)))
+            )
+    return None
+
+
+def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
+    """SIGKILL tells nothing of who sent it. macOS leaves no report of its usual kill for memory."""
+    basis: list[Basis] = ["exit_status"]
+    if e.reports.cgroup_kill is not None:  # on Linux the kernel counts them: no need to guess
+        if e.reports.cgroup_kill:
+            return EndVerdict("killed_for_memory", "likely", values, ("exit_status", "cgroup"))
+        return EndVerdict("killed", "known", values, ("exit_status",))
+    if e.pressure == "critical":
+        basis.append("pressure")
+    if e.swap_growth is not None and e.swap_growth >= SWAP_GROWTH:
+        basis.append("swap")
+        values = values | {"swap": e.swap_growth}
+    if len(basis) > 1:
+        return EndVerdict("killed_for_memory", "likely", values, tuple(basis))
+    if e.parent_failed is not None:
+        return EndVerdict("other_rank", "likely", values | {"rank": e.parent_failed},
+                          ("exit_status", "other_rank"))  # fmt: skip
+    return EndVerdict("killed", "known", values, ("exit_status",))
+
+
+def _judge_crash(e: EndEvidence, number: int | None, seen: tuple[Basis, ...]) -> EndVerdict:
+    report, values = e.reports.crash, dict[str, Value]({"signal": number})
+    basis: list[Basis] = list(seen)
+    if report is not None:
+        basis.append("crash_report")
+        values |= {
+            name: text
+            for name in ("sentence", "library", "symbol")
+            if (text := getattr(report, name))
+        }
+        if report.has_python_traceback:
+            values["traceback"] = 1
+        code = _find_metal(report.sentence)
+        if code is not None:
+            return EndVerdict(code, "known", values | {"text": report.sentence}, tuple(basis))
+    resets: list[Basis] = []
+    if e.gpu_reset:
+        resets.append("gpu_recovery")
+    if e.reports.gpu_event is not None:
+        resets.append("gpu_event")
+        values |= {"named": e.reports.gpu_event.name, "reason": e.reports.gpu_event.reason}
+    if resets and number == 6:
+        return EndVerdict("gpu_reset", "likely", values, (*basis, *resets))
+    return EndVerdict("crashed", "known", values, tuple(basis))
+
+
+def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
+    """The verdict of an exception that ended it; None where none did, as far as is known."""
+    error = e.words.error if e.words is not None else None
+    if error is None:
+        return None
+    sure: Sureness = "known"
+    if not error.is_main:
+        # A prompt, a notebook or a test went on after it: it counts only after a bad end.
+        if e.status is None or e.status.code in (0, None):
+            return None
+        sure = "likely"
+    basis: tuple[Basis, ...] = (*seen, "last_words")
+    values: dict[str, Value] = {"type": error.type, "text": error.text, "where": error.where}
+    if e.status is not None and e.status.code is not None:
+        values["code"] = e.status.code
+    if error.type == "KeyboardInterrupt":
+        if e.stop_signal is not None:
+            return EndVerdict("stopped", "known", {}, ("stop_asked", *basis))
+        return EndVerdict("interrupted", sure, {}, basis)
+    if is_memory_error(error):
+        return EndVerdict("out_of_memory", sure, values | _read_sizes(error, e), basis)
+    code = _find_metal(error.text)
+    if code is not None:
+        if e.gpu_reset:
+            basis = (*basis, "gpu_recovery")
+        return EndVerdict(code, sure, values, basis)
+    return EndVerdict("exception", sure, values, basis)
+
+
+def is_memory_error(error: RaisedError) -> bool:
+    name = error.type.rpartition(".")[2].lstrip("_")
+    return name in _MEMORY_TYPES or _MEMORY_TEXTS.search(error.text) is not None
+
+
+def _read_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
+    """Bytes: `at` is what the process had in use, as its allocator said or as it was last read."""
+    found: dict[str, Value] = {}
+    match = _MPS_MEMORY.search(error.text)
+    if match is not None:
+        allocated, other, limit = (_bytes(*match.group(n, n + 1)) for n in (1, 3, 5))
+        found = {"allocated": allocated, "other": other, "limit": limit}
+        if allocated is not None and other is not None:
+            found["at"] = allocated + other
+    elif most := _MOST_BYTES.search(error.text):
+        found["limit"] = int(most[1])
+    if exact := _BYTES.search(error.text):
+        found["tried"] = int(exact[1])
+    elif tried := _TRIED.search(error.text):
+        found["tried"] = _bytes(*tried.groups())
+    if "at" not in found:
+        held = (e.words.memory.get("held") if e.words is not None else None) or e.held
+        if held is not None:
+            found["at"] = held
+    return found
+
+
+def _bytes(number: str, unit: str) -> int | None:
+    """torch writes 32.00 MiB; before 2.9 it wrote MB and meant the same."""
+    try:
+        return int(float(number) * 1024 ** _UNITS[unit.rstrip("i")])
+    except (ValueError, KeyError):
+        return None
+
+
+def _find_metal(text: str) -> EndCode | None:
+    return next((code for part, code in _METAL_TEXTS if part in text), None)
+
+
+def _silence(e: EndEvidence) -> tuple[Basis, ...]:
+    """That there are no last words means something only where there would have been some."""
+    expected = e.is_connected and e.leaves_words and "last_words" not in e.reports.unreadable
+    return ("no_last_words",) if expected and e.words is None else ()
+
+
+def build_record(verdict: EndVerdict) -> dict[str, Any]:
+    """For the history and for --json."""
+    return asdict(verdict)
+
+
+def parse_record(value: Any) -> EndVerdict | None:
+    """The inverse; None for anything that was not written by build_record."""
+    if not isinstance(value, Mapping) or value.get("code") not in get_args(EndCode):
+        return None
+    sure: Any = value.get("sure")
+    values = value.get("values")
+    if sure not in get_args(Sureness) or not isinstance(values, Mapping):
+        return None
+    kept = {
+        printable(str(name), 40): _clean(item)
+        for name, item in list(values.items())[:20]
+        if item is None or (isinstance(item, int | float | str) and not isinstance(item, bool))
+    }
+    basis, unreadable = _words(value.get("basis"), Basis), _words(value.get("unreadable"))
+    return EndVerdict(value["code"], sure, kept, basis, unreadable)
+
+
+def _clean(item: Value) -> Value:
+    return mask(printable(item, 2 * _MOST_TEXT)) if isinstance(item, str) else item
+
+
+def _words(value: Any, allowed: Any = None) -> tuple[str, ...]:
+    known = get_args(allowed) if allowed is not None else None
+    items = value if isinstance(value, list | tuple) else ()
+    return tuple(
+        item for item in items[:20]
+        if isinstance(item, str) and item.isidentifier() and (known is None or item in known)
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""Tries a small worker in a Python with torch: it is connected, holds memory and gives it back.
+
+What a person would do by hand: `mpsbar run`, look at the row, Free Cache.
+"""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mpsbar.core.snapshot import Worker
+from mpsbar.system import paths, this_computer
+from mpsbar.system.installed_pythons import find_installed
+from mpsbar.system.start_python import start_python
+from mpsbar.ui.text.wording import duration, size
+from mpsbar.workers.poll import WorkerPoll
+from mpsbar.workers.request import free_worker
+from mpsbar.workers.run import SITE, build_environment, copy_agent
+
+# torch is imported from a slow disk, and MPS compiles its first kernels.
+_SECONDS = 90.0
+_END_SECONDS = 10.0
+# What stays lies in another heap than what is given up, or nothing could be returned: torch puts
+# tensors above 10 MB into heaps of 1 GB. In that wait main may run a Free.
+_SCRIPT = """
+import sys, threading, torch
+name = "mps" if torch.backends.mps.is_available() else "cpu"
+print(name, torch.__version__, flush=True)
+sys.stdin.readline()
+kept = torch.ones(1 << 20, device=name)
+given_up = torch.ones(1 << 24, device=name) + 1
+float(given_up[0])
+del given_up
+print("used", flush=True)
+threading.Event().wait(600)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTrial:
+    torch: str
+    device: str
+    client_before: bool | None  # whether macOS calls it a client of the GPU before its first work
+    client_after: bool | None
+    held: int | None
+    cached: int | None
+    footprint: int | None
+    freed: int | None
+    state: str  # of the Free
+    connect_seconds: float
+    free_seconds: float
+
+
+def find_python() -> str | None:
+    """The active environment's, else on a Mac the first of those with torch, by their files."""
+    if prefix := os.environ.get("VIRTUAL_ENV"):
+        return str(Path(prefix, "bin/python"))
+    return next(iter(find_installed(Path.home())), None) if sys.platform == "darwin" else None
+
+
+def describe(trial: WorkerTrial) -> str:
+    """One line; ValueError where something is wrong."""
+    if trial.state != "done":
+        raise ValueError(f"the Free ended with {trial.state}")
+    if trial.device == "mps" and not trial.freed:
+        raise ValueError("nothing was freed, though memory was given up")
+    if trial.client_before:
+        raise ValueError("macOS calls it a client of the GPU before it gave the GPU any work")
+    known = {True: "yes", False: "no", None: "unknown"}
+    held = "unknown" if trial.held is None else size(trial.held)
+    freed = "unknown" if trial.freed is None else size(trial.freed)
+    return (
+        f"torch {trial.torch}, {trial.device}: held {held}, freed {freed} in"
+        f" {duration(trial.free_seconds)}; GPU client before its first work:"
+        f" {known[trial.client_before]}, after: {known[trial.client_after]}"
+    )
+
+
+@cache
+def try_worker(python: str) -> WorkerTrial:
+    """Runs it once. Raises OSError, TimeoutError among them, and NotTrusted."""
+    with _started(python) as child:
+        began = time.monotonic()
+        device, version = _read_line(child).split()[:2]
+        before = _find_client(child.pid)
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        _read_line(child)
+        after = _find_client(child.pid)
+        worker = _wait_for(child.pid, device, after)
+        connected = time.monotonic()
+        footprint = this_computer().read_footprint(child.pid).now
+        freed = free_worker(child.pid, after)
+        return WorkerTrial(
+            version, device, before, after, worker.held, worker.cached, footprint, freed.freed,
+            freed.state, round(connected - began, 3), round(time.monotonic() - connected, 3),
+        )  # fmt: skip
+
+
+@contextmanager
+def _started(python: str) -> Iterator["subprocess.Popen[bytes]"]:
+    site = copy_agent(paths.data_folder()) if paths.is_in_app() else SITE
+    child = start_python(
+        python, ["-c", _SCRIPT], build_environment(os.environ, site),
+        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield child
+    finally:
+        child.send_signal(signal.SIGINT)  # so that it removes its socket
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_END_SECONDS)
+        with suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
+            os.killpg(child.pid, signal.SIGKILL)  # it has a session of its own
+        child.wait()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _read_line(child: "subprocess.Popen[bytes]") -> str:
+    assert child.stdout is not None
+    end, line = time.monotonic() + _SECONDS, b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while not line.endswith(b"\n"):
+            if not selector.select(max(0.0, end - time.monotonic())):
+                raise TimeoutError(f"the worker said nothing within {duration(_SECONDS)}")
+            part = os.read(child.stdout.fileno(), 1000)
+            if not part or len(line) > 1000:
+                raise OSError(f"the worker ended: {child.args[0]!r} has no torch, or it failed")  # type: ignore[index]
+            line += part
+    return line.decode("utf-8", "replace")
+
+
+def _find_client(pid: int) -> bool | None:
+    """Whether this process has given the GPU work; None: macOS does not say."""
+    clients = this_computer().read_gpu_clients()
+    if clients is None:
+        return None
+    worked = {client.has_worked for client in clients.values() if client.pid == pid}
+    return True if True in worked else None if None in worked else False
+
+
+def _wait_for(pid: int, device: str, gpu_client: bool | None) -> Worker:
+    workers, end = WorkerPoll(), time.monotonic() + _SECONDS
+    hints = {} if gpu_client is None else {pid: gpu_client}
+    try:
+        while time.monotonic() < end:
+            for worker in workers.poll(hints):
+                is_counted = worker.held or device != "mps"
+                if worker.pid == pid and worker.state == "live" and is_counted:
+                    return worker
+            time.sleep(0.1)
+    finally:
+        workers.close()
+    raise TimeoutError(f"the worker was not connected within {duration(_SECONDS)}")

@@ -1,0 +1,282 @@
+"""Watches the ends of processes and finds out why: exit status, last words, the system's reports.
+
+Part of the monitor's ticking thread. At a tick one call asks for ends; files are looked at only
+after one. macOS writes its reports seconds later, so a verdict may be corrected twice.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, Reports
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import Pressure
+from mpsbar.core.process_tracker import Ended, TrackedProcess
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.trends import GAP
+from mpsbar.core.verdicts import judge_end
+from mpsbar.system.last_words import find_last_words
+from mpsbar.system.platform import Computer, EndedPid, ReportReader
+
+# Reports of macOS appear within seconds of an end: looked for so long after it.
+LOOK_AGAIN_SECONDS = (3.0, 10.0)
+# How long before an end memory counts.
+_MEMORY_SECONDS = 60.0
+_RESET_SECONDS = 5.0
+_SAME_RUN_SECONDS = 60.0
+_MOST_UNSETTLED = 100
+_MOST_RECENT = 200
+_RANK = re.compile(r"(.+) rank \d+ of (\d+)")
+_LEVELS: tuple[Pressure, ...] = ("normal", "warning", "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class _MachineReading:
+    time: float
+    pressure: Pressure | None
+    swap: int | None
+
+
+@dataclass(slots=True)
+class _Unsettled:
+    """An end about which the system may still write."""
+
+    tracked: TrackedProcess
+    end: EndedProcess
+    evidence: EndEvidence
+    looks: list[float]  # the times of those still to come
+
+
+class EndFollower:
+    def __init__(self, computer: Computer) -> None:
+        self._computer = computer
+        self._watch = computer.watch_exits()
+        self._reports: ReportReader = computer.read_reports()
+        self._known: set[tuple[int, float]] = set()
+        self._exits: dict[tuple[int, float], ExitStatus | None] = {}
+        self._readings: deque[_MachineReading] = deque(maxlen=60)
+        self._unsettled: list[_Unsettled] = []
+        self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MOST_RECENT)
+        self._recoveries: int | None = None
+        self.reset_at: float | None = None  # of the GPU, as far as its count tells
+
+    def poll(self) -> dict[int, Exit]:
+        """The watched processes that have ended since the last call, by pid."""
+        return {found.pid: found for found in self._watch.poll()}
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Watch what is new; remember what will be needed when a process ends."""
+        present = {(process.pid, process.started) for process in snapshot.processes or ()}
+        for pid, started in present - self._known:
+            self._watch.add(pid, started)
+            self._reports.note(pid)
+        if snapshot.processes is not None:
+            self._known = present
+        machine = snapshot.machine
+        self._readings.append(_MachineReading(snapshot.time, machine.pressure, machine.swap_used))
+        self._reports.refresh()
+
+    def note_reset(self, snapshot: Snapshot) -> bool:
+        """Whether the GPU's count of recoveries rose since the last snapshot."""
+        count, before = snapshot.machine.gpu.recoveries, self._recoveries
+        if count is None:
+            return False
+        self._recoveries = count
+        has_risen = before is not None and count > before
+        if has_risen:
+            self.reset_at = snapshot.time
+        return has_risen
+
+    def explain(self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]) -> Ended:
+        """The same ends with their verdicts. Those that were ended by a launcher come last."""
+
+        def is_asked_to_end(item: tuple[TrackedProcess, EndedProcess]) -> bool:
+            found = exits.get(item[0].pid)
+            return found is not None and found.status is not None and found.status.signal == 15
+
+        explained: Ended = []
+        for tracked, end in sorted(ended, key=is_asked_to_end):
+            found = exits.get(tracked.pid)
+            is_same = found is not None and found.started == tracked.started
+            explained.append(
+                (tracked, self._explain(snapshot, tracked, end, found if is_same else None))
+            )
+        return explained
+
+    def look_again(self, now: float) -> list[tuple[TrackedProcess, EndedProcess]]:
+        """Ends whose verdict has changed or is final now."""
+        changed = []
+        for unsettled in self._unsettled[:]:
+            # A clock that was set back must not keep it for ever.
+            is_due = unsettled.looks[0] <= now or now < unsettled.end.ended
+            if not is_due:
+                continue
+            unsettled.looks.pop(0)
+            reports = self._read_reports(unsettled.end, unsettled.evidence.status)
+            unsettled.evidence = replace(
+                unsettled.evidence, reports=_merge(unsettled.evidence.reports, reports),
+                gpu_reset=unsettled.evidence.gpu_reset or self._was_reset(unsettled.end.ended),
+            )  # fmt: skip
+            verdict = judge_end(unsettled.evidence)
+            is_final = (
+                not unsettled.looks or reports.crash is not None or reports.jetsam is not None
+            )
+            end = replace(unsettled.end, verdict=verdict, how=verdict.code, is_settled=is_final)
+            if is_final:
+                self._unsettled.remove(unsettled)
+            if end != unsettled.end:
+                unsettled.end = end
+                changed.append((unsettled.tracked, end))
+        return changed
+
+    def explain_unseen(self, ended: Iterable[EndedProcess], now: float) -> list[EndedProcess]:
+        """Ends that happened while mpsbar was not running: from what was left behind."""
+        boot = self._computer.read_boot()
+        return [explain_unseen(end, now, self._reports, boot, self._is_mac) for end in ended]
+
+    def close(self) -> None:
+        self._watch.close()
+
+    @property
+    def _is_mac(self) -> bool:
+        return self._computer.footprint_kind == "footprint"
+
+    def _explain(
+        self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
+    ) -> EndedProcess:
+        status = None if found is None else found.status
+        words = find_last_words(tracked.pid, tracked.started) if tracked.is_connected else None
+        end = _set_time(end, tracked, found, None if words is None else words.ended)
+        stopped = snapshot.stopped.get(tracked.pid)
+        was_asked = stopped is not None and stopped.state == "asked"
+        was_asked &= stopped is not None and stopped.started in (None, tracked.started)
+        evidence = EndEvidence(
+            status=status,
+            was_seen=end.was_seen,
+            is_connected=tracked.is_connected,
+            leaves_words=tracked.leaves_words,
+            words=words,
+            stop_signal=None
+            if not was_asked or stopped is None
+            else ("SIGTERM" if stopped.firmly else "SIGINT"),
+            became=found is None and self._became_another(tracked),
+            pressure=self._worst_pressure(end.ended),
+            swap_growth=self._swap_growth(end.ended),
+            gpu_reset=self._was_reset(end.ended),
+            parent_failed=self._find_failed_rank(tracked, end.ended),
+            held=end.held,
+            peak=end.peak,
+            torch=tracked.torch or (words.frameworks.get("torch") if words else None),
+            is_mac=self._is_mac,
+        )
+        evidence = replace(evidence, reports=self._read_reports(end, status))
+        verdict = judge_end(evidence)
+        may_change = self._is_mac and _may_be_reported(evidence)
+        end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
+        if may_change and len(self._unsettled) < _MOST_UNSETTLED:
+            looks = [end.ended + seconds for seconds in LOOK_AGAIN_SECONDS]
+            self._unsettled.append(_Unsettled(tracked, end, evidence, looks))
+        self._recent.append((end.ended, tracked.parent, end))
+        return end
+
+    def _read_reports(self, end: EndedProcess, status: ExitStatus | None) -> Reports:
+        number = None if status is None else status.signal
+        # A scan misses a process up to a minute after its end; the kernel says it at once.
+        earliest = end.ended - (GAP if status is None else _RESET_SECONDS)
+        return self._reports.read(EndedPid(end.pid, end.started, earliest, end.ended, number))
+
+    def _became_another(self, tracked: TrackedProcess) -> bool:
+        """Whether it runs on with another command line: exec() keeps pid and start."""
+        if tracked.started is None or not self._watch.is_running(tracked.pid, tracked.started):
+            return False
+        try:
+            details = self._computer.read_details(tracked.pid)
+        except OSError:
+            return False
+        return details.started == tracked.started and details.command != tracked.command
+
+    def _worst_pressure(self, ended: float) -> Pressure | None:
+        near = [r.pressure for r in self._near(ended) if r.pressure is not None]
+        return max(near, key=_LEVELS.index, default=None)
+
+    def _swap_growth(self, ended: float) -> int | None:
+        near = [r.swap for r in self._near(ended) if r.swap is not None]
+        return max(near) - near[0] if near else None
+
+    def _near(self, ended: float) -> list[_MachineReading]:
+        """Also those shortly after: the end of a process that was killed frees its memory late."""
+        return [r for r in self._readings if ended - _MEMORY_SECONDS <= r.time <= ended + 5.0]
+
+    def _was_reset(self, ended: float) -> bool:
+        return self.reset_at is not None and abs(self.reset_at - ended) <= _RESET_SECONDS
+
+    def _find_failed_rank(self, tracked: TrackedProcess, ended: float) -> str | None:
+        """Another child of the same launcher that failed just before: torchrun ends the others."""
+        run = _RANK.fullmatch(tracked.name)
+        if run is None or tracked.parent in (None, 0, 1):
+            return None  # two runs of one terminal have a parent in common too
+        for time, parent, other in self._recent:
+            same = _RANK.fullmatch(other.name)
+            if parent != tracked.parent or same is None or same.groups() != run.groups():
+                continue
+            verdict = other.verdict
+            has_failed = verdict is not None and not verdict.is_normal
+            is_near = 0 <= ended - time <= _SAME_RUN_SECONDS
+            if has_failed and is_near and other.how != "other_rank":
+                return f"{other.name} ({other.pid})"
+        return None
+
+
+def explain_unseen(
+    end: EndedProcess, now: float, reports: ReportReader, boot: float | None, is_mac: bool
+) -> EndedProcess:
+    """An end that nobody saw: `ended` is when the process was last seen."""
+    words = find_last_words(end.pid, end.started)
+    is_restarted = boot is not None and boot > end.ended
+    found = reports.read(
+        EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
+    )
+    evidence = EndEvidence(
+        was_seen=False,
+        is_connected=True,
+        words=words,
+        restarted=is_restarted,
+        held=end.held,
+        peak=end.peak,
+        torch=words.frameworks.get("torch") if words else None,
+        is_mac=is_mac,
+        reports=found,
+    )
+    verdict = judge_end(evidence)
+    when = words.ended if words is not None and words.ended >= end.ended else end.ended
+    return replace(end, ended=when, verdict=verdict, how=verdict.code)
+
+
+def _set_time(
+    end: EndedProcess, tracked: TrackedProcess, found: Exit | None, said: float | None
+) -> EndedProcess:
+    """When it ended: what Python said itself is exact, a tick is not."""
+    if said is not None and tracked.last - GAP <= said <= end.ended + 1:
+        end = replace(end, ended=said, was_seen=True)
+    elif found is not None and not end.was_seen:  # the computer slept meanwhile
+        end = replace(end, ended=tracked.last)
+    if tracked.started is not None:
+        end = replace(end, ran=max(0.0, end.ended - tracked.started))
+    return end
+
+
+def _may_be_reported(evidence: EndEvidence) -> bool:
+    """Whether macOS may yet write something that changes the verdict."""
+    status = evidence.status
+    if status is not None and status.code is not None:
+        return False
+    return evidence.words is None or evidence.words.error is None
+
+
+def _merge(before: Reports, now: Reports) -> Reports:
+    return Reports(
+        now.crash or before.crash, now.jetsam or before.jetsam, now.gpu_event or before.gpu_event,
+        now.panic or before.panic, now.kernel_log or before.kernel_log,
+        before.cgroup_kill if now.cgroup_kill is None else now.cgroup_kill, now.unreadable,
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Reads the records that agents leave when their Python ends by itself. Nothing in them is trusted.
+
+One folder in each run directory; looked at only after an end, and by `mpsbar why`.
+"""
+
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mpsbar.agent import places
+from mpsbar.core.endings import LastWords, RaisedError
+from mpsbar.core.naming import name_process, printable
+from mpsbar.core.secrets import mask
+from mpsbar.system.files import read_bytes
+
+FOLDER = "ended"  # as in agent/last_words.py, which this folder may not import
+OFF = "no-last-words"
+_NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
+_LARGEST = 16 * 1024
+_MOST_FILES = 2000
+_MOST_TEXT = 200
+_MOST_NUMBER = 2**53
+# The agent attaches after its process has started, by a clock that may be coarser.
+_SAME_SECONDS = 2.0
+_PATTERN = re.compile(r"[A-Za-z_][\w.]{0,99}")
+
+
+def read_last_words(since: float = 0.0) -> list[LastWords]:
+    """All records that were left after `since`, newest first."""
+    found = [words for words in map(_read, _list(since)) if words is not None]
+    return sorted(found, key=lambda words: -words.ended)
+
+
+def find_last_words(
+    pid: int, started: float | None, ended: float | None = None
+) -> LastWords | None:
+    """The record of this very process. A pid is used again: its attachment lies in between."""
+    for path in _list(0.0 if started is None else started - _SAME_SECONDS, pid):
+        words = _read(path)
+        if words is None or words.pid != pid:
+            continue
+        is_later = started is None or words.attached >= started - _SAME_SECONDS
+        if is_later and (ended is None or words.ended <= ended + _SAME_SECONDS):
+            return words
+    return None
+
+
+def apply_setting(is_on: bool) -> None:
+    """Tell the agents, by a file in each run directory; without last words there are no records."""
+    for folder in places.candidates():
+        marker = Path(folder) / OFF
+        with suppress(OSError):
+            if is_on:
+                marker.unlink(missing_ok=True)
+                continue
+            places.prepare(folder)
+            marker.touch(0o600)
+            for path in _list(0.0):
+                path.unlink(missing_ok=True)
+
+
+def _list(since: float, pid: int | None = None) -> list[Path]:
+    """Newest first."""
+    found = []
+    for directory in places.candidates():
+        folder = os.path.join(directory, FOLDER)  # noqa: PTH118 - hundreds of names
+        try:
+            places.check(directory)
+            places.check(folder)
+            names = os.listdir(folder)  # noqa: PTH208 - hundreds of names
+        except OSError:
+            continue
+        for name in names:
+            match = _NAME.fullmatch(name)
+            if match is None or int(match[1]) / 1000 < since:
+                continue
+            if pid is None or int(match[2]) == pid:
+                found.append((match[1], Path(folder, name)))
+    found.sort(reverse=True)
+    return [path for _, path in found[:_MOST_FILES]]
+
+
+def _read(path: Path) -> LastWords | None:
+    try:
+        status = path.lstat()
+        if status.st_uid != os.geteuid():
+            return None
+        return parse_last_words(json.loads(read_bytes(path, _LARGEST)))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def parse_last_words(record: Any) -> LastWords | None:
+    if not isinstance(record, dict) or record.get("version") != 1:
+        return None
+    pid, parent = _number(record.get("pid"), 1 << 31), _number(record.get("parent"), 1 << 31)
+    attached, ended = _number(record.get("attached"), 1e11), _number(record.get("ended"), 1e11)
+    if not isinstance(pid, int) or not pid or attached is None or ended is None:
+        return None
+    if attached > ended:
+        return None
+    command = record.get("command")
+    words = tuple(_text(item) for item in command[:20]) if isinstance(command, list) else ()
+    notebook, executable = (record.get(name) for name in ("notebook", "executable"))
+    name = name_process(
+        words,
+        _text(notebook) if isinstance(notebook, str) else None,
+        None,
+        _text(executable) if isinstance(executable, str) else None,
+    )
+    return LastWords(
+        pid, float(attached), float(ended), _parse_error(record.get("error")),
+        name if words else "", parent if isinstance(parent, int) and parent else None,
+        _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
+    )  # fmt: skip
+
+
+def _parse_error(value: Any) -> RaisedError | None:
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return None
+    name = value["type"][:100]
+    return RaisedError(
+        name if _PATTERN.fullmatch(name) else "exception",
+        mask(_text(value.get("text"))).strip(),
+        _text(value.get("where"))[:120],
+        value.get("is_main") is True,
+    )
+
+
+def _parse_counts(value: Any) -> dict[str, int]:
+    items = list(value.items())[:20] if isinstance(value, dict) else []
+    return {
+        printable(name, 20): number
+        for name, value in items
+        if isinstance(name, str) and isinstance(number := _number(value, _MOST_NUMBER), int)
+    }
+
+
+def _parse_frameworks(value: Any) -> dict[str, str]:
+    items = list(value.items())[:10] if isinstance(value, dict) else []
+    return {_text(name)[:20]: _text(version)[:40] for name, version in items}
+
+
+def _text(value: Any) -> str:
+    return printable(value, _MOST_TEXT) if isinstance(value, str) else ""
+
+
+def _number(value: Any, most: float) -> int | float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
+    return value if good else None

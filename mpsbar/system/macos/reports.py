@@ -1,0 +1,119 @@
+"""Looks for what macOS wrote about the end of a process, in both DiagnosticReports folders.
+
+Only after an end. The system's folder is for admins: what may not be read is said.
+"""
+
+import os
+import pwd
+from pathlib import Path
+
+from mpsbar.core.endings import GpuEvent, Panic, Reports, Unreadable
+from mpsbar.system.files import read_bytes
+from mpsbar.system.macos import report_files
+from mpsbar.system.macos.report_files import CRASH, GPU_EVENT, JETSAM, ReportName
+from mpsbar.system.platform import EndedPid
+
+SYSTEM_FOLDER = Path("/Library/Logs/DiagnosticReports")
+# Crash reports have 20 to 180 kB; a jetsam event with 3000 rows is over a megabyte.
+_LARGEST = 4 << 20
+_MOST_NAMES = 20_000
+_MOST_READ = 40  # files at one look
+# A report's name has the second of the crash or the next; clocks and a busy disk add to that.
+_BEFORE, _AFTER = 5.0, 120.0
+_SAME_START = 1.0
+# A GPU event has no pid: only one of the same seconds may have to do with an end.
+_SAME_EVENT = 5.0
+_PANIC_AFTER = 7 * 86400.0
+
+
+class MacReports:
+    def __init__(self, home: Path | None = None, system: Path = SYSTEM_FOLDER) -> None:
+        # Not $HOME: it may be anything.
+        home = home or Path(pwd.getpwuid(os.geteuid()).pw_dir)
+        self._folders: tuple[tuple[Unreadable, Path], ...] = (
+            ("user_reports", home / "Library/Logs/DiagnosticReports"),
+            ("system_reports", system),
+        )
+
+    def note(self, pid: int) -> None:
+        """Nothing has to be read while it lives."""
+
+    def refresh(self) -> None:
+        """Nothing is read at a tick."""
+
+    def read(self, end: EndedPid) -> Reports:
+        names, unreadable = self._list()
+        crash = jetsam = None
+        events: list[GpuEvent] = []
+        since = end.earliest - _BEFORE
+        wanted = [(n, p) for n, p in names if since <= n.local_time <= end.latest + _AFTER]
+        wanted.sort(key=lambda item: item[0].local_time)
+        for name, path in wanted[:_MOST_READ]:
+            if name.kind != "ips":
+                continue
+            text = _read(path)
+            if text is None:
+                continue
+            kind = report_files.find_type(text)
+            if name.process.startswith("gpuEvent") or kind == GPU_EVENT:
+                event = report_files.parse_gpu_event(text, name.local_time)
+                events += [event] if event is not None else []
+            elif kind == JETSAM or name.process.startswith("JetsamEvent"):
+                jetsam = jetsam or report_files.find_jetsam(text, end.pid)
+            elif crash is None and kind in (CRASH, ""):
+                found = report_files.parse_crash(text)
+                if found is not None and found.pid == end.pid and _is_same(end, found.launched):
+                    crash = found.report
+        panic = self._find_panic(names, end) if end.restarted else None
+        near = [e for e in events if -_SAME_EVENT <= e.time - end.latest <= _SAME_EVENT]
+        return Reports(
+            crash, jetsam, near[0] if near and end.is_exact else None, panic,
+            unreadable=unreadable,
+        )  # fmt: skip
+
+    def _find_panic(self, names: list[tuple[ReportName, Path]], end: EndedPid) -> Panic | None:
+        """Written at the next boot; the first after the process was last seen."""
+        panics = [
+            (n, p) for n, p in names
+            if (n.kind == "panic" or n.process.startswith("panic"))
+            and end.earliest - _BEFORE <= n.local_time <= end.latest + _PANIC_AFTER
+        ]  # fmt: skip
+        for name, path in sorted(panics, key=lambda item: item[0].local_time)[:4]:
+            text = _read(path)
+            panic = report_files.parse_panic(text, name.local_time) if text else None
+            if panic is not None:
+                return panic
+        return None
+
+    def _list(self) -> tuple[list[tuple[ReportName, Path]], tuple[Unreadable, ...]]:
+        found: list[tuple[ReportName, Path]] = []
+        unreadable: list[Unreadable] = []
+        for which, folder in self._folders:
+            for place in (folder, folder / "Retired"):
+                try:
+                    with os.scandir(place) as entries:
+                        for number, entry in enumerate(entries):
+                            if number >= _MOST_NAMES:
+                                break
+                            name = report_files.parse_name(entry.name)
+                            if name is not None:
+                                found.append((name, Path(entry.path)))
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except OSError:
+                    unreadable.append(which)
+        return found, tuple(dict.fromkeys(unreadable))
+
+
+def _is_same(end: EndedPid, launched: float | None) -> bool:
+    """A pid is used again: its start decides. A cut report may lack it; then the pid has to do."""
+    if end.started is None or launched is None:
+        return end.is_exact
+    return abs(launched - end.started) <= _SAME_START
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return read_bytes(path, _LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return None

@@ -1,0 +1,292 @@
+"""How a process ended, in words: briefly for a row, in a sentence, and what the sentence rests on.
+
+Pure. What is only likely is worded as that everywhere.
+"""
+
+from mpsbar.core.advice import advise_end
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.findings import Value
+from mpsbar.core.naming import printable
+from mpsbar.core.verdicts import EndVerdict
+from mpsbar.ui.text.findings import say_advice
+from mpsbar.ui.text.wording import _, ago, clock, duration, shorten, size
+
+# macOS's and Linux's numbers agree on these; SIGBUS has two.
+_SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",
+    8: "SIGFPE", 9: "SIGKILL", 10: "SIGBUS", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM",
+    15: "SIGTERM",
+}  # fmt: skip
+_BRIEF_WIDTH = 60
+_TEXT_WIDTH = 200
+
+
+def describe_end(process: EndedProcess, now: float) -> str:
+    """ended 3 min ago, out of memory at 27.4 GB, peak 27.9 GB."""
+    words = (
+        _("ended {ago}")
+        if process.was_seen or _has_cause(process.verdict)
+        else _("last seen {ago}, ended while mpsbar was not running")
+    )
+    when, how = words.format(ago=ago(process.ended, now)), say_briefly(process.verdict, process.how)
+    peak = "" if process.peak is None else _("peak {size}").format(size=size(process.peak))
+    # The size at which it ran out of memory says more than the peak, and there is little room.
+    parts = [when, peak, how] if process.verdict is None else [when, how, peak]
+    if process.verdict is not None and process.verdict.values.get("at") is not None:
+        parts.remove(peak)
+    return ", ".join(part for part in parts if part)
+
+
+def _has_cause(verdict: EndVerdict | None) -> bool:
+    return verdict is not None and verdict.code != "unknown"
+
+
+def say_briefly(verdict: EndVerdict | None, how: str | None = None) -> str:
+    """For a row: out of memory at 27.4 GB; killed, most likely for lack of memory."""
+    if verdict is None:
+        return _say_old(how)
+    values = verdict.values
+    template = _briefly(verdict)
+    return template.format(
+        at=_size(values.get("at")), code=_number(values.get("code")), type=_type(verdict),
+        signal=say_signal(values.get("signal")), named=_name_library(verdict),
+    )  # fmt: skip
+
+
+def _say_old(how: str | None) -> str:
+    """What mpsbar recorded before it knew exit codes."""
+    return {
+        "stopped": _("stopped by mpsbar"),
+        "pressure": _("exit code unknown, memory pressure was critical"),
+    }.get(how or "", _("exit code unknown"))
+
+
+def _briefly(verdict: EndVerdict) -> str:
+    is_known = verdict.sure == "known"
+    has_size = isinstance(verdict.values.get("at"), int)
+    return {
+        "finished": _("finished"),
+        "exited": _("ended by itself, exit code unknown"),
+        "exit_code": _("exit code {code}"),
+        "exception": _("{type}"),
+        "out_of_memory": _("out of memory at {at}") if has_size else _("out of memory"),
+        "killed_for_memory": _("killed by the system for lack of memory")
+        if is_known
+        else _("killed, most likely for lack of memory"),
+        "killed": _("killed ({signal})"),
+        "stopped": _("stopped by mpsbar"),
+        "interrupted": _("interrupted"),
+        "terminated": _("ended by {signal}"),
+        "other_rank": _("most likely ended by its launcher"),
+        "crashed": _("crashed{named} ({signal})"),
+        "metal_timeout": _("GPU time-out"),
+        "interactivity": _("GPU work ended by macOS to keep the screen responsive"),
+        "submissions_ignored": _("GPU work refused after repeated errors"),
+        "gpu_fault": _("GPU memory fault"),
+        "gpu_reset": _("GPU reset") if is_known else _("ended when the GPU was reset"),
+        "code_signing": _("killed by macOS: its code was changed"),
+        "panic": _("kernel panic"),
+        "restarted": _("the computer restarted"),
+        "replaced": _("became another program"),
+    }.get(verdict.code, _("exit code unknown"))
+
+
+def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -> str:
+    """One sentence, with the numbers that are known."""
+    name = shorten(printable(name), 40)
+    if verdict is None:
+        return _("{name} ended: {how}").format(name=name, how=_say_old(how))
+    values = verdict.values
+    words = {key: _word(key, value) for key, value in values.items()}
+    words |= {
+        "name": name, "signal": say_signal(values.get("signal")), "type": _type(verdict),
+        "named": _name_library(verdict), "text": _text(values.get("text")),
+    }  # fmt: skip
+    return _sentence(verdict).format_map(_Known(words))
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _sentence(verdict: EndVerdict) -> str:
+    is_known, values = verdict.sure == "known", verdict.values
+    if verdict.code == "out_of_memory":
+        return _memory_sentence(verdict)
+    if verdict.code == "exception":
+        where = _(" at {where}") if values.get("where") else ""
+        told = (
+            _("{name} ended with {type}: {text}")
+            if values.get("text")
+            else _("{name} ended with {type}")
+        )
+        told = (
+            told
+            if is_known
+            else _("{name} failed; the last error that Python printed was {type}: {text}")
+        )
+        return told + where
+    if verdict.code == "killed_for_memory":
+        if is_known:
+            return _("{name} was killed by the system for lack of memory ({reason})")
+        return _("{name} was killed (SIGKILL), most likely by the system for lack of memory")
+    if verdict.code == "crashed":
+        told = _("{name} crashed in native code{named} ({signal})")
+        return told + (": {sentence}" if values.get("sentence") else "")
+    if verdict.code == "gpu_reset" and not is_known:
+        return _("{name} ended ({signal}) when the GPU was reset, most likely because of it")
+    if verdict.code == "stopped":
+        return (
+            _("{name} was stopped by mpsbar")
+            if is_known
+            else _("{name} ended after mpsbar asked it to stop")
+        )
+    if verdict.code == "panic":
+        return _("The computer restarted after a kernel panic, and {name} with it: {reason}")
+    return {
+        "finished": _("{name} finished (exit code 0)"),
+        "exited": _("{name} ended by itself; its exit code is unknown"),
+        "exit_code": _("{name} ended with exit code {code}"),
+        "killed": _("{name} was killed (SIGKILL) by a person or by the system; which is unknown"),
+        "interrupted": _("{name} was interrupted (Ctrl-C)"),
+        "terminated": _("{name} was asked to end ({signal})"),
+        "other_rank": _("{name} was most likely ended by its launcher after {rank} failed"),
+        "metal_timeout": _("The GPU took too long for {name}, and macOS ended its work: {text}"),
+        "interactivity": _(
+            "macOS ended long GPU work of {name} to keep the screen responsive: {text}"
+        ),
+        "submissions_ignored": _(
+            "macOS refused the GPU work of {name} after repeated errors: {text}"
+        ),
+        "gpu_fault": _("The GPU work of {name} used memory that was not there: {text}"),
+        "gpu_reset": _("The GPU was reset under {name}: {text}"),
+        "code_signing": _("macOS killed {name} because its signed code was changed"),
+        "restarted": _("The computer was restarted while {name} was running, as far as was seen"),
+        "replaced": _("{name} replaced itself with another program, which runs on"),
+    }.get(verdict.code, _("{name} ended; why is unknown"))
+
+
+def _memory_sentence(verdict: EndVerdict) -> str:
+    values = verdict.values
+    if values.get("allocated") is not None:
+        told = _("{name} ran out of memory: {allocated} allocated, {other} other, {limit} allowed")
+    elif values.get("limit") is not None:
+        told = _("{name} ran out of memory: at most {limit} are allowed in one buffer")
+    else:
+        told = _("{name} ran out of memory")
+        told += _(" at {at}") if values.get("at") is not None else ""
+    if values.get("tried") is not None:
+        told += _("; it asked for {tried} more")
+    if verdict.sure != "known":
+        told += _(" (the last error that Python printed)")
+    return told
+
+
+def say_basis(verdict: EndVerdict) -> list[str]:
+    """What the verdict rests on, and what could not be read."""
+    values = verdict.values
+    words = {
+        "exit_status": _say_status(values),
+        "last_words": _("the record that its agent left when Python ended"),
+        "no_last_words": _("no record of its agent: Python did not end by itself"),
+        "crash_report": _("macOS's crash report about this process"),
+        "jetsam_report": _("macOS's jetsam report, which names this process"),
+        "kernel_log": _("the kernel's log, which names this process"),
+        "cgroup": _("its cgroup counted a kill for memory at that time"),
+        "pressure": _("memory pressure was critical in the minute before"),
+        "swap": _("swap grew by {size} in the minute before").format(
+            size=_size(values.get("swap"))
+        ),
+        "stop_asked": _("Stop was chosen in mpsbar"),
+        "gpu_recovery": _("the GPU's count of recoveries rose at that time"),
+        "gpu_event": _("a GPU event of that time, which names {name} ({reason})").format(
+            name=printable(str(values.get("named") or "?")),
+            reason=printable(str(values.get("reason") or "?")),
+        ),
+        "panic_report": _("macOS's panic report"),
+        "restart": _("the computer was started after the process was last seen"),
+        "still_running": _("the process is still there, with another command line"),
+        "other_rank": _("another process of the same launcher failed just before"),
+        "exit_reason": _("the kernel's own exit reason"),
+    }
+    unread = {
+        "system_reports": _("not read: /Library/Logs/DiagnosticReports (only administrators may)"),
+        "user_reports": _("not read: ~/Library/Logs/DiagnosticReports"),
+        "kernel_log": _("not read: the kernel's log (only administrators may)"),
+    }
+    lines = [words[item] for item in verdict.basis if item in words]
+    return [*lines, *(unread[item] for item in verdict.unreadable if item in unread)]
+
+
+def _say_status(values: dict[str, Value]) -> str:
+    if values.get("signal") is not None:
+        return _("the kernel's exit status: {signal}").format(signal=say_signal(values["signal"]))
+    if values.get("code") is not None:
+        return _("the kernel's exit status: code {code}").format(code=_number(values["code"]))
+    return _("the kernel's exit status")
+
+
+def say_sureness(verdict: EndVerdict) -> str:
+    return {"known": _("known"), "likely": _("likely")}.get(verdict.sure, _("unknown"))
+
+
+def say_next_steps(
+    verdict: EndVerdict | None, name: str, pid: int | None, torch: str | None = None
+) -> list[str]:
+    if verdict is None:
+        return []
+    return [say_advice(step, name) for step in advise_end(verdict, pid, torch)]
+
+
+def say_details(process: EndedProcess) -> list[str]:
+    """Everything about an end, a line each: the sentence, times, evidence, what to do next."""
+    lines = [say_verdict(process.verdict, process.name, process.how)]
+    times = []
+    if process.was_seen or _has_cause(process.verdict):
+        times.append(_("ended at {time}").format(time=clock(process.ended)))
+    if process.ran is not None:
+        times.append(_("ran for {time}").format(time=duration(process.ran)))
+    if process.peak is not None:
+        times.append(_("peak {size}").format(size=size(process.peak)))
+    lines += [", ".join(times)] if times else []
+    if process.verdict is not None:
+        lines += [_("Evidence: {text}").format(text=text) for text in say_basis(process.verdict)]
+        steps = say_next_steps(process.verdict, process.name, process.pid)
+        lines += [f"→ {step}" for step in steps]
+    return lines
+
+
+def say_signal(number: Value) -> str:
+    if not isinstance(number, int):
+        return "?"
+    return _SIGNALS.get(number, _("signal {number}").format(number=number))
+
+
+def _type(verdict: EndVerdict) -> str:
+    return printable(str(verdict.values.get("type") or "?"), _BRIEF_WIDTH)
+
+
+def _name_library(verdict: EndVerdict) -> str:
+    """in libtorch_cpu.dylib, where a crash report says so."""
+    library, symbol = verdict.values.get("library"), verdict.values.get("symbol")
+    place = library or symbol
+    return _(" in {place}").format(place=printable(str(place), 60)) if place else ""
+
+
+def _text(value: Value) -> str:
+    return shorten(printable(str(value or "")), _TEXT_WIDTH)
+
+
+def _word(key: str, value: Value) -> str:
+    if key in ("at", "allocated", "other", "limit", "tried", "swap", "peak", "held"):
+        return _size(value)
+    return "?" if value is None else _text(value)
+
+
+def _size(value: Value) -> str:
+    return size(value if isinstance(value, int) else None)
+
+
+def _number(value: Value) -> str:
+    return str(value) if isinstance(value, int) else "?"

@@ -1,0 +1,243 @@
+"""What a process leaves behind when it ends by itself: a small record, and nothing when it is killed."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+
+import interpreters
+import pytest
+from worker_kit import NO_MPS, PATIENCE, ROOT
+
+from mpsbar.agent import last_words
+
+ATTACH = "import mpsbar, sys, os; assert mpsbar.attach()\n"
+HOME = "/Users/ada/run"
+
+
+def run(workers, code, *options, python=sys.executable, args=("-c",), **extra):
+    env = workers.env(PYTHONPATH=str(ROOT), **extra)
+    command = [python, *options, *args, ATTACH + textwrap.dedent(code)]
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=PATIENCE, cwd=workers.folder
+    )
+
+
+def read_all(workers):
+    folder = workers.run_dir / "ended"
+    files = sorted(folder.iterdir()) if folder.exists() else []
+    return [json.loads(file.read_text()) for file in files]
+
+
+def read_one(workers):
+    (record,) = read_all(workers)
+    return record
+
+
+@pytest.mark.parametrize("version", interpreters.VERSIONS)
+def test_an_unhandled_exception_in_every_python(workers, version):
+    python = interpreters.need(version)
+    done = run(workers, f"raise ValueError('no {HOME}/data\\nsecond line')", python=python)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("second line")
+    record = read_one(workers)
+    assert record["error"] == {
+        "type": "ValueError", "text": "no ~/run/data", "where": "<string>:2", "is_main": True,
+    }  # fmt: skip
+    assert record["command"][1:] == ["-c"]  # the code may hold anything
+    assert 0 <= record["ended"] - record["attached"] < PATIENCE
+
+
+def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
+    run(workers, "os.umask(0)")
+    (file,) = (workers.run_dir / "ended").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert file.name == last_words.NAME % (
+        int(read_one(workers)["ended"] * 1000), read_one(workers)["pid"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("pass", 0, None),
+        ("sys.exit(3)", 3, None),
+        ("sys.exit('text')", 1, None),
+        ("os.kill(os.getpid(), 2); import time; time.sleep(60)", -2, "KeyboardInterrupt"),
+        ("try: 1 / 0\nexcept Exception: pass", 0, None),
+        ("import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()", 0, None),
+        ("sys.excepthook = lambda *_: None\nraise KeyError('x')", 1, "KeyError"),
+    ],
+)  # fmt: skip
+def test_ends_by_itself(workers, code, status, kind):
+    done = run(workers, code)
+    assert done.returncode == status
+    error = read_one(workers)["error"]
+    assert (error and error["type"]) == kind
+    assert error is None or error["is_main"]
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("os._exit(3)", 3),
+        ("os.abort()", -6),
+        ("os.kill(os.getpid(), 9)", -9),
+        ("os.kill(os.getpid(), 15)", -15),
+        ("import ctypes; ctypes.string_at(0)", -11),
+        ("os.execv(sys.executable, [sys.executable, '-c', ''])", 0),
+    ],
+)
+def test_what_is_killed_says_nothing(workers, code, status):
+    assert run(workers, code).returncode == status
+    assert read_all(workers) == []
+
+
+def test_a_module_and_a_script_of_the_main_program(workers):
+    (workers.folder / "train.py").write_text(ATTACH + "def f(): raise OSError('disk')\nf()\n")
+    env = workers.env(PYTHONPATH=str(ROOT))
+    for command in (["-m", "train", "--key", "SECRET"], ["-W", "ignore", "train.py", "SECRET"]):
+        subprocess.run(
+            [sys.executable, *command], env=env, cwd=workers.folder, capture_output=True,
+            timeout=PATIENCE,
+        )  # fmt: skip
+    module, script = read_all(workers)
+    assert module["command"][1:] == ["-m", "train"]
+    assert script["command"][1:] == ["-W", "ignore", "train.py"]
+    for record in (module, script):
+        assert record["error"]["is_main"]
+        assert record["error"]["where"] == "train.py:2"
+
+
+def test_a_prompt_leaves_an_error_behind_and_ends_well(workers):
+    done = subprocess.run(
+        [sys.executable, "-i", "-c", ATTACH], input="1 / 0\n", env=workers.env(PYTHONPATH=str(ROOT)),
+        capture_output=True, text=True, timeout=PATIENCE, cwd=workers.folder,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "ZeroDivisionError" in done.stderr
+    error = read_one(workers)["error"]
+    assert (error["type"], error["is_main"]) == ("ZeroDivisionError", False)
+
+
+def test_pytest_and_ipython_leave_one_behind_too(workers):
+    (workers.folder / "test_it.py").write_text(ATTACH + "def test_it(): assert not 'secret'\n")
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    done = subprocess.run(
+        [sys.executable, *command], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
+        capture_output=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 1
+    shell = "from IPython.core.interactiveshell import InteractiveShell as S\nS().run_cell('1/0')"
+    assert run(workers, shell).returncode == 0
+    records = read_all(workers)
+    assert [(r["error"] or {}).get("is_main") for r in records] in ([False, False], [False, None])
+
+
+def test_multiprocessing_children_and_forks_leave_their_own(workers):
+    (workers.folder / "many.py").write_text(
+        "import multiprocessing, os\n"
+        "def child():\n    import mpsbar; assert mpsbar.attach()\n"
+        "if __name__ == '__main__':\n"
+        "    import mpsbar; assert mpsbar.attach()\n"
+        "    if os.fork() == 0: os._exit(0)\n"
+        "    p = multiprocessing.get_context('spawn').Process(target=child); p.start(); p.join()\n"
+    )
+    subprocess.run(
+        [sys.executable, "many.py"], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
+        check=True, timeout=PATIENCE,
+    )  # fmt: skip
+    child, parent = read_all(workers)
+    assert child["parent"] == parent["pid"]
+
+
+@pytest.mark.parametrize("value", ["0", "false", "OFF", "no"])
+def test_the_variable_turns_it_off(workers, value):
+    run(workers, "raise ValueError('x')", MPSBAR_LAST_WORDS=value)
+    assert read_all(workers) == []
+
+
+def test_the_settings_file_in_the_run_directory_turns_it_off(workers):
+    (workers.run_dir / last_words.OFF).touch()
+    run(workers, "raise ValueError('x')")
+    assert read_all(workers) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "class Evil(Exception):\n    def __str__(self): raise RuntimeError('no')\nraise Evil",
+        "class Evil(Exception):\n    __module__ = None\nraise Evil('x' * (1 << 24))",
+        "raise ValueError('\\ud800 \\x1b[31m\\0')",
+        "sys.last_value = 7",
+        "sys.modules['__main__'] = None\nraise ValueError('x')",
+        "def f(): f()\nf()",
+    ],
+)
+def test_what_a_host_may_raise_changes_nothing_for_it(workers, error):
+    alone = subprocess.run(
+        [sys.executable, "-c", "import mpsbar, sys, os\n" + error], capture_output=True, text=True,
+        env=workers.env(PYTHONPATH=str(ROOT)), timeout=PATIENCE, cwd=workers.folder,
+    )  # fmt: skip
+    done = run(workers, error)
+    assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
+    for record in read_all(workers):
+        assert record["error"] is None or len(record["error"]["text"]) <= last_words.MOST_TEXT
+
+
+def test_a_folder_that_cannot_be_used_is_nobodys_concern(workers):
+    (workers.run_dir / "ended").write_text("a file in its place")
+    done = run(workers, "print('done')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    (workers.run_dir / "ended").unlink()
+    (workers.run_dir / "ended").mkdir(0o777)
+    os.chmod(workers.run_dir / "ended", 0o777)
+    assert run(workers, "pass").stderr == ""
+    assert list((workers.run_dir / "ended").iterdir()) == []
+
+
+def test_there_are_never_more_than_some_hundred(workers):
+    folder = workers.run_dir / "ended"
+    folder.mkdir(0o700)
+    for number in range(last_words.MOST_FILES + 3):
+        (folder / (last_words.NAME % (number, 7))).touch()
+    run(workers, "pass")
+    left = sorted(file.name for file in folder.iterdir())
+    assert len(left) == last_words.MOST_FILES
+    assert left[0] == last_words.NAME % (4, 7)
+
+
+@pytest.mark.skipif(bool(NO_MPS), reason=str(NO_MPS))
+def test_torchs_out_of_memory_with_its_numbers_and_counters(workers):
+    code = """
+        import torch
+        x = torch.zeros(1 << 20, device="mps")
+        torch.zeros(1 << 40, dtype=torch.uint8, device="mps")
+    """
+    done = run(workers, code, SOFTMPS="1")
+    assert done.returncode == 1
+    record = read_one(workers)
+    assert record["error"]["is_main"]
+    assert "memory" in record["error"]["text"] or "Invalid buffer size" in record["error"]["text"]
+    assert record["memory"]["allocated"] >= 4 << 20
+    assert record["frameworks"]["torch"]
+
+
+def test_a_child_of_an_attached_process_that_only_forks_leaves_nothing(workers):
+    run(workers, "pid = os.fork()\nif pid == 0: sys.exit(0)\nos.waitpid(pid, 0)")
+    assert read_one(workers)["pid"]  # of the parent alone
+
+
+def test_a_signal_handler_that_exits(workers):
+    worker = workers.start(
+        "import signal, sys, time, mpsbar\n"
+        "signal.signal(15, lambda *_: sys.exit(7))\n"
+        "assert mpsbar.attach()\nwhile True: time.sleep(0.01)\n"
+    )
+    worker.process.send_signal(signal.SIGTERM)
+    assert worker.process.wait(PATIENCE) == 7
+    assert read_one(workers)["error"] is None

@@ -1,0 +1,68 @@
+"""mpsbar status --format as a status bar calls it."""
+
+import json
+import time
+
+from fleet_kit import MLX_WORKER, run_mpsbar
+from worker_kit import PATIENCE, need_module
+
+
+def ask(workers, *arguments):
+    with run_mpsbar(workers, "status", *arguments) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+
+
+def cache(workers):
+    return workers.folder / "data/status-line.json"
+
+
+def test_a_worker_and_the_kept_answer(workers):
+    need_module("mlx")
+    workers.start(MLX_WORKER)
+    assert ask(workers, "--format", "{held} {top}") == (0, "20.0 MB worker0.py\n", "")
+    record = json.loads(cache(workers).read_text())
+    # What another status bar has just read is taken.
+    record |= {"time": time.time() + 0.0, "fields": record["fields"] | {"held": "kept"}}
+    for moment, expected in ((60.0, "20.0 MB\n"), (-3600.0, "20.0 MB\n")):
+        cache(workers).write_text(json.dumps(record | {"time": time.time() + moment}))
+        assert ask(workers, "--format", "{held}")[1] == expected
+
+
+def test_a_fresh_answer_is_taken(workers, monkeypatch, capsys):
+    from mpsbar.cli.main import run
+
+    for name, value in workers.env().items():
+        monkeypatch.setenv(name, value)
+    assert run(["status", "--format", "{held}"]) == 0
+    record = json.loads(cache(workers).read_text())
+    fields = record["fields"] | {"held": "kept"}
+    cache(workers).write_text(json.dumps({"time": time.time(), "fields": fields}))
+    monkeypatch.setattr("mpsbar.cli.status._FRESH_SECONDS", 3600.0)
+    capsys.readouterr()
+    assert run(["status", "--format", "{held}"]) == 0
+    assert capsys.readouterr().out == "kept\n"
+
+
+def test_damaged_answers_are_replaced(workers):
+    cache(workers).parent.mkdir(0o700)
+    for text in (
+        "",
+        "[]",
+        '{"time": "x"}',
+        '{"time": 1e400, "fields": {}}',
+        "[" * 5000,
+        "\x00" * 99,
+    ):
+        cache(workers).write_text(text)
+        assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
+    cache(workers).unlink()
+    cache(workers).mkdir()
+    assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
+
+
+def test_a_wrong_field_is_one_sentence(workers):
+    code, out, err = ask(workers, "--format", "{helt}")
+    assert (code, out) == (1, "")
+    assert err.startswith("mpsbar: {helt} is not a field of --format; there are held, ")
+    assert ask(workers, "--format", "x", "--json")[0] == 2

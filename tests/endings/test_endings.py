@@ -1,0 +1,149 @@
+"""The quick form of `make endings`: each cheap way once, watched and not watched, with real workers."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from worker_kit import PATIENCE, ROOT
+
+from endings.campaign import find_library, judge, run_seen, run_unseen
+from endings.ways import QUICK
+from mpsbar.cli.why import read_all_ends
+from mpsbar.core.events import EndedProcess
+from mpsbar.history.recorder import Recorder
+from mpsbar.monitor import Monitor
+
+# The scan notices an exec only after half a minute: that one is in `make endings`.
+WAYS = [way for way in QUICK if way.name != "exec"]
+pytestmark = pytest.mark.starts_processes
+
+
+@pytest.fixture
+def library(workers):
+    if (library := find_library(workers)) is None:
+        pytest.skip("no C compiler here")
+    return library
+
+
+def test_watched_ends_have_the_right_verdict(workers, library):
+    monitor = Monitor()
+    try:
+        monitor.tick()
+        results = []
+        for first in range(0, len(WAYS), 10):
+            results += run_seen(monitor, workers, WAYS[first : first + 10], library)
+    finally:
+        monitor.close()
+    assert {way.name: wrong for way, wrong in results if wrong} == {}
+    assert len(results) == len(WAYS)
+
+
+def test_ends_that_nobody_watched_are_told_with_what_was_left(workers, library):
+    ways = run_unseen(workers, WAYS, library)
+    found = {end.pid: end for end in read_all_ends(time.time())}
+    wrong = {}
+    for pid, way in ways.items():
+        # Nobody ever saw them: those that left nothing are not known at all.
+        end = found.get(pid)
+        if way.unseen == "unknown":
+            problem = None if end is None else f"{end.verdict} though it left nothing"
+        else:
+            problem = judge(way, end, False)
+        if problem:
+            wrong[way.name] = problem
+    assert wrong == {}
+
+
+def test_a_monitor_that_comes_back_finds_out_as_far_as_possible(workers, library, tmp_path):
+    """Seen once by a recorder, ended while none ran, explained by the next."""
+    from endings.campaign import start
+
+    problems = []
+    wanted = [way for way in WAYS if way.name in ("normal", "exception", "SIGKILL", "os._exit(7)")]
+    started = [start(workers, way, library, number) for number, way in enumerate(wanted)]
+    file = tmp_path / "data" / "history.sqlite"
+    try:
+        for one in started:
+            one.wait_ready()
+        clock = [1000.0]
+        monitor = Monitor(recorder=Recorder(problems.append, file, clock=lambda: clock[0]))
+        monitor.tick()
+        clock[0] += 60
+        monitor.tick()
+        monitor.close()
+        for one in started:
+            one.go_on()
+            one.reap()
+        monitor = Monitor(recorder=Recorder(problems.append, file, clock=lambda: clock[0]))
+        monitor.tick()
+        clock[0] += 60
+        monitor.tick()
+        ended = {end.pid: end for end in monitor.latest.ended}
+        clock[0] += 60
+        monitor.tick()
+        monitor.close()
+    finally:
+        for one in started:
+            one.close()
+    assert problems == []
+    assert {one.way.name: judge(one.way, ended.get(one.process.pid), False) for one in started} == {
+        way.name: None for way in wanted
+    }
+    again = Recorder(problems.append, file, clock=lambda: 1.0)  # the verdicts are in the file
+    again.close()
+
+
+def run(workers, *arguments):
+    command = [sys.executable, "-m", "mpsbar", *arguments]
+    return subprocess.run(
+        command, env=workers.env(PYTHONPATH=str(ROOT)), capture_output=True, text=True,
+        timeout=PATIENCE, cwd=workers.folder,
+    )  # fmt: skip
+
+
+def test_mpsbar_why(workers, library):
+    nothing = run(workers, "why")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert nothing.stderr.startswith("mpsbar: no run has ended in the last 7 days")
+    ways = {way.name: way for way in WAYS}
+    pids = run_unseen(workers, [ways["exception"], ways["sys.exit(3)"]], library)
+    by_name = {way.name: pid for pid, way in pids.items()}
+    shown = run(workers, "why", "exception")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
+    assert "  How sure: known\n  Evidence: the record that its agent left" in shown.stdout
+    (record,) = json.loads(run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
+    assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")
+    other = run(workers, "why", "nobody.py", "--json")
+    assert (other.returncode, json.loads(other.stdout)) == (1, [])
+    assert "fits 'nobody.py'" in run(workers, "why", "nobody.py").stderr
+    assert run(workers, "why", "-n", "0").returncode == 2
+
+
+def test_mpsbar_run_summary(workers):
+    (workers.folder / "raise.py").write_text(
+        "import mpsbar; mpsbar.attach()\nraise RuntimeError('[malloc] Unable to allocate 4096 bytes.')\n"
+    )
+    done = run(workers, "run", "--summary", sys.executable, "raise.py")
+    assert done.returncode == 1
+    lines = done.stderr.partition("mpsbar: ")[2].splitlines()
+    assert lines[0] == "raise.py ran out of memory; it asked for 4 kB more"
+    assert [line.split("  ")[1] for line in lines[1:3]] == ["duration", "peak allocated"]
+    file = workers.folder / "summary.json"
+    done = run(workers, "run", "--summary=json", str(file), "sh", "-c", "kill -9 $$")
+    assert (done.returncode, done.stderr) == (-9, "")
+    summary = json.loads(file.read_text())
+    assert (summary["verdict"]["code"], summary["command"]) == ("killed", "sh")
+    assert summary["connected_processes"] == 0
+    assert summary["cpu_fallbacks"] is None
+    done = run(workers, "run", "--summary", "no-such-command")
+    assert (done.returncode, done.stderr) == (
+        127,
+        "mpsbar run: no-such-command: command not found\n",
+    )
+
+
+def test_an_end_in_json_and_in_the_table_of_events(workers):
+    assert EndedProcess(1, None, "a", 1.0).verdict is None

@@ -1,0 +1,132 @@
+"""Records of agents, read by the monitor: matched by pid and start, and never trusted."""
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpsbar.agent import last_words as agent
+from mpsbar.system import last_words
+from mpsbar.system.last_words import (
+    apply_setting,
+    find_last_words,
+    parse_last_words,
+    read_last_words,
+)
+
+RECORD = {
+    "version": 1, "pid": 7, "parent": 3, "attached": 1000.0, "ended": 1100.0, "command": ["python", "train.py"],
+    "executable": "/usr/bin/python3", "notebook": None, "frameworks": {"torch": "2.13.0"},
+    "memory": {"held": 5, "peak": 9}, "error": {"type": "ValueError", "text": "x", "where": "a.py:3", "is_main": True},
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path / "run"))
+    place = tmp_path / "run" / "ended"
+    place.mkdir(parents=True, mode=0o700)
+    (tmp_path / "run").chmod(0o700)
+    return place
+
+
+def leave(folder, pid=7, attached=1000.0, ended=1100.0, **fields):
+    record = RECORD | {"pid": pid, "attached": attached, "ended": ended} | fields
+    (folder / (agent.NAME % (ended * 1000, pid))).write_text(json.dumps(record))
+
+
+def test_names_are_those_of_the_agent():
+    assert (last_words.FOLDER, last_words.OFF) == (agent.FOLDER, agent.OFF)
+
+
+def test_a_record_is_read(folder):
+    leave(folder)
+    (words,) = read_last_words()
+    assert (words.pid, words.parent, words.name, words.error.type) == (
+        7,
+        3,
+        "train.py",
+        "ValueError",
+    )
+    assert (words.memory, words.frameworks) == ({"held": 5, "peak": 9}, {"torch": "2.13.0"})
+    assert read_last_words(1200.0) == []
+
+
+def test_a_pid_that_is_used_again_has_its_own_record(folder):
+    leave(folder, attached=1000.0, ended=1100.0)
+    leave(folder, attached=2000.0, ended=2100.0, error=None)
+    assert find_last_words(7, 999.5).ended == 2100.0  # the newest after its start
+    assert find_last_words(7, 999.5, ended=1100.0).ended == 1100.0
+    assert find_last_words(7, 1999.0).error is None
+    assert find_last_words(7, 2500.0) is None
+    assert find_last_words(8, 999.5) is None
+    assert find_last_words(7, None).ended == 2100.0
+
+
+def test_what_is_not_safely_ours_is_not_read(folder):
+    leave(folder)
+    folder.chmod(0o777)
+    assert read_last_words() == []
+    folder.chmod(0o700)
+    (file,) = folder.iterdir()
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        assert read_last_words() == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"[" * 50000, b"x" * 20000, b'{"version": 1}']
+)
+def test_odd_files(folder, content):
+    (folder / (agent.NAME % (1100000, 7))).write_bytes(content)
+    (folder / "notes.txt").write_bytes(content)
+    os.mkfifo(folder / (agent.NAME % (1100001, 7)))
+    assert read_last_words() == []
+
+
+def test_hostile_texts(folder):
+    error = {
+        "type": "x\x1b[2J",
+        "text": "\x1b[31m key hf_abcdefghijklmnop" + "y" * 900,
+        "where": "\0" * 500,
+        "is_main": 1,
+    }
+    leave(
+        folder,
+        error=error,
+        command=["python", "\x07evil.py"],
+        memory={"held": -1, "peak": "9", "x": True, "y": 2**70},
+    )
+    (words,) = read_last_words()
+    assert words.error.type == "exception"
+    assert words.error.text.isprintable()
+    assert len(words.error.text) <= 200
+    assert "hf_" not in words.error.text
+    assert words.error.is_main is False
+    assert words.name.isprintable()
+    assert words.memory == {}
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=12), x, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(RECORD)), anything))
+def test_no_record_makes_the_reader_fail(fields):
+    words = parse_last_words(RECORD | fields)
+    assert words is None or words.name.isprintable()
+
+
+def test_the_setting_is_a_file_for_the_agents(folder):
+    leave(folder)
+    apply_setting(False)
+    marker = folder.parent / last_words.OFF
+    assert marker.exists()
+    assert list(folder.iterdir()) == []
+    apply_setting(True)
+    assert not marker.exists()
