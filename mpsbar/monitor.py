@@ -202,6 +202,8 @@ class Monitor:
         self._close_readers()
 
     def _close_readers(self) -> None:
+        if self._budget.reason is not None:
+            self._tell_own_use(None)
         self._workers.close()
         self._scanner.close()
         if self._ends is not None:
@@ -348,14 +350,22 @@ class Monitor:
                 lambda: self._computer.read_footprint(os.getpid(), with_peak=False),
             )
             use = OwnUse(time.process_time(), None if footprint is None else footprint.now)
-            if budget.note(use, now) and budget.reason is not None:
-                import logging
-
-                logging.getLogger("mpsbar").warning("%s", budget.reason)
+            if budget.note(use, now):
+                self._tell_own_use(budget.reason)
         if budget.reason is None:
             return snapshot
         problem = Problem("own use", budget.reason)
         return replace(snapshot, problems=(*snapshot.problems, problem))
+
+    def _tell_own_use(self, reason: str | None) -> None:
+        """In the log, and for `mpsbar doctor`, which is another process."""
+        import logging
+
+        from mpsbar.system.own_use_file import write_own_use
+
+        if reason is not None:
+            logging.getLogger("mpsbar").warning("%s", reason)
+        self._attempt("telling its own use", partial(write_own_use, reason))
 
     def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.

@@ -32,6 +32,7 @@ from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
+from mpsbar.system import this_computer
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
 from mpsbar.workers.environments import Environment, read_enabled
@@ -293,7 +294,7 @@ def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
     monkeypatch.setattr(
-        "mpsbar.action_runner.free_worker", lambda pid, hint, _: hints.append((pid, hint))
+        "mpsbar.action_runner.free_worker", lambda pid, hint, *_: hints.append((pid, hint))
     )
     computer.clients = {9: GpuClient(2, 0, True)}
     computer.pids[3] = "c"
@@ -600,6 +601,20 @@ def test_over_its_own_budget_it_ticks_less_often_and_says_so(workers, caplog, mo
     finally:
         monitor.close()
     assert "refreshes 2 times less often" in caplog.text
+
+
+def test_a_click_means_the_process_that_was_seen(workers):
+    """A pid may be used again: by the start of its process it is another."""
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    monitor = Monitor()
+    try:
+        started = this_computer().read_start(worker.pid)
+        for action in (Free(worker.pid, None, started - 100), FindTensors(worker.pid, started + 7)):
+            assert monitor.perform(action).result(PATIENCE).state == "gone"
+        assert worker.ask("stats")["last_free"] is None
+        assert monitor.perform(Free(worker.pid, None, started)).result(PATIENCE).state == "done"
+    finally:
+        monitor.close()
 
 
 CACHED = (

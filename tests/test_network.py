@@ -1,11 +1,18 @@
 """mpsbar talks to nobody: no connect, no listener, no look-up of a name, outside Unix sockets."""
 
 import ast
+import os
+import re
+import shutil
 import subprocess
 import sys
 
+import psutil
 import pytest
-from worker_kit import ATTACH, PATIENCE, ROOT
+from fleet_kit import wait_page
+from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
+
+ONE = '{"schema": 1, "time": 1, "machine": {}, "workers": [], "processes": [], "health": {}}'
 
 # Runs in every Python that mpsbar starts, and in mpsbar itself.
 WATCH = """
@@ -55,6 +62,108 @@ def test_no_verb_opens_a_connection(watched, workers):
     for arguments in (["status"], ["status", "--json"], ["free", "--all"], ["report", "-o", report],
                       ["enable", "--list"], ["config", "print"], ["login", "status"]):  # fmt: skip
         assert watched("-m", "mpsbar", *arguments) == ""
+
+
+# As the kernel sees it: also what libraries and other programs do, whom no hook of Python reaches.
+FAMILIES = re.compile(r"^\d+<(.*?)> (\w+)\(.*?sa_family=(AF_\w+)(.*)$")
+LOCAL = ("AF_UNIX", "AF_LOCAL", "AF_UNSPEC", "AF_NETLINK")
+
+
+@pytest.fixture
+def traced(workers):
+    """Runs a command; the calls of it and its children that name an address outside this computer's files."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+
+    def start(*command, **extra):
+        log = workers.folder / f"trace-{len(workers.started)}-{os.urandom(2).hex()}"
+        trace = [
+            "strace",
+            "-f",
+            "--decode-pids=comm",
+            "-e",
+            "trace=connect,bind,sendto,sendmsg,sendmmsg",
+        ]
+        worker = workers.run([*trace, "-e", "signal=none", "-o", str(log), *command], **extra)
+        return worker, log
+
+    return start
+
+
+def find_calls(log):
+    """(program, call, address) of every call that is not between processes of this computer."""
+    found = []
+    for line in log.read_text(errors="replace").splitlines():
+        match = FAMILIES.match(line)
+        if match and match[3] not in LOCAL:
+            found.append((match[1], match[2], f"{match[3]}{match[4]}"))
+    return found
+
+
+def wait_end(worker):
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    return worker.end()
+
+
+def test_the_trace_sees_what_no_hook_of_python_sees(traced):
+    code = """
+import ctypes, socket, struct
+number = socket.socket().fileno()
+address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(9), bytes([127, 0, 0, 1]))
+ctypes.CDLL(None).connect(number, address, 16)
+"""
+    worker, log = traced(
+        sys.executable,
+        "-c",
+        "import socket; keep = socket.socket()\n" + code.replace("socket.socket()", "keep"),
+    )
+    wait_end(worker)
+    ((_, call, address),) = find_calls(log)
+    assert call == "connect"
+    assert "127.0.0.1" in address
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"], ["free", "--all"], ["doctor", "--python", sys.executable],
+        ["run", sys.executable, "-c", "import torch, mpsbar; mpsbar.attach()"],
+    ],
+)  # fmt: skip
+def test_the_kernel_sees_no_connection_of_any_verb(traced, workers, arguments):
+    workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    worker, log = traced(sys.executable, "-m", "mpsbar", *arguments, HOME=str(workers.folder))
+    errors = wait_end(worker)
+    assert "strace:" not in errors, errors
+    assert "connect" in log.read_text() or arguments[0] not in ("status", "free"), (
+        "nothing was traced"
+    )
+    assert find_calls(log) == []
+
+
+def test_the_exporter_listens_on_loopback_alone_and_calls_nobody(traced, workers):
+    worker, log = traced(
+        sys.executable, "-m", "mpsbar", "export", "--listen", "127.0.0.1:0", popen={"stderr": subprocess.STDOUT}
+    )  # fmt: skip
+    url = worker.wait_line("http://").split()[-1]
+    wait_page(url, "mpsbar_ticks_total")
+    psutil.Process(worker.pid).children()[0].terminate()
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    calls = find_calls(log)
+    assert calls
+    for _, call, address in calls:
+        assert call == "bind"
+        assert '"127.0.0.1"' in address
+
+
+def test_other_hosts_are_reached_by_the_users_ssh_alone(traced, workers, ssh_hosts):
+    ssh_hosts.add("alpha", f"echo '{ONE}'")
+    worker, log = traced(
+        sys.executable, "-m", "mpsbar", "status", "--ssh", ssh_hosts.options, "--host", "alpha"
+    )
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    calls = find_calls(log)
+    assert {program for program, _, _ in calls} == {"ssh"}
 
 
 def test_no_module_of_ours_imports_a_client_of_the_network():

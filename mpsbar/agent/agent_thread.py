@@ -83,6 +83,12 @@ class AgentThread:
             self._is_running.release()
 
 
+def is_main_interpreter() -> bool:
+    current, main = _libc.PyInterpreterState_Get, _libc.PyInterpreterState_Main
+    current.restype = main.restype = ctypes.c_void_p
+    return bool(current() == main())
+
+
 def _find_start() -> Callable[[Any, Any], int]:
     """start_new_thread by its older name: debuggers replace the newer, and trace what it starts."""
     start: Any = getattr(_thread, "start_new", None)

@@ -82,6 +82,9 @@ def _namesake_is_attached() -> bool:
 def _check_interpreter() -> None:
     if sys.implementation.name != "cpython":
         raise RuntimeError(f"{sys.implementation.name} is not supported, only CPython")
+    # Going on in one of 3.13.0 ended the whole process with free(): invalid pointer.
+    if not agent_thread.is_main_interpreter():
+        raise RuntimeError("this is a subinterpreter: attach in the main one")
     # Whatever else they have replaced, the agent uses Python's own (see gil_io).
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("threading"):

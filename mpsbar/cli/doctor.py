@@ -114,10 +114,12 @@ def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> 
     """Check these, or every Python that is worth it, with progress on a terminal."""
     from dataclasses import replace
 
+    from mpsbar.core.machine import Problem
     from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
     from mpsbar.desktop.notifications import read_delivery
     from mpsbar.doctor.pythons import check_up, find_pythons
     from mpsbar.doctor.render import render_progress
+    from mpsbar.system.own_use_file import read_own_use
     from mpsbar.workers.environments import read_enabled
 
     if pythons is None:
@@ -128,5 +130,8 @@ def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> 
         )
     finally:
         show_progress("")
+    if own_use := read_own_use():
+        problems = (*checkup.problems, Problem("own use", own_use))
+        checkup = replace(checkup, problems=problems)
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
     return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())

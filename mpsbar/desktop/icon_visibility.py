@@ -4,6 +4,7 @@ import ctypes
 import json
 import platform
 import sys
+import time
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -154,6 +155,7 @@ def read_icon() -> IconCheck | None:
         return None
     try:
         stored = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
+        time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
         doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
         return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):

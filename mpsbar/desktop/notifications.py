@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Protocol, get_args
@@ -18,7 +19,7 @@ from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.desktop.programs import DESKTOP_SECONDS, describe_command, run_command
 from mpsbar.system import paths
-from mpsbar.system.files import NotAFile, TooLarge, is_usable, read_bytes, replace_own_file
+from mpsbar.system.files import is_usable, read_bytes, replace_own_file
 
 OSASCRIPT = "/usr/bin/osascript"
 # Counted from the end: whether osascript swallows the "--" before them does not matter.
@@ -201,6 +202,7 @@ def read_delivery() -> DeliveryCheck | None:
         stored = json.loads(read_bytes(paths.delivery_file(), _MOST_BYTES))
         if stored["delivery"] not in get_args(Delivery):
             return None
+        time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
         return DeliveryCheck(float(stored["time"]), stored["delivery"])
-    except (OSError, NotAFile, TooLarge, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None

@@ -4,6 +4,7 @@ import signal
 from typing import Any
 
 from mpsbar.core.dtype_results import parse_number, parse_text
+from mpsbar.core.secrets import mask
 from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 
@@ -26,7 +27,7 @@ def parse_device(python: str, answers: list[Answer], tail: bytes, code: int | No
         ended=ended,
         stage=stage if ended in ("crashed", "exited", "hung") else None,
         signal=_signal_name(code) if ended == "crashed" else None,
-        error=None if ended in ("ok", "no_torch") else complaint,
+        error=None if ended in ("ok", "no_torch") or complaint is None else mask(complaint),
         **_parse_python(stages),
         **_parse_torch(stages),
         **_parse_devices(stages),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from mpsbar.core.findings import Reason
-from mpsbar.core.machine import Machine
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.naming import printable
 from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
@@ -23,12 +23,7 @@ _LONGEST_PATH = 4096
 def render_doctor(checkup: Checkup, home: str | None = None) -> str:
     """The findings for people; `home` is shown as ~ everywhere."""
     lines = [_render_machine(checkup.machine)]
-    lines += [
-        _("couldn't read {reader}: {text}").format(
-            reader=problem.reader, text=printable(problem.text)
-        )
-        for problem in checkup.problems
-    ]
+    lines += map(_render_problem, checkup.problems)
     lines += _render_icon(checkup)
     lines += _render_alerts(checkup)
     with_torch = [pair for pair in checkup.pythons if pair[0].ended != "no_torch"]
@@ -40,6 +35,13 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
     lines += _render_rest(checkup)
     text = "\n".join([*lines, "", _render_summary(checkup)])
     return wording.shorten_home(text, home)
+
+
+def _render_problem(problem: Problem) -> str:
+    text = printable(problem.text)
+    if problem.reader == "own use":  # nothing failed: a sentence about mpsbar itself
+        return text
+    return _("couldn't read {reader}: {text}").format(reader=problem.reader, text=text)
 
 
 def build_doctor(checkup: Checkup) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.ownership import NotTrusted
@@ -103,11 +105,24 @@ def _parse(python: str, heard: Sequence[ChildAnswer], tail: bytes, code: int) ->
         return FileComparison(python, "no_torch")
     if (failed := stages.get("failed")) is not None:
         trace = failed.get("trace")
-        lines = tuple(map(str, trace)) if isinstance(trace, list) else ()
-        return FileComparison(python, "failed", text=str(failed.get("text"))[:2000], trace=lines)
+        lines = tuple(mask(str(line)) for line in trace) if isinstance(trace, list) else ()
+        text = mask(str(failed.get("text")))[:2000]
+        return FileComparison(python, "failed", text=text, trace=lines)
     parts = [str(answer.get("text")) for answer in heard if answer.get("stage") == "part"]
     if "end" in stages and parts:
-        return FileComparison(python, "ok", data=json.loads("".join(parts)))
+        return FileComparison(python, "ok", data=_mask_all(json.loads("".join(parts))))
     said = tail.decode(errors="replace").strip().splitlines()
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return FileComparison(python, "crashed", text=f"{how}: {said[-1]}" if said else how)
+    last = f": {printable(mask(said[-1]))}" if said else ""
+    return FileComparison(python, "crashed", text=how + last)
+
+
+def _mask_all(value: Any) -> Any:
+    """What a model raises may hold a password: no text of the result shows one."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, list):
+        return [_mask_all(each) for each in value]
+    if isinstance(value, dict):
+        return {mask(key): _mask_all(each) for key, each in value.items()}
+    return value

@@ -20,6 +20,7 @@ from mpsbar.core.dtype_results import (
     build_cell,
     parse_text,
 )
+from mpsbar.core.secrets import mask
 from mpsbar.dtypes.dtype_child import MARK
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
@@ -264,7 +265,8 @@ def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
         return None
     texts = (session.stages.get(name, {}).get("text") for name in ("torch", "import", "device"))
     lines = session.tail.decode(errors="replace").strip().splitlines()
-    return parse_text(next(filter(None, texts), lines[-1] if lines else None))
+    text = parse_text(next(filter(None, texts), lines[-1] if lines else None))
+    return None if text is None else mask(text)
 
 
 def _signal_name(code: int) -> str:

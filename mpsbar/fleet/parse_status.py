@@ -9,6 +9,7 @@ from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.findings import Level
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
 from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.workers.parse import parse_count, parse_seconds, parse_text, parse_time
 
@@ -42,7 +43,7 @@ def parse_status(line: bytes) -> RemoteStatus:
     level: Any = health.get("level")
     sent = health.get("reasons")
     texts = sent[:_MOST_REASONS] if isinstance(sent, list) else []
-    reasons = tuple(parse_text(text)[:200] for text in texts)
+    reasons = tuple(mask(parse_text(text))[:200] for text in texts)
     return RemoteStatus(
         Snapshot(when or 0.0, workers, machine, found),
         level if level in get_args(Level) else None,
@@ -165,7 +166,8 @@ def _percent(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    return parse_text(value)[:200] if isinstance(value, str) else None
+    """Its mpsbar may be older, or none at all: what looks like a password is not shown."""
+    return mask(parse_text(value))[:200] if isinstance(value, str) else None
 
 
 def _object(value: Any) -> dict[str, Any]:

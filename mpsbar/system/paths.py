@@ -67,6 +67,11 @@ def status_line_file() -> Path:
     return data_folder() / "status-line.json"
 
 
+def own_use_file() -> Path:
+    """Why the monitor that runs refreshes less often, while it does."""
+    return data_folder() / "own-use.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

@@ -216,7 +216,10 @@ def test_what_became_of_alerts_is_kept_for_the_doctor(private):
     check = DeliveryCheck(12.5, "script")
     notify.write_delivery(check)
     assert notify.read_delivery() == check
-    for broken in ("{", "[]", '{"time": 1, "delivery": "perhaps"}', '{"delivery": "off"}'):
+    times = ("1e300", "NaN", "9" * 400, '"now"')
+    absurd = [f'{{"time": {time}, "delivery": "off"}}' for time in times]
+    others = ("{", "[]", '{"time": 1, "delivery": "perhaps"}', '{"delivery": "off"}')
+    for broken in (*others, *absurd, '{"time": ' + "[" * 5000):
         paths.delivery_file().write_text(broken)
         assert notify.read_delivery() is None
 
@@ -302,3 +305,12 @@ def test_without_the_framework_the_app_falls_back(monkeypatch):
         monkeypatch.setitem(sys.modules, "UserNotifications", None)
         assert make_in_app(log).kind == "osascript"
     assert "not available" in log[0]
+
+
+@pytest.mark.parametrize("time", ["1e300", "NaN", "9" * 400, '"now"', "[" * 5000])
+def test_an_absurd_time_of_the_icon_is_no_check(private, time):
+    from mpsbar.desktop.icon_visibility import read_icon
+
+    paths.icon_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.icon_file().write_text(f'{{"time": {time}, "doubt": null, "details": ""}}')
+    assert read_icon() is None

@@ -7,7 +7,6 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from mpsbar.fleet.hosts_json import build_hosts
 from prometheus_client.parser import text_string_to_metric_families
 
 from mpsbar.agent import methods, protocol
@@ -23,16 +22,18 @@ from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import judge_settings, mask_settings
 from mpsbar.core.trends import Trends
+from mpsbar.core.verdicts import parse_record as parse_verdict
 from mpsbar.doctor.parse import parse_device
 from mpsbar.fleet import parse_status
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.hosts import HostReading
-from mpsbar.fleet.text import render_hosts
-from mpsbar.history.database import STEPS
+from mpsbar.fleet.text import build_hosts, render_hosts
+from mpsbar.history.database import build_steps
 from mpsbar.history.writer import PendingRows, RunWriter
-from mpsbar.system import linux
+from mpsbar.system import linux, linux_exits, linux_reports
 from mpsbar.system.child_process import parse_answer
-from mpsbar.system.macos import accelerator, gpu, sysctl
+from mpsbar.system.last_words import parse_last_words
+from mpsbar.system.macos import accelerator, gpu, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes
@@ -54,7 +55,9 @@ NAMES = (
     "memory_total", "memory_available", "swap_used", "pressure", "gpu", "utilization", "memory_in_use",
     "memory_budget", "workers", "processes", "started", "age_s", "footprint", "footprint_kind", "gpu_percent",
     "health", "level", "reasons", "critical", "site", "prefix", "managed", "implementation", "version", "stage",
-    "kind", "argument",
+    "kind", "argument", "bug_type", "exception", "signal", "termination", "namespace", "SIGNAL", "asi", "threads",
+    "procLaunch", "captureTime", "faultingThread", "frames", "imageIndex", "usedImages", "symbol", "attached",
+    "ended", "command", "type", "message", "memory", "values", "basis", "sure", "unreadable", "progress", "limit",
 )  # fmt: skip
 NUMBERS = (
     0,
@@ -193,7 +196,7 @@ def fuzz_history(data: bytes) -> None:
     ended = tracker.update(snapshot)
     rows.add(snapshot, tracker.present.values(), ended)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(STEPS[0])
+        connection.executescript(";".join(build_steps()))
         assert RunWriter().write(connection, rows) == 0
         assert connection.execute("SELECT count(*) FROM machine").fetchone()[0] == 1
 
@@ -254,6 +257,42 @@ def assert_clean(text: str) -> None:
     """Nothing a terminal would act on, and nothing that cannot be written as UTF-8."""
     assert all(part.isprintable() for part in text.split("\n")), text
     text.encode()
+
+
+def fuzz_crash_reports(data: bytes) -> None:
+    """Files that macOS, or anybody, left in DiagnosticReports."""
+    text = data.decode("utf-8", "replace")
+    if data[:1] == b"\0":
+        value = build_value(data[1:])
+        fields = value if isinstance(value, dict) else {"threads": value}
+        text = '{"bug_type": "309"}\n' + json.dumps({"pid": 7} | fields)
+    crash = report_files.parse_crash(text)
+    if crash is not None:
+        assert_clean(repr(crash))
+    report_files.parse_gpu_event(text, 1e9)
+    report_files.parse_panic(text, 1e9)
+    report_files.parse_name(text)
+    report_files.find_type(text)
+    report_files.find_jetsam(text, 7)
+
+
+def fuzz_last_words(data: bytes) -> None:
+    """What an agent wrote about its end, and what the history holds of a verdict."""
+    value = _json(data)
+    fields = value if isinstance(value, dict) else {}
+    right = {"version": 1, "pid": 7, "attached": 1, "ended": 2}
+    for record in (value, right | fields):
+        words = parse_last_words(record)
+        assert words is None or (words.name.isprintable() and words.pid > 0)
+    parse_verdict(value)
+    parse_verdict({"code": "crashed", "sure": "sure", "values": fields} | fields)
+
+
+def fuzz_linux_reports(data: bytes) -> None:
+    linux_reports.parse_groups(data)
+    linux_reports.parse_kills(data, 0.0)
+    linux_reports.parse_count(data)
+    linux_exits.parse_zombie(data)
 
 
 def fuzz_secrets(data: bytes) -> None:

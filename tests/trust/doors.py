@@ -238,7 +238,7 @@ exec setpriv --reuid 65534 --regid 65534 --clear-groups sudo -n --preserve-env=H
 
 def run_by_sudo(rules: Path, home: Path, arguments: list[str]) -> str:
     """mpsbar as root, by another user's real sudo that keeps HOME; what it printed."""
-    command = ["timeout", "-s", "INT", "10"] if "--watch" in arguments else []
+    command = ["timeout", "-s", "INT", "25"] if "--watch" in arguments else []
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", AS_ROOT_BY_SUDO, "sh", str(rules), *command, sys.executable,
          "-m", "mpsbar", *arguments],
@@ -250,7 +250,7 @@ def run_by_sudo(rules: Path, home: Path, arguments: list[str]) -> str:
 
 def run_with_home(_rules: Path, home: Path, arguments: list[str]) -> str:
     """The same without sudo: root whose HOME is another user's."""
-    command = ["timeout", "-s", "INT", "10"] if "--watch" in arguments else []
+    command = ["timeout", "-s", "INT", "25"] if "--watch" in arguments else []
     done = subprocess.run(
         [*command, sys.executable, "-m", "mpsbar", *arguments],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)},

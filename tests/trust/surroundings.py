@@ -143,7 +143,7 @@ def read_only_home(verbs: "tuple[list[str], ...]" = READ_ONLY_VERBS) -> tuple[in
         listed = workers.folder / "enabled.json"
         listed.write_text(json.dumps({"schema": 1, "pythons": [sys.executable]}))
         for arguments in verbs:
-            wait = ["timeout", "-s", "INT", "14"] if "--watch" in arguments else []
+            wait = ["timeout", "-s", "INT", "25"] if "--watch" in arguments else []
             done = subprocess.run(
                 ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(home), str(listed), *wait,
                  sys.executable, "-m", "mpsbar", *arguments],

@@ -40,7 +40,7 @@ QUICK_FAULTS = (
     lambda: faults.out_of_descriptors(2),
     lambda: hosts.ends_while_asked(4),
     lambda: hosts.green_hosts(4),
-    lambda: hosts.subinterpreters([sys.executable], 2),
+    lambda: hosts.subinterpreters([sys.executable, *hosts.find_pythons()[-1:]], 2),
     lambda: hosts.killed_mlx_workers(4),
     lambda: surroundings.full_disk(1),
     lambda: surroundings.set_clocks(1),

@@ -1,0 +1,45 @@
+"""What a monitor says of itself while it is over its budget, for `mpsbar doctor`."""
+
+import json
+import os
+from contextlib import suppress
+
+from mpsbar.core.naming import printable
+from mpsbar.system import paths
+from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+
+_MOST_BYTES = 4096
+
+
+def write_own_use(reason: str | None) -> None:
+    """The sentence of this process; None: it is within its budget again. OSError if it cannot."""
+    file = paths.own_use_file()
+    if reason is not None:
+        replace_own_file(file, json.dumps({"pid": os.getpid(), "reason": reason}).encode())
+    elif _read()[0] == os.getpid():  # another monitor may have written since
+        file.unlink(missing_ok=True)
+
+
+def read_own_use() -> str | None:
+    """The sentence of a monitor that runs; None if there is none."""
+    pid, reason = _read()
+    if pid is None or not _is_running(pid):
+        return None
+    return f"{reason} (process {pid})"
+
+
+def _read() -> tuple[int | None, str]:
+    if is_usable(paths.own_use_file()):
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            record = json.loads(read_bytes(paths.own_use_file(), _MOST_BYTES))
+            if isinstance(record["pid"], int) and 1 < record["pid"] < 2**31:
+                return record["pid"], printable(str(record["reason"]), 300)
+    return None, ""
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
