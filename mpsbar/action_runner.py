@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mpsbar.core.actions import (
     Asked,
+    CancelFree,
     CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    FreeWhenPossible,
     Outcome,
     ProbeDtypes,
     Stop,
@@ -22,7 +24,13 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker
+from mpsbar.workers.request import (
+    ASK_SECONDS,
+    cancel_free,
+    find_tensors,
+    free_when_possible,
+    free_worker,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,7 +62,7 @@ class ActionRunner:
         self._lock = threading.Lock()
 
     @overload
-    def perform(self, action: Free) -> "Future[Freed]": ...
+    def perform(self, action: Free | FreeWhenPossible | CancelFree) -> "Future[Freed]": ...
     @overload
     def perform(self, action: FindTensors) -> "Future[Tensors]": ...
     @overload
@@ -115,6 +123,10 @@ class ActionRunner:
             case Free(pid, seconds):
                 seconds = ASK_SECONDS if seconds is None else seconds
                 return free_worker(pid, self.gpu_clients.get(pid), seconds)
+            case FreeWhenPossible(pid):
+                return free_when_possible(pid, self.gpu_clients.get(pid))
+            case CancelFree(pid):
+                return cancel_free(pid)
             case FindTensors(pid):
                 return find_tensors(pid, self.gpu_clients.get(pid))
             case Stop():

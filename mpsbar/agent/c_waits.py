@@ -47,6 +47,12 @@ _METHODS = frozenset((
     "_io.BufferedReader.read", "_io.BufferedReader.read1", "_io.BufferedReader.readline",
     "_io.BufferedReader.readinto", "_io.BufferedReader.peek", "_io.BufferedReader.__next__",
     "_io.TextIOWrapper.read", "_io.TextIOWrapper.readline", "_io.TextIOWrapper.__next__",
+    # Written in Cython. What they wait for comes back as a value, or by functions of Python.
+    "zmq.backend.cython._zmq.Socket.recv",
+    "grpc._cython.cygrpc.CompletionQueue.poll",
+    "grpc._cython.cygrpc.Channel.watch_connectivity_state",
+    "grpc._cython.cygrpc.Channel.next_call_event",
+    "grpc._cython.cygrpc.SegregatedCall.next_event",
 ))  # fmt: skip
 # What these return is a number.
 _GIVE_NUMBERS = frozenset((
@@ -105,7 +111,7 @@ def is_waiting_in_c(frame: FrameType, code: CodeType, seen: "list[Any]") -> bool
     `seen` gets the objects of the host that were looked at: the caller drops them with care.
     """
     site = _find_site(code, frame.f_lasti)
-    if site is None or frame.f_trace is not None:
+    if site is None:
         return False
     try:
         return _Evaluation(frame, code, seen).ends_in_wait(site)
@@ -311,8 +317,7 @@ def _callee_of(first: Any, second: Any) -> Any:
 def _path_of(callee: Any) -> str:
     """time.sleep, _thread.lock.acquire: where a function of C is from; else an empty text."""
     if type(callee) is Bound:
-        owner = callee.function.__objclass__
-        return f"{class_path(owner)}.{callee.function.__name__}"
+        return f"{class_path(callee.owner)}.{callee.function.__name__}"
     if type(callee) not in _C_FUNCTIONS:
         return ""
     name, owner = callee.__name__, callee.__self__

@@ -46,10 +46,11 @@ class Unknown(Exception):
 
 
 class Bound(NamedTuple):
-    """A method of a class written in C, and the object it is called on."""
+    """A method of a class written in C or Cython, and the object it is called on."""
 
     function: Any
     instance: Any
+    owner: type  # the class that has it
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":
@@ -127,16 +128,17 @@ def read_attribute(thing: Any, name: str) -> Any:
         raise Unknown
     classes = _MRO.__get__(kind)
     found: Any = _MISSING
+    owner: type = kind
     for each in classes:
         space = _CLASS_DICT.__get__(each)
         if each is not object and not _looks_up_plainly(each, space):
             raise Unknown
         if found is _MISSING and name in space:
-            found = space[name]
-    return _choose(thing, name, classes, found)
+            found, owner = space[name], each
+    return _choose(thing, name, classes, found, owner)
 
 
-def _choose(thing: Any, name: str, classes: Any, found: Any) -> Any:
+def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
     """What comes first: a slot, the object's own dictionary, what its class has."""
     if type(found) is MemberDescriptorType:
         try:
@@ -150,8 +152,8 @@ def _choose(thing: Any, name: str, classes: Any, found: Any) -> Any:
         return own[name]
     if found is _MISSING:
         raise Unknown
-    if type(found) in _C_METHODS:
-        return Bound(found, thing)
+    if type(found) in _C_METHODS or _is_cython(type(found)):
+        return Bound(found, thing, owner)
     if _has(type(found), "__get__"):
         raise Unknown  # a function of Python, a class method, …
     return found
@@ -174,6 +176,10 @@ def _looks_up_plainly(kind: type, space: "dict[str, Any]") -> bool:
     """Whether attributes of this class are found as those of any object are."""
     own = space.get("__getattribute__")
     return own is None or (type(own) is _SLOT_WRAPPER and class_path(kind) in _PLAIN_LOOKUP)
+
+
+def _is_cython(kind: type) -> bool:
+    return _CLASS_NAME.__get__(kind) == "cython_function_or_method"
 
 
 def class_path(kind: type) -> str:

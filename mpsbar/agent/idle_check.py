@@ -41,6 +41,7 @@ _WAITS = (
     ("multiprocessing.popen_fork", "Popen.poll"),
     ("multiprocessing.connection", "Connection._recv"),
     ("concurrent.futures.thread", "_worker"),  # an idle pool: its SimpleQueue.get has no frame
+    ("multiprocessing.pool", "Pool._handle_tasks"),  # over iter(SimpleQueue.get, None)
     ("ipykernel.heartbeat", "Heartbeat.run"),
     ("ipykernel.iostream", "OutStream._watch_pipe_fd"),  # reads what C code prints
     ("ipykernel.parentpoller", "ParentPollerUnix.run"),

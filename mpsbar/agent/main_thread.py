@@ -115,6 +115,10 @@ class MainThreadJob:
         drop_left_over()
         return self.finished or self.given_up
 
+    def end_waiting(self) -> None:
+        """Give up at the next step, unless it runs already."""
+        self._deadline = 0.0
+
     def clean_up(self) -> None:
         """After the end: an exception in main may have cut the restoring short, here none can."""
         _pending_call.cancel()

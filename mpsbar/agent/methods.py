@@ -9,8 +9,9 @@ from . import __version__, protocol
 from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
-from .free import FreeJob, read_last_free
+from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
+from .kept_free import MOST_SECONDS, SECONDS, KeptFree, keep, read_kept_free
 from .notebook import find_name
 from .protocol import Message
 from .tensors import TensorCensus
@@ -36,6 +37,22 @@ def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
     if method == "free":
         return FreeJob(gpu_client, _seconds(params, FreeJob.SECONDS), pause)
     return TensorCensus(gpu_client, pause)
+
+
+def keep_free(params: Message) -> KeptFree:
+    """A Free that stays until a safe moment comes."""
+    return keep(_gpu_client(params), _seconds(params, SECONDS, MOST_SECONDS))
+
+
+def start_attempt(kept: KeptFree, seconds: float, pause: CollectorPause) -> FreeJob:
+    job = FreeJob(kept.gpu_client, seconds, pause)
+    job.is_attempt = True
+    return job
+
+
+def remember_expired(seconds: float) -> int:
+    """A kept Free has found no safe moment in its time."""
+    return remember("busy", 0, seconds, was_kept=True)
 
 
 def hello() -> Message:
@@ -64,7 +81,12 @@ def stats(params: Message) -> Message:
             backends[backend.NAME] = {"framework": backend.FRAMEWORK, "state": state}
             if state == IN_USE:
                 backends[backend.NAME].update(backend.stats())
-    return {"frameworks": _versions(), "backends": backends, "last_free": read_last_free()}
+    return {
+        "frameworks": _versions(),
+        "backends": backends,
+        "last_free": read_last_free(),
+        "kept_free": read_kept_free(),
+    }
 
 
 def _versions() -> "dict[str, str]":
@@ -76,10 +98,10 @@ def _versions() -> "dict[str, str]":
     return found
 
 
-def _seconds(params: Message, usual: float) -> float:
+def _seconds(params: Message, usual: float, most: float = 60.0) -> float:
     """How long a Free may wait for a safe moment."""
     value = params.get("seconds")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 60:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         return usual
     return float(value)
 

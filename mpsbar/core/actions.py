@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed"]
+FreeState = Literal[
+    "done", "busy", "waiting", "cancelled", "gone", "ended", "silent", "refused", "failed"
+]
 StopState = Literal["asked", "gone", "another", "not_allowed", "failed"]
 ConnectState = Literal["enabled", "enabled_before", "no_answer", "refused"]
 
@@ -17,6 +19,20 @@ class Free:
 
     pid: int
     seconds: float | None = None  # how long to wait for its answer; None: the usual time
+
+
+@dataclass(frozen=True, slots=True)
+class FreeWhenPossible:
+    """Free at the first safe moment: the request stays with the process for some minutes."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFree:
+    """End a FreeWhenPossible that still waits."""
+
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,7 @@ class Quit:
     pass
 
 
-Asked = Free | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
+Asked = Free | FreeWhenPossible | CancelFree | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
 Action = (
     Asked
     | CancelProbe
@@ -158,6 +174,8 @@ class Freed:
     number: int | None = None  # of the worker's Frees; None for an older agent
     asked_here: bool = True  # False: another program asked for it
     age: float | None = None  # of a result that the worker gave again: it was asked too often
+    waits: float | None = None  # "waiting": for so many seconds more at most
+    when_possible: bool = False  # a request that had waited for a safe moment
 
 
 @dataclass(frozen=True, slots=True)

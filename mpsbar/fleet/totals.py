@@ -22,7 +22,8 @@ class Totals:
     """
 
     def __init__(self) -> None:
-        self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
+        states = [each for each in get_args(FreeState) if each not in ("waiting", "cancelled")]
+        self.frees = Counter(dict.fromkeys(states, 0))
         self.alerts = Counter(dict.fromkeys((*ALERT_CAUSES, "ended"), 0))
         self.ends = Counter(dict.fromkeys(get_args(EndCause), 0))
         self.freed_bytes = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mpsbar.core.actions import (
     Action,
+    CancelFree,
     CancelProbe,
     CheckUp,
     Choose,
@@ -19,6 +20,7 @@ from mpsbar.core.actions import (
     Copy,
     Free,
     Freed,
+    FreeWhenPossible,
     OpenReport,
     ProbeDtypes,
     StartAtLogin,
@@ -123,7 +125,7 @@ class Controller:
 
     def perform(self, action: Action) -> None:  # noqa: C901 - a flat table of actions
         match action:
-            case Free():
+            case Free() | FreeWhenPossible() | CancelFree():
                 self._free(action)
             case Stop():
                 self._stop(action)
@@ -183,7 +185,7 @@ class Controller:
 
     # --- workers
 
-    def _free(self, action: Free) -> None:
+    def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
         names = self._monitor.latest.names
 
         def tell(outcome: Freed) -> None:

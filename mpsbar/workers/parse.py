@@ -9,7 +9,7 @@ from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask, shorten_command
-from mpsbar.core.snapshot import LastFree, Worker, WorkerState
+from mpsbar.core.snapshot import KeptFree, LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
@@ -58,6 +58,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
             for name, value in list(_object(stats.get("backends")).items())[:10]
         ),
         last_free=_parse_last_free(stats.get("last_free")),
+        kept_free=_parse_kept_free(stats.get("kept_free")),
     )
 
 
@@ -68,7 +69,13 @@ def _parse_last_free(value: Any) -> LastFree | None:
     if number is None or when is None or state not in _FREE_STATES:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
-    return LastFree(number, when, state, freed, seconds)
+    return LastFree(number, when, state, freed, seconds, fields.get("when_possible") is True)
+
+
+def _parse_kept_free(value: Any) -> KeptFree | None:
+    fields = _object(value)
+    left = parse_seconds(fields.get("left"))
+    return None if left is None else KeptFree(left, *_parse_reason(fields))
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
@@ -84,10 +91,11 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
     names = answer.get("not_known")
     busy = answer.get("state") == "busy"
+    waits = parse_seconds(_object(answer.get("kept")).get("left")) if busy else None
     return Freed(
         pid=worker.pid,
         name=worker.name,
-        state="busy" if busy else "failed" if errors else "done",
+        state="waiting" if waits else "busy" if busy else "failed" if errors else "done",
         freed=parse_count(answer.get("freed")),
         seconds=parse_seconds(answer.get("seconds")),
         pinned=None if busy or worker.cached_is_bound else worker.cached,
@@ -99,6 +107,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         error=mask(parse_text(errors[0])) if errors else None,
         number=parse_count(answer.get("number")),
         age=parse_seconds(answer.get("age")),
+        waits=waits,
     )
 
 

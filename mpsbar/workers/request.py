@@ -40,6 +40,33 @@ def free_worker(pid: int, gpu_client: bool | None = None, seconds: float = ASK_S
     return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
 
 
+def free_when_possible(
+    pid: int, gpu_client: bool | None = None, seconds: float = ASK_SECONDS
+) -> Freed:
+    """Asks a worker to give its caches back at the first safe moment, now or later."""
+    answers = ask_worker(
+        pid, ("hello", "free", "stats"), gpu_client, seconds, {"when_possible": True}
+    )
+    if isinstance(answers, NoAnswer):
+        return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
+    hello, answer, stats = answers
+    return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
+
+
+def cancel_free(pid: int) -> Freed:
+    """Ends a Free that waits; where none does, an older agent is asked nothing: it would free."""
+    answers = ask_worker(pid, ("hello", "stats"), None, ASK_SECONDS)
+    if not isinstance(answers, NoAnswer):
+        hello, stats = answers
+        worker = parse_worker(pid, hello, stats, "live", 0.0)
+        if worker.kept_free is None:
+            return Freed(pid, worker.name, "failed", error="no Free waits there")
+        answers = ask_worker(pid, ("free",), None, ASK_SECONDS, {"cancel": True})
+    if isinstance(answers, NoAnswer):
+        return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
+    return Freed(pid, worker.name, "cancelled")
+
+
 def find_tensors(pid: int, gpu_client: bool | None = None, seconds: float = ASK_SECONDS) -> Tensors:
     """Asks a worker for its live tensors."""
     answers = ask_worker(pid, ("tensors",), gpu_client, seconds)
@@ -49,7 +76,11 @@ def find_tensors(pid: int, gpu_client: bool | None = None, seconds: float = ASK_
 
 
 def ask_worker(
-    pid: int, methods: Sequence[str], gpu_client: bool | None, seconds: float
+    pid: int,
+    methods: Sequence[str],
+    gpu_client: bool | None,
+    seconds: float,
+    params: dict[str, Any] | None = None,
 ) -> list[Any] | NoAnswer:
     """The answers to several methods, one after another.
 
@@ -67,7 +98,9 @@ def ask_worker(
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
-    hint = {} if gpu_client is None else {"gpu_client": gpu_client}
+    hint = dict(params or {})
+    if gpu_client is not None:
+        hint["gpu_client"] = gpu_client
     try:
         return [_ask(connection, method, hint, deadline) for method in methods]
     except TimeoutError:

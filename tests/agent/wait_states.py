@@ -83,6 +83,10 @@ class Waits:
     def sleeps_at_random(self):
         time.sleep(LONG + random.random())
 
+    def sleeps_in_a_debugger(self):
+        sys._getframe().f_trace = lambda *_: None
+        time.sleep(LONG)
+
     def sleeps_by_stars(self):
         service.target(*service.arguments, **service.keywords)
 
@@ -233,10 +237,6 @@ class NoWaits:
     def sleeps_by_a_name_bound_among_the_arguments(self):
         name = time.sleep
         name(name := LONG)
-
-    def is_traced(self):
-        sys._getframe().f_trace = lambda *_: None
-        time.sleep(LONG)
 
     def receives_by_a_method_of_its_own(self):
         Overridden().recv(1)

@@ -28,6 +28,8 @@ def freed(outcome: Freed) -> str:
         return _freed_done(outcome)
     return {
         "busy": _busy(outcome),
+        "waiting": _waiting(outcome),
+        "cancelled": _("it won't be freed when possible any more"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
         "ended": _("the process ended meanwhile"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
@@ -44,9 +46,10 @@ def freed_briefly(outcome: Freed) -> str:
         return _("the process has ended")
     if outcome.state != "done":
         return freed(outcome)
-    return _("freed {size} in {time}").format(
+    words = _("freed {size} in {time}").format(
         size=wording.size(outcome.freed), time=wording.duration(outcome.seconds)
     )
+    return words + _(", when it was possible") if outcome.when_possible else words
 
 
 def stopped(outcome: Stopped) -> str:
@@ -85,10 +88,16 @@ def tensors_refused(outcome: Tensors) -> str:
 def _busy(outcome: Freed) -> str:
     """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
     words = _("busy: {reason}").format(reason=reason(outcome))
+    if outcome.seconds:
+        words += _("; tried for {time}").format(time=wording.duration(outcome.seconds))
     if outcome.freed:
-        done = _("freed only {size}, try again").format(size=wording.size(outcome.freed))
-        return f"{words}; {done}"
-    return words + _("; nothing was freed, try again")
+        return words + _("; freed only {size}").format(size=wording.size(outcome.freed))
+    return words + _("; nothing was freed")
+
+
+def _waiting(outcome: Freed) -> str:
+    words = _("busy: {reason}; it will be freed when possible, within {time}")
+    return words.format(reason=reason(outcome), time=wording.duration(outcome.waits))
 
 
 def _freed_done(outcome: Freed) -> str:
