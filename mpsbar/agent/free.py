@@ -66,6 +66,7 @@ class FreeJob:
         self._collected = False
         self._gui_toolkit = find_gui_toolkit()
         self._job: Optional[MainThreadJob] = None
+        self._trims: Optional[dict[str, Any]] = None  # by backend; None: not begun
         now = time.monotonic()
         if self._alone:
             self._job = MainThreadJob(
@@ -83,9 +84,15 @@ class FreeJob:
         if job is not None:
             if not job.step():
                 return None
-            job.clean_up()
+            if self._trims is None:
+                job.clean_up()
+                self._trims = self._start_trims() if job.given_up else {}
+            if not all([trim.step() for trim in self._trims.values()]):
+                return None
             for backend in self._alone:
-                self._reports.setdefault(backend.NAME, {"freed": None}).update(_outcome(job))
+                self._reports.setdefault(backend.NAME, {"freed": None}).update(
+                    self._end(job, backend)
+                )
         is_put_off = self.is_attempt and job is not None and job.given_up
         for backend in [] if is_put_off else self._anywhere:
             self._reports[backend.NAME] = self._release_anywhere(backend)
@@ -102,10 +109,22 @@ class FreeJob:
             "freed": freed,
             "seconds": seconds,
             "collected": self._collected,
+            "trimmed": any("trimmed" in report for report in self._reports.values()),
             "gui_toolkit": self._gui_toolkit,
             "not_known": self._not_known,
             "backends": self._reports,
         }
+
+    def _start_trims(self) -> "dict[str, Any]":
+        started = ((backend.NAME, backend.start_trim()) for backend in self._alone)
+        return {name: trim for name, trim in started if trim is not None}
+
+    def _end(self, job: MainThreadJob, backend: Any) -> Report:
+        """How it ended for one backend: a busy one may have trimmed its cache itself."""
+        trim = (self._trims or {}).get(backend.NAME)
+        if trim is None or not trim.freed:
+            return _outcome(job)
+        return {"freed": trim.freed, "trimmed": True}
 
     def give_up(self) -> None:
         """Answer soon, unless it runs already."""

@@ -175,6 +175,7 @@ class Freed:
     asked_here: bool = True  # False: another program asked for it
     age: float | None = None  # of a result that the worker gave again: it was asked too often
     waits: float | None = None  # "waiting": for so many seconds more at most
+    trimmed: bool = False  # a busy worker gave its cache back itself, at its next allocation
     when_possible: bool = False  # a request that had waited for a safe moment
 
 

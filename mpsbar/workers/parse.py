@@ -108,6 +108,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         number=parse_count(answer.get("number")),
         age=parse_seconds(answer.get("age")),
         waits=waits,
+        trimmed=answer.get("trimmed") is True,
     )
 
 

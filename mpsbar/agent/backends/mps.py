@@ -71,6 +71,10 @@ def finish_work() -> None:
     """Nothing: empty_cache waits for the GPU itself."""
 
 
+def start_trim() -> None:
+    """Not by a lower limit: the next allocation of a busy run would die of an error of ours."""
+
+
 def after_fork() -> None:
     """In the child. torch's own flag is set only if someone had asked is_available()."""
     torch = loaded("torch")

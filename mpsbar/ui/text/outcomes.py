@@ -102,6 +102,8 @@ def _waiting(outcome: Freed) -> str:
 
 def _freed_done(outcome: Freed) -> str:
     words = freed_briefly(outcome)
+    if outcome.trimmed:
+        words += _("; MLX trimmed its cache at its next allocation")
     if outcome.age is not None:
         words += _("; that was {time} ago, freeing more often would slow it down").format(
             time=wording.duration(outcome.age)
