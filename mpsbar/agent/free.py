@@ -87,7 +87,7 @@ class FreeJob:
             if self._trims is None:
                 job.clean_up()
                 self._trims = self._start_trims() if job.given_up else {}
-            if not all([trim.step() for trim in self._trims.values()]):
+            if not all(trim.step() for trim in self._trims.values()):
                 return None
             for backend in self._alone:
                 self._reports.setdefault(backend.NAME, {"freed": None}).update(
