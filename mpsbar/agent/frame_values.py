@@ -179,7 +179,7 @@ def _looks_up_plainly(kind: type, space: "dict[str, Any]") -> bool:
 
 
 def _is_cython(kind: type) -> bool:
-    return _CLASS_NAME.__get__(kind) == "cython_function_or_method"
+    return bool(_CLASS_NAME.__get__(kind) == "cython_function_or_method")
 
 
 def class_path(kind: type) -> str:

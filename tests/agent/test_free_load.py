@@ -1,6 +1,10 @@
-"""2,000 releases, in strict mode, while programs compute as people's do: none overlaps an op."""
+"""Releases in strict mode, while programs compute as people's do: none overlaps an op.
+
+MPSBAR_LOAD=1 makes the groups of waits in C 2,000 releases each: minutes.
+"""
 
 import json
+import os
 import signal
 import threading
 
@@ -12,6 +16,8 @@ pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
 # A Free that finds a thread computing is refused; with this deadline it gives up soon.
 SECONDS = 0.05
+# For each group of waits in C.
+RELEASES = 2000 if os.environ.get("MPSBAR_LOAD") else 100
 START = """
 import asyncio, gc, json, os, queue, random, signal, sys, threading, time
 import torch, mpsbar
@@ -146,3 +152,44 @@ while True:
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "backward", freed, busy)
     assert told["done"] >= 100
+
+
+# Threads that compute, each between two waits in C of its kind; main waits likewise.
+GROUPS = {
+    "sleep": ("time.sleep(pause())", "time.sleep(0.01)"),
+    "select": ("select.select([], [], [], pause())", "select.select([], [], [], 0.01)"),
+    "lock": ("lock.acquire(timeout=pause())", "lock.acquire(timeout=0.01)"),
+    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.01)"),
+    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.01)"),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_threads_that_wait_in_c_between_their_operations(workers, group):
+    wait, on_main = GROUPS[group]
+    worker = workers.start_mps(START + f"""
+import select
+pipe, other = os.pipe()
+tasks, lock = queue.SimpleQueue(), threading.Lock()
+lock.acquire()
+wrong = []
+def pause():
+    return random.random() / 50
+def execute():
+    while True:
+        delay = pause()
+        {wait.replace("pause()", "delay")}
+        if compute(7) != expected: wrong.append(1)
+        done[0] += 1
+for _ in range(2): threading.Thread(target=execute, daemon=True).start()
+ends = []
+signal.signal(signal.SIGUSR1, lambda *_: ends.append(1))
+assert mpsbar.attach()
+while not ends: {on_main}
+assert not wrong
+finish()
+""")  # fmt: skip
+    freed, busy = free_many(worker, RELEASES)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, group, freed, busy)
+    assert told["done"] >= RELEASES / 10
