@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mpsbar.core.actions import (
     Asked,
+    CancelFree,
     CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    FreeWhenPossible,
     Limit,
     Limited,
     Outcome,
@@ -25,7 +27,14 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.request import ASK_SECONDS, find_tensors, free_worker, limit_worker
+from mpsbar.workers.request import (
+    ASK_SECONDS,
+    cancel_free,
+    find_tensors,
+    free_when_possible,
+    free_worker,
+    limit_worker,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -59,7 +68,7 @@ class ActionRunner:
         self._lock = threading.Lock()
 
     @overload
-    def perform(self, action: Free) -> "Future[Freed]": ...
+    def perform(self, action: Free | FreeWhenPossible | CancelFree) -> "Future[Freed]": ...
     @overload
     def perform(self, action: Limit) -> "Future[Limited]": ...
     @overload
@@ -126,6 +135,11 @@ class ActionRunner:
                 gpu_client = self.gpu_clients.get(pid)
                 freed = free_worker(pid, gpu_client, seconds, is_same, moment)
                 return replace(freed, cause=cause)
+            case FreeWhenPossible(pid, started):
+                is_same = self._same_process(pid, started)
+                return free_when_possible(pid, self.gpu_clients.get(pid), is_same=is_same)
+            case CancelFree(pid):
+                return cancel_free(pid)
             case Limit(pid, limit, started):
                 is_same = self._same_process(pid, started)
                 return limit_worker(pid, limit, self.gpu_clients.get(pid), is_same=is_same)

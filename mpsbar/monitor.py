@@ -222,7 +222,9 @@ class Monitor:
             self._outcomes.add(wake, time.monotonic())
         if isinstance(wake, Limited):
             self._events.add(time.time(), wake)
-        if isinstance(wake, Freed) and wake.age is None:  # else it is an event already
+        if isinstance(wake, Freed) and wake.state in ("waiting", "cancelled"):
+            self._tracker.note_free(wake.pid, wake.number)  # its outcome is still to come, or none
+        elif isinstance(wake, Freed) and wake.age is None:  # else it is an event already
             if not _is_vain(wake):
                 self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
@@ -435,7 +437,7 @@ class Monitor:
                 age = snapshot.time - worker.last_free.time
                 at = worker.last_free.time if 0 <= age <= GAP else snapshot.time
                 self._events.add(at, outcome)
-                if outcome.state == "done":
+                if outcome.state == "done" or outcome.when_possible:
                     self._outcomes.add(outcome, time.monotonic())
 
     def _record(self, snapshot: Snapshot, ended: Ended, corrected: Ended) -> Snapshot:

@@ -24,7 +24,7 @@ def read_last_free() -> Optional[Report]:
     return report if pid == os.getpid() else None
 
 
-def _remember(state: str, freed: Any, seconds: float) -> int:
+def remember(state: str, freed: Any, seconds: float, was_kept: bool = False) -> int:
     """Gives its number: a monitor tells by it whether it has heard of this Free already."""
     global _last  # noqa: PLW0603 - one value, replaced as a whole
     before = read_last_free()
@@ -36,6 +36,7 @@ def _remember(state: str, freed: Any, seconds: float) -> int:
         # What a patched framework gave is an object of the host's: not kept on our thread.
         "freed": freed if type(freed) is int else None,
         "seconds": seconds,
+        "when_possible": was_kept,
     })  # fmt: skip
     return number
 
@@ -52,6 +53,8 @@ class FreeJob:
         pause: Optional[CollectorPause] = None,
     ) -> None:
         self._started = time.perf_counter()
+        # An attempt of a Free that is kept until it is possible: if busy, nothing at all is done.
+        self.is_attempt = False
         self.paused = 0.0  # seconds that this process could do nothing else
         self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
         states = [(backend, backend.state(gpu_client)) for backend in BACKENDS]
@@ -63,6 +66,7 @@ class FreeJob:
         self._collected = False
         self._gui_toolkit = find_gui_toolkit()
         self._job: Optional[MainThreadJob] = None
+        self._trims: Optional[dict[str, Any]] = None  # by backend; None: not begun
         now = time.monotonic()
         if self._alone:
             self._job = MainThreadJob(
@@ -80,28 +84,53 @@ class FreeJob:
         if job is not None:
             if not job.step():
                 return None
-            job.clean_up()
+            if self._trims is None:
+                job.clean_up()
+                self._trims = self._start_trims() if job.given_up else {}
+            if not all(trim.step() for trim in self._trims.values()):
+                return None
             for backend in self._alone:
-                self._reports.setdefault(backend.NAME, {"freed": None}).update(_outcome(job))
-        for backend in self._anywhere:
+                self._reports.setdefault(backend.NAME, {"freed": None}).update(
+                    self._end(job, backend)
+                )
+        is_put_off = self.is_attempt and job is not None and job.given_up
+        for backend in [] if is_put_off else self._anywhere:
             self._reports[backend.NAME] = self._release_anywhere(backend)
         busy = [report["busy"] for report in self._reports.values() if "busy" in report]
         has_failed = any("error" in report for report in self._reports.values())
         freed = sum(report["freed"] or 0 for report in self._reports.values())
         seconds = time.perf_counter() - self._started
         state = "busy" if busy else "failed" if has_failed else "done"
+        is_told = not (self.is_attempt and busy)
         return {
-            "number": _remember(state, freed, seconds),
+            "number": remember(state, freed, seconds, self.is_attempt) if is_told else None,
             "state": "busy" if busy else "done",
             "reason": busy[0] if busy else None,
             "freed": freed,
             "seconds": seconds,
             "paused": self.paused,
             "collected": self._collected,
+            "trimmed": any("trimmed" in report for report in self._reports.values()),
             "gui_toolkit": self._gui_toolkit,
             "not_known": self._not_known,
             "backends": self._reports,
         }
+
+    def _start_trims(self) -> "dict[str, Any]":
+        started = ((backend.NAME, backend.start_trim()) for backend in self._alone)
+        return {name: trim for name, trim in started if trim is not None}
+
+    def _end(self, job: MainThreadJob, backend: Any) -> Report:
+        """How it ended for one backend: a busy one may have trimmed its cache itself."""
+        trim = (self._trims or {}).get(backend.NAME)
+        if trim is None or not trim.freed:
+            return _outcome(job)
+        return {"freed": trim.freed, "trimmed": True}
+
+    def give_up(self) -> None:
+        """Answer soon, unless it runs already."""
+        if self._job is not None:
+            self._job.end_waiting()
 
     def _prepare(self, on_main: bool) -> None:
         start = time.perf_counter()

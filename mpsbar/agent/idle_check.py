@@ -1,8 +1,12 @@
 """Checks that no thread can be inside an MPS operation: every other one stands in a known wait.
 
 A wait is recognised by its code object, never by its module: `Thread.run` and `_WorkItem.run` are
-standard library too, and call the work itself. An unknown frame counts as computing. CPU time or a
-sleeping kernel thread prove nothing: a thread that waits for the GPU looks just the same.
+standard library too, and call the work itself. A wait in C that user code has called is recognised
+by that call (c_waits). Any other frame counts as computing. CPU time or a sleeping kernel thread
+prove nothing: a thread that waits for the GPU looks just the same.
+
+A thread that waits in C may wake up at any moment, but it needs the GIL to do anything else, and
+we keep that from the proof to the end of the work.
 
 Nothing here takes a lock or imports: it runs on the host's main thread between any two bytecodes.
 """
@@ -18,6 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, Callable, Optional
 
 from . import agent_thread
+from .c_waits import call_sites, is_waiting_in_c
 from .gc_pause import paused
 
 # (module, attribute path) of functions that wait in C and call nobody's code while they are on top.
@@ -36,6 +41,7 @@ _WAITS = (
     ("multiprocessing.popen_fork", "Popen.poll"),
     ("multiprocessing.connection", "Connection._recv"),
     ("concurrent.futures.thread", "_worker"),  # an idle pool: its SimpleQueue.get has no frame
+    ("multiprocessing.pool", "Pool._handle_tasks"),  # over iter(SimpleQueue.get, None)
     ("ipykernel.heartbeat", "Heartbeat.run"),
     ("ipykernel.iostream", "OutStream._watch_pipe_fd"),  # reads what C code prints
     ("ipykernel.parentpoller", "ParentPollerUnix.run"),
@@ -48,6 +54,20 @@ _WAITS = (
     ("_pyrepl.main", "interactive_console"),  # 3.13 on a poor terminal: the classic prompt, in C
     ("mpsbar.agent.gc_pause", "CollectorPause.call"),  # the agent, seen by %mpsbar free
     ("mpsbar_agent.gc_pause", "CollectorPause.call"),
+)
+
+# (module, attribute path, names of functions inside it) of torch's wrappers that only call a
+# function of the program: plain Python which stands at the base of its whole main().
+_WRAPPERS = (
+    ("torch.utils._contextlib", "context_decorator", "decorate_context"),  # @torch.no_grad()
+    ("torch.autograd.grad_mode", "_DecoratorContextManager.__call__", "decorate_context"),  # 1.x
+    ("torch.amp.autocast_mode", "autocast_decorator", "decorate_autocast"),
+    ("torch._dynamo.eval_frame", "DisableContext.__call__", "_fn"),  # @torch.compiler.disable
+    ("torch.distributed.elastic.multiprocessing.errors", "record", "wrap", "wrapper"),
+    ("torch.multiprocessing.spawn", "_wrap"),  # a child's first function
+    ("torch.multiprocessing.spawn", "spawn"),  # and its parent, which waits
+    ("torch.multiprocessing.spawn", "start_processes"),
+    ("torch.multiprocessing.spawn", "ProcessContext.join"),
 )
 
 # While the switch interval is this long, a thread that wants the GIL cannot take it from us.
@@ -106,12 +126,25 @@ def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[F
 
 
 def _is_of(code: CodeType, folder: str) -> bool:
-    return code.co_filename.startswith(folder) and not _is_decorator(code)
+    return code.co_filename.startswith(folder) and not _is_wrapper(code)
 
 
-def _is_decorator(code: CodeType) -> bool:
-    """@torch.no_grad() around somebody's whole main(): plain Python that calls plain Python."""
-    return code.co_name == "decorate_context" and code.co_filename.endswith("_contextlib.py")
+def _is_wrapper(code: CodeType) -> bool:
+    return any(
+        names[-1].rpartition(".")[2] == code.co_name and code is _find_inner_code(*names)
+        for names in _WRAPPERS
+    )
+
+
+def _find_inner_code(module: str, path: str, *inner: str) -> Optional[CodeType]:
+    """The code of a function, or of one that is made inside it."""
+    code = find_code(module, path)
+    for name in inner:
+        constants: tuple[Any, ...] = code.co_consts if code is not None else ()
+        code = next(
+            (each for each in constants if type(each) is CodeType and each.co_name == name), None
+        )
+    return code
 
 
 def place(frame: Optional[FrameType]) -> str:
@@ -135,10 +168,16 @@ def check_gil() -> None:
         raise Computing("free_threaded", "without the GIL no thread can be held")
 
 
-def check_others(waits: "set[CodeType]", skip: "set[int]", folder: str) -> Frames:
+def check_others(
+    waits: "set[CodeType]",
+    skip: "set[int]",
+    folder: str,
+    in_c: "Optional[dict[int, CodeType]]" = None,
+) -> Frames:
     """Where all threads but those in `skip` stand, each in a known wait; else raise Computing.
 
-    The caller gives the frames to `drop_frames`.
+    The caller gives the frames to `drop_frames`. `in_c` gets the threads that wait in C, by the
+    code that called: for `check_unchanged`.
     """
     check_gil()
     autograd = os.path.join(folder, "autograd") + os.sep
@@ -146,9 +185,15 @@ def check_others(waits: "set[CodeType]", skip: "set[int]", folder: str) -> Frame
     try:
         frame: Optional[FrameType]
         for ident, frame in frames.items():
-            if frame.f_code not in waits or is_below(frame, autograd):
-                code = "thread_computing" if is_below(frame, folder) else "thread_unproven"
-                raise Computing(code, f"{_thread_name(ident)}, {place(frame)}")
+            code = frame.f_code
+            is_known = code in waits
+            if not is_known and waits_in_c(frame, code):
+                is_known = True
+                if in_c is not None:
+                    in_c[ident] = code
+            if not is_known or is_below(frame, autograd):
+                reason = "thread_computing" if is_below(frame, folder) else "thread_unproven"
+                raise Computing(reason, f"{_thread_name(ident)}, {place(frame)}")
     except BaseException:
         frame = None
         drop_frames(frames)
@@ -174,14 +219,37 @@ def check_main(frame: Optional[FrameType], folder: str) -> None:
         raise Computing("main_unproven", place(frame))
 
 
-def check_unchanged(proven: Frames, skip: "set[int]") -> None:
-    """Reading a frame may call the host's audit hooks, and they may let a thread go on."""
+def check_unchanged(
+    proven: Frames, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
+) -> None:
+    """Reading a frame may call the host's audit hooks, and they may let a thread go on.
+
+    So from the list of frames on, nothing here is read that calls one.
+    """
     frames = _frames_without(skip)
     try:
-        if frames != proven:
+        if frames != proven or not all(
+            waits_in_c(frames[ident], code) for ident, code in (in_c or {}).items()
+        ):
             raise Computing("thread_unproven", "a thread woke up")
     finally:
         drop_frames(frames)
+
+
+def waits_in_c(frame: FrameType, code: CodeType) -> bool:
+    """Whether a frame with this code is inside a call of C code that only waits."""
+    seen: list[Any] = []
+    try:
+        return is_waiting_in_c(frame, code, seen)
+    finally:
+        drop_references(seen)
+
+
+def forget_call_sites() -> None:
+    """Let go of the code that was looked at; torch.compile hangs objects of its own on code."""
+    codes: list[Any] = [code for code, _ in call_sites]
+    call_sites.clear()
+    drop_references(codes)
 
 
 def check_recursion() -> None:
@@ -277,9 +345,12 @@ def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]") -> bool:
     A frame that has returned has no caller any more. `threading._shutdown` never has one: Python
     calls it from C at the end of main.
     """
-    if not stack or stack[0].f_code not in waits:
+    if not stack:
         return False
-    return len(stack) > 1 or stack[0].f_code is find_code("threading", "_shutdown")
+    code = stack[0].f_code
+    if code not in waits:
+        return waits_in_c(stack[0], code)
+    return len(stack) > 1 or code is find_code("threading", "_shutdown")
 
 
 def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional[Any]:

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 from itertools import starmap
-from types import FrameType, MethodType
+from types import CodeType, FrameType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import gil_io, idle_check
@@ -122,12 +122,17 @@ class MainThreadJob:
         drop_left_over()
         return self.finished or self.given_up
 
+    def end_waiting(self) -> None:
+        """Give up at the next step, unless it runs already."""
+        self._deadline = 0.0
+
     def clean_up(self) -> None:
         """After the end: an exception in main may have cut the restoring short, here none can."""
         _pending_call.cancel()
         idle_check.restore_interval()
         restore_recursion_limit()
         restore_collector()
+        idle_check.forget_call_sites()
         self._leaving = None
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
@@ -283,10 +288,11 @@ class MainThreadJob:
     def _run_work(self, work: Work, skip: "set[int]", on_main: bool) -> None:
         # Also when alone: a thread that is just being started has no frame to be seen by.
         with idle_check.keep_gil(gil_io.sleep if on_main else self._sleep) as kept_until:
-            proven = self._prove(skip)
+            in_c: dict[int, CodeType] = {}
+            proven = self._prove(skip, in_c)
             try:
                 if self._alone:
-                    idle_check.check_unchanged(proven, skip)
+                    idle_check.check_unchanged(proven, skip, in_c)
             finally:
                 idle_check.drop_frames(proven)
             if time.monotonic() > kept_until - idle_check.KEEP_SECONDS / 2:
@@ -294,13 +300,15 @@ class MainThreadJob:
             self.kept_until = kept_until
             work()
 
-    def _prove(self, skip: "set[int]") -> idle_check.Frames:
+    def _prove(
+        self, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
+    ) -> idle_check.Frames:
         """Where the others stand; raise Computing unless no thread can be inside an op."""
         if os.getpid() != self._pid:
             raise idle_check.Computing("forked", "this is a child of the process")
         if not self._alone:
             return {}
-        frames = idle_check.check_others(self._waits, skip, self._folder)
+        frames = idle_check.check_others(self._waits, skip, self._folder, in_c)
         if self._main not in skip:
             try:
                 idle_check.check_main(frames.get(self._main), self._folder)

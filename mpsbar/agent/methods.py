@@ -9,8 +9,9 @@ from . import __version__, last_words, protocol
 from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
-from .free import FreeJob, read_last_free
+from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
+from .kept_free import MOST_SECONDS, SECONDS, KeptFree, keep, read_kept_free
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
 from .progress import ProgressReader, count_steps
@@ -54,6 +55,22 @@ def identify_job(method: str, params: Message) -> "tuple[str, Optional[int]]":
         raise protocol.ProtocolError(protocol.INVALID_PARAMS, str(problem)) from None
 
 
+def keep_free(params: Message) -> KeptFree:
+    """A Free that stays until a safe moment comes."""
+    return keep(_gpu_client(params), _seconds(params, SECONDS, MOST_SECONDS))
+
+
+def start_attempt(kept: KeptFree, seconds: float, pause: CollectorPause) -> FreeJob:
+    job = FreeJob(kept.gpu_client, seconds, pause)
+    job.is_attempt = True
+    return job
+
+
+def remember_expired(seconds: float) -> int:
+    """A kept Free has found no safe moment in its time."""
+    return remember("busy", 0, seconds, was_kept=True)
+
+
 def hello() -> Message:
     """Who this process is."""
     return {
@@ -87,6 +104,7 @@ def stats(params: Message) -> Message:
         "backends": backends,
         "last_free": read_last_free(),
         "progress": _progress.read(),
+        "kept_free": read_kept_free(),
     }
 
 
@@ -99,10 +117,10 @@ def _versions() -> "dict[str, str]":
     return found
 
 
-def _seconds(params: Message, usual: float) -> float:
+def _seconds(params: Message, usual: float, most: float = 60.0) -> float:
     """How long a Free may wait for a safe moment."""
     value = params.get("seconds")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 60:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         return usual
     return float(value)
 

@@ -172,7 +172,7 @@ def _clean_up() -> None:
 
 def _how_it_ended(report: Report) -> str:
     if report["state"] == "busy":
-        return f"busy: {_why(report['reason'])}; nothing was freed, try again"
+        return f"busy: {_why(report['reason'])}; nothing was freed"
     errors = [each["error"] for each in report["backends"].values() if each.get("error")]
     if errors:
         return f"failed: {errors[0]}"

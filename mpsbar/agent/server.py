@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Callable, Optional
 
-from . import gil_io, main_thread, methods, peer, places, protocol
+from . import gil_io, kept_free, main_thread, methods, peer, places, protocol
 from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
 from .pacing import TOO_OFTEN, Allowance, JobPace
@@ -161,6 +161,7 @@ class Agent:
         if self._jobs:
             self._step_job()
         now = time.monotonic()
+        self._try_kept_free(now)
         if ready or self._polled[0].found:
             self._pace(now)
         if now >= self._next_check:
@@ -175,7 +176,7 @@ class Agent:
             left = self._hears_from - now
             self._sleep(min(left, STEP_SECONDS) if self._jobs else left)
             return []
-        seconds = STEP_SECONDS if self._jobs else self._next_check - now
+        seconds = STEP_SECONDS if self._jobs else self._next_time() - now
         connections = self._connections
         _watch(self._polled[0], self._listener.number, gil_io.POLLIN)
         for index, connection in enumerate(connections, 1):
@@ -191,6 +192,11 @@ class Agent:
             _watch(self._polled[0], -1, 0)
             return []
         return [each for index, each in enumerate(connections, 1) if self._polled[index].found]
+
+    def _next_time(self) -> float:
+        """When something is to be done without being asked."""
+        kept = kept_free.find_kept()
+        return self._next_check if kept is None else min(self._next_check, kept.next_try)
 
     def _sleep(self, seconds: float) -> None:
         self._pause.call(gil_io.poll, *gil_io.poll_arguments(None, 0, seconds))
@@ -313,6 +319,11 @@ class Agent:
         method = identity[0]
         if connection.waiting >= MOST_WAITING:
             raise OSError("the client asks without end")
+        if method == "free":
+            if params.get("cancel") is True:
+                connection.unread += protocol.result(number, self._cancel_kept_free())
+                return
+            self._prepare_free(params)
         for job in self._jobs:
             if job.identity == identity:
                 break
@@ -328,6 +339,46 @@ class Agent:
         job.asked.append((connection, number))
         connection.waiting += 1
 
+    def _prepare_free(self, params: Message) -> None:
+        """Keep it if it may wait; else an attempt under way is one that somebody waits for now."""
+        if params.get("when_possible") is True:
+            methods.keep_free(params)
+            self._try_kept_free(time.monotonic())
+            return
+        for job in self._jobs:
+            if job.method == "free":
+                job.work.is_attempt = False
+
+    def _try_kept_free(self, now: float) -> None:
+        """Begin an attempt of the Free that is kept, if it is time and no job is under way."""
+        kept = kept_free.find_kept()
+        if kept is None or now < kept.next_try or self._jobs:
+            return
+        seconds = kept.begin_try(now)
+        self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
+
+    def _cancel_kept_free(self) -> Message:
+        was_kept = kept_free.forget()
+        for job in self._jobs:
+            if job.method == "free" and job.work.is_attempt:
+                job.work.give_up()
+        return {"state": "cancelled" if was_kept else "nothing"}
+
+    def _note_kept_free(self, answer: Message) -> Message:
+        """What an attempt has come to, as it is told; a Free that was done fulfils the kept one."""
+        kept, now = kept_free.find_kept(), time.monotonic()
+        if kept is None:
+            return answer
+        if answer["state"] != "busy":
+            kept_free.forget()
+            return answer
+        kept.note_busy(answer, now)
+        if kept.is_over(now):
+            kept_free.forget()
+            waited = time.time() - kept.asked
+            return {**answer, "number": methods.remember_expired(waited)}
+        return {**answer, "kept": kept.describe()}
+
     def _step_job(self) -> None:
         """One at a time: two could be in each other's way on main."""
         job = self._jobs[0]
@@ -338,6 +389,8 @@ class Agent:
         if answer is None:
             return
         self._jobs.remove(job)
+        if job.method == "free":
+            answer = self._note_kept_free(answer)
         paused = getattr(job.work, "paused", 0.0)
         self._paces[job.method].note(answer, paused, time.monotonic(), job.identity)
         for connection, number in job.asked:

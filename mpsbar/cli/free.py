@@ -8,15 +8,16 @@ from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
 
 if TYPE_CHECKING:
-    from mpsbar.core.actions import Freed
+    from mpsbar.core.actions import CancelFree, Free, Freed, FreeWhenPossible
 
 DESCRIPTION = (
     "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
-    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too), 1: one was "
-    "busy or refused, 2: wrong arguments."
+    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too; with "
+    "--when-possible also: it waits), 1: one was busy or refused, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar free 4711",
+    "mpsbar free 4711 --when-possible",
     "mpsbar free --all",
     "mpsbar free --all --host mac1 --host mac2",
 )
@@ -35,6 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=30.0,
         help="how long to wait for an answer (default: 30)",
     )
+    later = parser.add_mutually_exclusive_group()
+    later.add_argument(
+        "--when-possible",
+        action="store_true",
+        help="a busy worker frees at the first safe moment, within 10 minutes; returns at once",
+    )
+    later.add_argument(
+        "--cancel", action="store_true", help="end a --when-possible that still waits"
+    )
     on_hosts.add_host_arguments(parser)
     parser.set_defaults(refuse=parser.error)
 
@@ -44,41 +54,52 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("either PIDs or --all, not both")
     if not options.all and not options.pids:
         options.refuse("give the PIDs of connected processes, or --all")
+    if options.host and (options.when_possible or options.cancel):
+        options.refuse("--when-possible and --cancel are for this computer, not for a --host")
     if options.host:
         if options.pids and len(set(options.host)) > 1:
             options.refuse("a PID belongs to one host: give one --host, or --all")
         return on_hosts.free(options)
     from dataclasses import asdict
 
-    outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options.timeout)
+    outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
     else:
         _print(outcomes)
-    return 0 if all(outcome.state == "done" for outcome in outcomes) else 1
+    fine = ("done", "waiting", "cancelled")
+    return 0 if all(outcome.state in fine for outcome in outcomes) else 1
 
 
-def _free(pids: list[int] | None, seconds: float) -> "list[Freed]":
+def _free(pids: list[int] | None, options: argparse.Namespace) -> "list[Freed]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
     from dataclasses import replace
 
-    from mpsbar.core.actions import Free
     from mpsbar.monitor import Monitor
 
     monitor = Monitor()
     try:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         snapshot = monitor.tick()
-        if pids is None:
-            wanted = [Free(each.pid, seconds, each.started) for each in snapshot.workers]
-        else:
-            wanted = [Free(pid, seconds) for pid in pids]
-        frees = [monitor.perform(free) for free in wanted]
+        wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
+        if pids is not None:
+            wanted = dict.fromkeys(pids)
+        frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
         return [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
     finally:
         monitor.close()
+
+
+def _action(
+    pid: int, started: float | None, options: argparse.Namespace
+) -> "Free | FreeWhenPossible | CancelFree":
+    from mpsbar.core.actions import CancelFree, Free, FreeWhenPossible
+
+    if options.when_possible:
+        return FreeWhenPossible(pid, started)
+    return CancelFree(pid) if options.cancel else Free(pid, options.timeout, started)
 
 
 def _print(outcomes: "list[Freed]") -> None:
@@ -90,3 +111,6 @@ def _print(outcomes: "list[Freed]") -> None:
     for outcome in outcomes:
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
         print(f"{outcome.pid}{name}: {freed(outcome)}")
+    busy = [str(outcome.pid) for outcome in outcomes if outcome.state == "busy"]
+    if busy:
+        print(wording.how_to_free_later(busy))

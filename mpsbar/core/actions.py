@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-FreeState = Literal["done", "busy", "gone", "ended", "silent", "refused", "failed", "refilled"]
+FreeState = Literal[
+    "done", "busy", "waiting", "cancelled", "gone", "ended", "silent", "refused", "failed",
+    "refilled",
+]  # fmt: skip
 # above: it needs more than the limit; impossible: nothing there can be limited.
 LimitState = Literal[
     "done", "busy", "above", "impossible", "gone", "ended", "silent", "refused", "failed"
@@ -36,6 +39,21 @@ class Limit:
     pid: int
     limit: int | None  # bytes
     started: float | None = field(default=None, compare=False)  # as for Free
+
+
+@dataclass(frozen=True, slots=True)
+class FreeWhenPossible:
+    """Free at the first safe moment: the request stays with the process for some minutes."""
+
+    pid: int
+    started: float | None = field(default=None, compare=False)  # as for Free
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFree:
+    """End a FreeWhenPossible that still waits."""
+
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +181,10 @@ class Quit:
     pass
 
 
-Asked = Free | Limit | FindTensors | Stop | Connect | CheckUp | ProbeDtypes
+Asked = (
+    Free | FreeWhenPossible | CancelFree | Limit | FindTensors | Stop | Connect | CheckUp
+    | ProbeDtypes
+)  # fmt: skip
 Action = (
     Asked
     | CancelProbe
@@ -204,6 +225,9 @@ class Freed:
     number: int | None = None  # of the worker's Frees; None for an older agent
     asked_here: bool = True  # False: another program asked for it
     age: float | None = None  # of a result that the worker gave again: it was asked too often
+    waits: float | None = None  # "waiting": for so many seconds more at most
+    trimmed: bool = False  # a busy worker gave its cache back itself, at its next allocation
+    when_possible: bool = False  # a request that had waited for a safe moment
     cause: FreeCause | None = None  # None: a person or another program asked for it
 
 

@@ -90,12 +90,18 @@ def advise_end(
 
 def _free(data: _AdviceInput) -> Iterator[Advice]:
     accused = data.accused("cache")
-    worth = [
-        (worker.cached, worker.pid)
+    candidates = [
+        worker
         for worker in data.workers
         if worker.cached and (not worker.methods or "free" in worker.methods)
+        if worker.kept_free is None  # it is asked already
         if worker.pid in accused or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
+    # One that was busy may be busy again: only a request that waits is worth its while.
+    was_busy = [each for each in candidates if each.last_free and each.last_free.state == "busy"]
+    for worker in was_busy:
+        yield Advice("free_when_possible", {"cached": worker.cached}, worker.pid)
+    worth = [(each.cached or 0, each.pid) for each in candidates if each not in was_busy]
     if len(worth) == 1:
         yield Advice("free_cache", {"cached": worth[0][0]}, worth[0][1])
     elif worth:

@@ -148,7 +148,7 @@ class ProcessTracker:
         tracked.last_free = free.number
         return None if is_old else Freed(
             worker.pid, worker.name, free.state, free.freed, free.seconds,
-            number=free.number, asked_here=False,
+            number=free.number, asked_here=False, when_possible=free.when_possible,
         )  # fmt: skip
 
     def _follow_present(self, snapshot: Snapshot) -> Ended:

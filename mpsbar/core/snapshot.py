@@ -32,6 +32,16 @@ class LastFree:
     state: Literal["done", "busy", "failed"]
     freed: int | None = None  # bytes
     seconds: float | None = None
+    when_possible: bool = False  # it had waited for a safe moment
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFree:
+    """A Free that waits in its worker for a safe moment."""
+
+    left: float  # seconds after which it is given up
+    reason: str | None = None  # why the last attempt did nothing
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
+    kept_free: KeptFree | None = None
     progress: RunProgress | None = None  # None: nothing in it tells
     leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside

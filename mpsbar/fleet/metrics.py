@@ -48,7 +48,8 @@ class Totals:
     """
 
     def __init__(self) -> None:
-        self.frees = Counter(dict.fromkeys(get_args(FreeState), 0))
+        states = [each for each in get_args(FreeState) if each not in ("waiting", "cancelled")]
+        self.frees = Counter(dict.fromkeys(states, 0))
         self.alerts = Counter(dict.fromkeys(ALERT_CAUSES, 0))
         self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
         self.freed_bytes = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from mpsbar.core.actions import (
     Action,
     AskLimit,
+    CancelFree,
     CancelProbe,
     CheckUp,
     Choose,
@@ -20,6 +21,7 @@ from mpsbar.core.actions import (
     Copy,
     Free,
     Freed,
+    FreeWhenPossible,
     Limit,
     Limited,
     OpenReport,
@@ -133,7 +135,7 @@ class Controller:
 
     def perform(self, action: Action) -> None:  # noqa: C901, PLR0912 - a flat table of actions
         match action:
-            case Free():
+            case Free() | FreeWhenPossible() | CancelFree():
                 self._free(action)
             case Limit():
                 self._limit(action)
@@ -199,7 +201,7 @@ class Controller:
 
     # --- workers
 
-    def _free(self, action: Free) -> None:
+    def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
         names = self._monitor.latest.names
 
         def tell(outcome: Freed) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from mpsbar.core.actions import (
     AskLimit,
     AutoFreeRule,
+    CancelFree,
     Connect,
     Copy,
     FindTensors,
     Free,
+    FreeWhenPossible,
     Limit,
     OpenReport,
     SetAutoFree,
@@ -169,6 +171,8 @@ def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
     """Which actions on this process are under way, or ended a moment ago."""
     if Free(pid) in snapshot.pending:
         yield _("freeing…")
+    elif any(each.pid == pid and each.kept_free for each in snapshot.workers):
+        yield _("will be freed when possible")
     elif pid in snapshot.freed:
         yield outcomes.freed_briefly(snapshot.freed[pid])
     if any(isinstance(action, Limit) and action.pid == pid for action in snapshot.pending):
@@ -195,9 +199,30 @@ def _free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
     return (Row(f"free-{worker.pid}", text, actions=actions, tooltip=tip),)
 
 
+def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
+    """Offered where a Free was refused; while one waits, the same row cancels it."""
+    pid, kept = worker.pid, worker.kept_free
+    key = f"when-possible-{pid}"
+    if kept is not None:
+        text = _("Cancel Free When Possible")
+        tip = _("Waits for a safe moment, up to {time} more.").format(
+            time=wording.duration(kept.left)
+        )
+        yield Row(key, text, actions=(CancelFree(pid),), tooltip=tip)
+        return
+    last, shown = worker.last_free, snapshot.freed.get(pid)
+    was_busy = (last is not None and last.state == "busy") or (shown and shown.state == "busy")
+    if was_busy and can_free(worker):
+        is_pending = FreeWhenPossible(pid) in snapshot.pending
+        actions = () if is_pending else (FreeWhenPossible(pid, worker.started),)
+        tip = _("Frees at the first safe moment within 10 minutes; the process goes on meanwhile.")
+        yield Row(key, _("Free When Possible"), actions=actions, tooltip=tip)
+
+
 def _worker_actions(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
     pid, process = worker.pid, worker.process
     yield from _free(worker, Free(pid) in snapshot.pending)
+    yield from _free_when_possible(worker, snapshot)
     yield from _limit(worker, snapshot)
     if "tensors" in worker.methods:
         yield Row(

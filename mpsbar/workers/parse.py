@@ -10,7 +10,7 @@ from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.secrets import mask, shorten_command
-from mpsbar.core.snapshot import LastFree, Worker, WorkerState
+from mpsbar.core.snapshot import KeptFree, LastFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
@@ -64,6 +64,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         ),
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
+        kept_free=_parse_kept_free(stats.get("kept_free")),
     )
 
 
@@ -74,7 +75,13 @@ def _parse_last_free(value: Any) -> LastFree | None:
     if number is None or when is None or state not in _FREE_STATES:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
-    return LastFree(number, when, state, freed, seconds)
+    return LastFree(number, when, state, freed, seconds, fields.get("when_possible") is True)
+
+
+def _parse_kept_free(value: Any) -> KeptFree | None:
+    fields = _object(value)
+    left = parse_seconds(fields.get("left"))
+    return None if left is None else KeptFree(left, *_parse_reason(fields))
 
 
 def _parse_progress(value: Any) -> RunProgress | None:
@@ -120,10 +127,11 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
     names = answer.get("not_known")
     busy = answer.get("state") == "busy"
+    waits = parse_seconds(_object(answer.get("kept")).get("left")) if busy else None
     return Freed(
         pid=worker.pid,
         name=worker.name,
-        state="busy" if busy else "failed" if errors else "done",
+        state="waiting" if waits else "busy" if busy else "failed" if errors else "done",
         freed=parse_count(answer.get("freed")),
         seconds=parse_seconds(answer.get("seconds")),
         pinned=None if busy or worker.cached_is_bound else worker.cached,
@@ -135,6 +143,8 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         error=mask(parse_text(errors[0])) if errors else None,
         number=parse_count(answer.get("number")),
         age=parse_seconds(answer.get("age")),
+        waits=waits,
+        trimmed=answer.get("trimmed") is True,
     )
 
 

@@ -60,6 +60,35 @@ def free_worker(
     return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
 
 
+def free_when_possible(
+    pid: int,
+    gpu_client: bool | None = None,
+    seconds: float = ASK_SECONDS,
+    is_same: Callable[[], bool] = _anybody,
+) -> Freed:
+    """Asks a worker to give its caches back at the first safe moment, now or later."""
+    params = {"when_possible": True}
+    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same, params)
+    if isinstance(answers, NoAnswer):
+        return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
+    hello, answer, stats = answers
+    return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
+
+
+def cancel_free(pid: int) -> Freed:
+    """Ends a Free that waits; where none does, an older agent is asked nothing: it would free."""
+    answers = ask_worker(pid, ("hello", "stats"), None, ASK_SECONDS)
+    if not isinstance(answers, NoAnswer):
+        hello, stats = answers
+        worker = parse_worker(pid, hello, stats, "live", 0.0)
+        if worker.kept_free is None:
+            return Freed(pid, worker.name, "failed", error="no Free waits there")
+        answers = ask_worker(pid, ("free",), None, ASK_SECONDS, params={"cancel": True})
+    if isinstance(answers, NoAnswer):
+        return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
+    return Freed(pid, worker.name, "cancelled")
+
+
 def limit_worker(
     pid: int,
     limit: int | None,
@@ -116,9 +145,9 @@ def ask_worker(
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(problem.strerror or problem))
-    hint = (
-        dict(params or {}) if gpu_client is None else {**(params or {}), "gpu_client": gpu_client}
-    )
+    hint = dict(params or {})
+    if gpu_client is not None:
+        hint["gpu_client"] = gpu_client
     try:
         if not is_same():
             return NoAnswer("gone")

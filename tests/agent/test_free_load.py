@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
 # A Free that finds a thread computing is refused; with this deadline it gives up soon.
 SECONDS = 0.05
+# For each group of waits in C.
 START = """
 import asyncio, gc, json, os, queue, random, signal, sys, threading, time
 import torch, mpsbar
@@ -153,3 +154,45 @@ while True:
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "backward", freed, busy)
     assert told["done"] >= releases / 4
+
+
+# Threads that compute, each between two waits in C of its kind; main waits likewise.
+GROUPS = {
+    "sleep": ("time.sleep(pause())", "time.sleep(0.01)"),
+    "select": ("select.select([], [], [], pause())", "select.select([], [], [], 0.01)"),
+    "lock": ("lock.acquire(timeout=pause())", "lock.acquire(timeout=0.01)"),
+    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.01)"),
+    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.01)"),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@two_sizes("releases", small=[40], whole=[2000])
+def test_threads_that_wait_in_c_between_their_operations(workers, group, releases):
+    wait, on_main = GROUPS[group]
+    worker = workers.start_mps(START + f"""
+import select
+pipe, other = os.pipe()
+tasks, lock = queue.SimpleQueue(), threading.Lock()
+lock.acquire()
+wrong = []
+def pause():
+    return random.random() / 50
+def execute():
+    while True:
+        delay = pause()
+        {wait.replace("pause()", "delay")}
+        if compute(7) != expected: wrong.append(1)
+        done[0] += 1
+for _ in range(2): threading.Thread(target=execute, daemon=True).start()
+ends = []
+signal.signal(signal.SIGUSR1, lambda *_: ends.append(1))
+assert mpsbar.attach()
+while not ends: {on_main}
+assert not wrong
+finish()
+""")  # fmt: skip
+    freed, busy = free_many(worker, releases)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, group, freed, busy)
+    assert told["done"] >= releases / 10

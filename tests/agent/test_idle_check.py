@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import gc
+import hashlib
 import linecache
 import queue
 import select
@@ -104,8 +105,8 @@ def test_an_idle_pool_is_seen(release):
             return idle_check.check_others(waits, before, FOLDER)
 
         assert wait_for(idle, "idle pool")
-        pool.submit(sleep_until, release)
-        with pytest.raises(idle_check.Computing, match="in sleep_until"):
+        pool.submit(compute_until, release)
+        with pytest.raises(idle_check.Computing, match="in compute_until"):
             wait_for(lambda: not idle(), "busy pool")
         release.set()
 
@@ -125,8 +126,18 @@ def spin_until(release):
         pass
 
 
-@pytest.mark.parametrize("work", [sleep_until, select_until, spin_until])
-def test_waits_called_from_user_code_count_as_computing(release, work):
+def compute_until(release):
+    while not release.is_set():
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000)  # without the GIL
+
+
+@pytest.mark.parametrize("work", [sleep_until, select_until])
+def test_waits_called_from_user_code_are_seen(release, work):
+    Parked(lambda: work(release)).wait_idle()
+
+
+@pytest.mark.parametrize("work", [compute_until, spin_until])
+def test_whatever_else_user_code_calls_counts_as_computing(release, work):
     there = Parked(lambda: work(release))
     wait_for(lambda: (there.reason() or ("", ""))[1].endswith(f" in {work.__name__}"), "its place")
     code, where = there.reason()
@@ -138,13 +149,26 @@ def test_work_given_to_a_thread_or_a_pool_as_a_c_function_counts_as_computing():
     # Their top frames are of the standard library too: Thread.run and _WorkItem.run.
     there = Parked(lambda: None)
     there.thread.join()
+    work = (hashlib.pbkdf2_hmac, "sha256", b"", b"", 1_000_000)
+    worker = threading.Thread(target=work[0], args=work[1:], daemon=True)
+    worker.start()
+    assert there.reason()[1].endswith("in run")
+    worker.join()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(*work)
+        wait_for(lambda: (there.reason() or ("", ""))[1].endswith("in run"), "work in the pool")
+
+
+def test_a_sleep_given_to_a_thread_or_a_pool_is_seen():
+    there = Parked(lambda: None)
+    there.thread.join()
     sleeper = threading.Thread(target=time.sleep, args=(1,), daemon=True)
     sleeper.start()
-    assert there.reason()[1].endswith("in run")
+    wait_for(lambda: there.reason() is None and sleeper.is_alive(), "its sleep")
     sleeper.join()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        pool.submit(time.sleep, 1)
-        wait_for(lambda: (there.reason() or ("", ""))[1].endswith("in run"), "work in the pool")
+        task = pool.submit(time.sleep, 1)
+        wait_for(lambda: task.running() and there.reason() is None, "sleep in the pool")
 
 
 def test_a_wait_inside_autograd_counts_as_computing(release):
@@ -190,6 +214,23 @@ def test_main_with_a_torch_frame_or_without_any_is_no_proof(monkeypatch):
         idle_check.check_main(None, FOLDER)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     idle_check.check_main(None, FOLDER)
+
+
+def test_a_thread_that_went_on_in_the_same_frame_is_noticed(release):
+    def work():
+        time.sleep(0.5)
+        while not release.is_set():
+            pass
+
+    there = Parked(work)
+    there.wait_idle()
+    in_c = {}
+    proven = idle_check.check_others(there.waits, there.skip, FOLDER, in_c)
+    assert list(in_c) == [there.thread.ident]
+    idle_check.check_unchanged(proven, there.skip, in_c)
+    wait_for(lambda: there.reason() is not None, "its work")
+    with pytest.raises(idle_check.Computing, match="a thread woke up"):
+        idle_check.check_unchanged(proven, there.skip, in_c)
 
 
 def test_a_thread_that_moved_after_the_proof_is_noticed(release):

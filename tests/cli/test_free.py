@@ -65,11 +65,25 @@ def test_free_all(mpsbar, workers):
 def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     worker = workers.start_mps(
         "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
-        + "threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(10**6)]).start()\n" + IDLE
+        + "import hashlib; work = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"
+        + "threading.Thread(target=work, daemon=True).start()\n" + IDLE
     )  # fmt: skip
-    done = mpsbar("free", str(worker.pid))
+    pid = str(worker.pid)
+    done = mpsbar("free", pid)
     assert done.returncode == 1
     assert "busy: another thread couldn't be shown to be waiting (Thread-" in done.stdout
+    assert "; tried for 5.0 s; " in done.stdout
+    assert done.stdout.endswith(
+        f"To free at the first safe moment: mpsbar free --when-possible {pid}\n"
+    )
+    done = mpsbar("free", "--when-possible", pid)
+    assert (done.returncode, "it will be freed when possible, within " in done.stdout) == (0, True)
+    assert worker.ask("stats")["kept_free"] is not None
+    done = mpsbar("free", "--cancel", pid)
+    assert (done.returncode, "it won't be freed" in done.stdout) == (0, True)
+    assert worker.ask("stats")["kept_free"] is None
+    done = mpsbar("free", "--cancel", pid)
+    assert (done.returncode, "no Free waits there" in done.stdout) == (1, True)
 
 
 def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):

@@ -295,7 +295,7 @@ def test_free_all_sums_up_once_all_have_answered(play):
         await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
         (text,) = sums(p)
         assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
-        busy = "notebook kernel: busy: another thread is computing; nothing was freed, try again"
+        busy = "notebook kernel: busy: another thread is computing; nothing was freed"
         assert sum(busy in text for text in p.said()) == 1
 
     play(SEEN, story)

@@ -151,7 +151,7 @@ def test_how_a_free_ended_stands_in_its_row():
     freed = {4711: Freed(4711, "train.py", "busy", reason="thread_computing", where="a.py:3 in f")}
     row = rows(build_menu(make_snapshot(worker(), freed=freed), APP))["worker-4711"]
     assert row.cells[3].endswith(
-        "busy: another thread is computing (a.py:3 in f); nothing was freed, try again"
+        "busy: another thread is computing (a.py:3 in f); nothing was freed"
     )
 
 

@@ -8,6 +8,8 @@
     release_call()    the function that gives the cache back, and its arguments; with ANYWHERE a C
                       function that makes no objects (see gc_pause)
     finish_work()     without ANYWHERE: wait for what main has given the device, on main
+    start_trim()      without ANYWHERE: what makes a busy process give its cache back itself, to
+                      step until it is over; or None
     ON_MAIN_ONLY      without ANYWHERE: whether finish_work() must come first, so never beside main
     CAN_LIMIT         whether its memory can be limited; then also:
     LIMIT_ANYWHERE    whether the agent's thread may do that while the host computes

@@ -1,6 +1,7 @@
 """MLX's own caching allocator, on Metal and (really caching too) on Linux."""
 
 import sys
+import time
 from typing import Any, Callable, Optional
 
 from . import IN_USE, NOT_INITIALISED, NOT_KNOWN, Stats, loaded
@@ -9,17 +10,19 @@ NAME = "mlx"
 FRAMEWORK = "mlx"
 # On Metal the GPU may still write a buffer in the cache: that of an array which was dropped before
 # its evaluation ended. clear_cache() really releases it; crashes and kernel panics are reported
-# (mlx-swift#331, mlx#3450, mlx#3186). So it follows the rule of MPS.
+# (mlx-swift#331, mlx#3450, mlx#3186). On the CPU it waits for running evaluations with the GIL
+# held: 7 s were measured. So it follows the rule of MPS.
+ANYWHERE = False
 _ON_METAL = sys.platform == "darwin"
-ANYWHERE = not _ON_METAL
 # A thread that waits may have left work on the GPU, and only its own thread can wait for that.
-ON_MAIN_ONLY = True
+ON_MAIN_ONLY = _ON_METAL
 CAN_LIMIT = True
 # On Metal a limit is a number that the host's next allocation looks at; the CPU's allocator waits
 # for all running evaluations instead, with the GIL held (7 s were measured).
 LIMIT_ANYWHERE = _ON_METAL
 # What may be kept for reuse: MLX for the CPU looks at this limit alone, and not at the other.
 _CACHE_PART = 4
+TRIM_SECONDS = 2.0
 
 
 class _Limits:
@@ -100,6 +103,41 @@ def finish_work() -> None:
     core = loaded("mlx.core")
     assert core is not None
     core.synchronize()
+
+
+def start_trim() -> "Optional[Trim]":
+    """For a busy process. None: not on the CPU, where a new limit waits for running evaluations;
+    nor before MLX 0.16, which has no such limit.
+    """
+    core = loaded("mlx.core")
+    places = (core, getattr(core, "metal", None))
+    if not _ON_METAL or not any(hasattr(place, "set_cache_limit") for place in places):
+        return None
+    return Trim()
+
+
+class Trim:
+    """A cache limit of 0 for a moment: on Metal that is only a number, and MLX itself gives its
+    cache back at its next allocation, on the thread that allocates.
+    """
+
+    def __init__(self) -> None:
+        self.freed = 0
+        self._set_limit: Callable[[int], int] = _call("set_cache_limit")
+        self._cached = _call("get_cache_memory")
+        self._at_first = self._cached()
+        self._until = time.monotonic() + TRIM_SECONDS
+        self._old = self._set_limit(0)
+
+    def step(self) -> bool:
+        """Whether it is over: the limit is as it was."""
+        if self._cached() >= self._at_first > 0 and time.monotonic() < self._until:
+            return False
+        self.freed = max(0, self._at_first - self._cached())
+        found = self._set_limit(self._old)
+        if found != 0:
+            self._set_limit(found)  # the process has set one itself meanwhile
+        return True
 
 
 def _call(name: str) -> Callable[..., Any]:

@@ -86,6 +86,10 @@ def finish_work() -> None:
     """Nothing: empty_cache waits for the GPU itself."""
 
 
+def start_trim() -> None:
+    """Not by a lower limit: the next allocation of a busy run would die of an error of ours."""
+
+
 def shrink(limit: int) -> int:
     """Released only if it must be: one live block pins its heap, so only this tells what stays."""
     if measure() > limit:

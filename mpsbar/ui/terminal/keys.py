@@ -35,6 +35,9 @@ def list_keys() -> tuple[KeyBinding, ...]:
     """All keys, in the order of the last line; those that move the choice are in app.py."""
     return (
         KeyBinding("f", _("free the selected process's cache"), _("Free"), child="free"),
+        KeyBinding(
+            "w", _("free a busy one when possible; again: cancel that"), child="when-possible"
+        ),
         KeyBinding("F", _("free all caches"), _("Free all"), row="free-all"),
         KeyBinding("p", _("run the dtype probe"), _("Probe"), row="probe"),
         KeyBinding("t", _("show its largest tensors"), _("Tensors"), child="tensors"),

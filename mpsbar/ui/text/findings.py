@@ -104,6 +104,9 @@ def _reasons(level: str) -> dict[str, str]:
 def _advice() -> dict[str, str]:
     return {
         "free_cache": _("Free {cached} cached by {name}: mpsbar free {pid}"),
+        "free_when_possible": _(
+            "{name} was busy; free {cached} when possible: mpsbar free --when-possible {pid}"
+        ),
         "free_all": _("Free {number} caches, {cached} in total: mpsbar free --all"),
         "smaller_batch": _(
             "Use a smaller batch size in {name}: halve it until it fits (4 to 32 is typical)"

@@ -31,6 +31,8 @@ def freed(outcome: Freed) -> str:
         return _freed_done(outcome)
     return {
         "busy": _busy(outcome),
+        "waiting": _waiting(outcome),
+        "cancelled": _("it won't be freed when possible any more"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
         "ended": _("the process ended meanwhile"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
@@ -50,6 +52,8 @@ def freed_briefly(outcome: Freed) -> str:
     words = _("freed {size} in {time}").format(
         size=wording.size(outcome.freed), time=wording.duration(outcome.seconds)
     )
+    if outcome.when_possible:
+        words += _(", when it was possible")
     why = cause(outcome.cause)
     return f"{words} ({why})" if why else words
 
@@ -174,14 +178,22 @@ def tensors_refused(outcome: Tensors) -> str:
 def _busy(outcome: Freed) -> str:
     """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
     words = _("busy: {reason}").format(reason=reason(outcome))
+    if outcome.seconds:
+        words += _("; tried for {time}").format(time=wording.duration(outcome.seconds))
     if outcome.freed:
-        done = _("freed only {size}, try again").format(size=wording.size(outcome.freed))
-        return f"{words}; {done}"
-    return words + _("; nothing was freed, try again")
+        return words + _("; freed only {size}").format(size=wording.size(outcome.freed))
+    return words + _("; nothing was freed")
+
+
+def _waiting(outcome: Freed) -> str:
+    words = _("busy: {reason}; it will be freed when possible, within {time}")
+    return words.format(reason=reason(outcome), time=wording.duration(outcome.waits))
 
 
 def _freed_done(outcome: Freed) -> str:
     words = freed_briefly(outcome)
+    if outcome.trimmed:
+        words += _("; MLX trimmed its cache at its next allocation")
     if outcome.age is not None:
         words += _("; that was {time} ago, freeing more often would slow it down").format(
             time=wording.duration(outcome.age)

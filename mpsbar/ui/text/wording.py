@@ -234,6 +234,12 @@ def problems(count: int) -> str:
     return _("{n} values couldn't be read: run mpsbar doctor to see why").format(n=count)
 
 
+def how_to_free_later(pids: list[str]) -> str:
+    return _("To free at the first safe moment: mpsbar free --when-possible {pids}").format(
+        pids=" ".join(pids)
+    )
+
+
 def workers_connected(count: int) -> str:
     if not count:
         return _("No processes connected")

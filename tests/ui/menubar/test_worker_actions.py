@@ -46,7 +46,7 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
             user.show(make_snapshot(make_training(), freed={4711: freed}))
             assert menu.lines()[4] == (
                 "train.py\tmps\t6.0 GB\tcached 3.0 GB, busy: another thread is computing"
-                " (a.py:3 in f); nothing was freed, try again  ▸"
+                " (a.py:3 in f); nothing was freed  ▸"
             )
         assert user.notices.told == []  # the row told it
 
@@ -78,7 +78,7 @@ def test_free_all_is_one_notice(mac):
         assert user.notices.told == [
             (
                 "Freed 3.0 GB in 2 of 3 processes",
-                "c.py: busy: the main thread is computing; nothing was freed, try again",
+                "c.py: busy: the main thread is computing; nothing was freed",
                 "freed-all",
             )
         ]

@@ -114,6 +114,10 @@ ADVICE = [
         "Free 3.0 GB cached by train.py: mpsbar free 7",
     ),
     (
+        Advice("free_when_possible", {"cached": 3 * GB}, 7),
+        "train.py was busy; free 3.0 GB when possible: mpsbar free --when-possible 7",
+    ),
+    (
         Advice("free_all", {"cached": 4 * GB, "number": 2}),
         "Free 2 caches, 4.0 GB in total: mpsbar free --all",
     ),

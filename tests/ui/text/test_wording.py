@@ -109,20 +109,29 @@ def test_long_names_are_cut_in_the_middle():
         ),
         (
             Freed(1, "a", "busy", 0, 5.0, reason="thread_computing", where="T-1, app.py:3 in f"),
-            "busy: another thread is computing (T-1, app.py:3 in f); nothing was freed, try again",
+            "busy: another thread is computing (T-1, app.py:3 in f); tried for 5.0 s; nothing was freed",
         ),
         (
             Freed(1, "a", "busy", 736 << 10, 5.0, reason="main_unproven", where="a.py:3 in f"),
-            "busy: the main thread couldn't be shown to be waiting (a.py:3 in f); freed only 736 kB, try again",
+            "busy: the main thread couldn't be shown to be waiting (a.py:3 in f); tried for 5.0 s; freed only 736 kB",
         ),
         (Freed(1, "a", "ended"), "the process ended meanwhile"),
         (
+            Freed(1, "a", "waiting", 0, 5.0, reason="main_computing", where="a.py:3", waits=595),
+            "busy: the main thread is computing (a.py:3); it will be freed when possible, within 10 min",
+        ),
+        (Freed(1, "a", "cancelled"), "it won't be freed when possible any more"),
+        (
+            Freed(1, "a", "done", 2 * GB, 0.04, when_possible=True),
+            "freed 2.0 GB in 40 ms, when it was possible",
+        ),
+        (
             Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
-            "busy: the main thread is computing (train.py:42 in step); nothing was freed, try again",
+            "busy: the main thread is computing (train.py:42 in step); nothing was freed",
         ),
         (
             Freed(1, "a", "busy", reason="of a newer agent"),
-            "busy: no safe moment was found; nothing was freed, try again",
+            "busy: no safe moment was found; nothing was freed",
         ),
         (
             Freed(1, "a", "gone"),

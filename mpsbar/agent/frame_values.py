@@ -1,0 +1,254 @@
+"""Reads what a frame's names stand for without running anybody's code, and without a trace.
+
+No getattr on an object of the host, no descriptor of its classes, no __eq__: only dictionaries,
+slots and modules. Not frame.f_locals either: up to 3.12 it makes a copy that keeps the host's
+tensors alive, and drops old ones on our thread. So local variables are read from the frame's
+memory, which has one layout in each of these Pythons; it is checked once, with a frame of our own.
+"""
+
+import ctypes
+import struct
+import sys
+from types import (
+    CellType,
+    CodeType,
+    FrameType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any, NamedTuple, Optional
+
+_POINTER = 8
+_OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dictionary
+
+
+class _Layout(NamedTuple):
+    """Where in a frame's memory things are, in bytes."""
+
+    inner: Optional[int]  # of the pointer to the inner frame; None: it is one object
+    owner: Optional[int]  # in the inner frame: of the pointer back to the frame object
+    code: int
+    values: int  # of the local variables, then the cells, then the stack of values
+
+
+_LAYOUTS = {
+    (3, 9): _Layout(None, None, 32, 360),
+    (3, 10): _Layout(None, None, 32, 352),
+    (3, 11): _Layout(24, 40, 32, 72),
+    (3, 12): _Layout(24, 48, 0, 72),
+    (3, 13): _Layout(24, 48, 0, 72),
+}
+
+
+class Unknown(Exception):
+    """What a name stands for cannot be told."""
+
+
+class Bound(NamedTuple):
+    """A method of a class written in C or Cython, and the object it is called on."""
+
+    function: Any
+    instance: Any
+    owner: type  # the class that has it
+
+
+def variable_names(code: CodeType) -> "tuple[str, ...]":
+    """The names of what stands in a frame's memory, in its order."""
+    cells = code.co_cellvars
+    if sys.version_info >= (3, 11):  # an argument that a closure uses has one place
+        cells = tuple(name for name in cells if name not in code.co_varnames)
+    return code.co_varnames + cells + code.co_freevars
+
+
+def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
+    """The local variable or cell at `index` of `variable_names`."""
+    if _layout is None:
+        if sys.version_info < (3, 13):
+            raise Unknown
+        try:
+            return frame.f_locals[variable_names(code)[index]]  # no copy from 3.13 on
+        except (KeyError, IndexError):
+            raise Unknown from None
+    if not 0 <= index < len(variable_names(code)):
+        raise Unknown
+    place = _values_of(frame, code) + index * _POINTER
+    if not _read_pointer(place):
+        raise Unknown  # not set
+    return ctypes.py_object.from_address(place).value
+
+
+def read_cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents if type(cell) is CellType else cell
+    except ValueError:
+        raise Unknown from None
+
+
+def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
+    """Whether these objects lie side by side on the frame's stack of values; numbers are compared.
+
+    True where that cannot be read (3.14): then the names must do.
+    """
+    if _layout is None:
+        return True
+    start = _values_of(frame, code) + len(variable_names(code)) * _POINTER
+    # A copy of numbers: what an object was that has left the stack, nobody may touch.
+    stack = memoryview(ctypes.string_at(start, code.co_stacksize * _POINTER)).cast("P").tolist()
+    wanted = [id(thing) for thing in things]
+    return any(stack[at : at + len(wanted)] == wanted for at in range(len(stack)))
+
+
+def read_name(frame: FrameType, code: CodeType, name: str) -> Any:
+    """LOAD_NAME, in a module's own code: there the local variables are a dictionary."""
+    if code.co_flags & _OPTIMIZED:
+        raise Unknown
+    space = frame.f_locals
+    if type(space) is not dict:
+        raise Unknown
+    return space[name] if name in space else read_global(frame, name)
+
+
+def read_global(frame: FrameType, name: str) -> Any:
+    for space in (frame.f_globals, frame.f_builtins):
+        if type(space) is not dict:
+            raise Unknown
+        if name in space:
+            return space[name]
+    raise Unknown
+
+
+def read_attribute(thing: Any, name: str) -> Any:
+    """`thing.name` as Python would find it; a method written in C comes as a Bound."""
+    kind = type(thing)
+    if kind is ModuleType:
+        space = _MODULE_DICT.__get__(thing)
+        if name in space:
+            return space[name]
+        raise Unknown
+    classes = _MRO.__get__(kind)
+    found: Any = _MISSING
+    owner: type = kind
+    for each in classes:
+        space = _CLASS_DICT.__get__(each)
+        if each is not object and not _looks_up_plainly(each, space):
+            raise Unknown
+        if found is _MISSING and name in space:
+            found, owner = space[name], each
+    return _choose(thing, name, classes, found, owner)
+
+
+def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+    """What comes first: a slot, the object's own dictionary, what its class has."""
+    if type(found) is MemberDescriptorType:
+        try:
+            return found.__get__(thing)
+        except AttributeError:
+            raise Unknown from None
+    if found is not _MISSING and _has(type(found), "__set__"):
+        raise Unknown  # a property, or the like
+    own = _own_dictionary(thing, classes)
+    if own is not None and name in own:
+        return own[name]
+    if found is _MISSING:
+        raise Unknown
+    if type(found) in _C_METHODS or _is_cython(type(found)):
+        return Bound(found, thing, owner)
+    if _has(type(found), "__get__"):
+        raise Unknown  # a function of Python, a class method, …
+    return found
+
+
+def _own_dictionary(thing: Any, classes: Any) -> "Optional[dict[str, Any]]":
+    for each in classes:
+        getter = _CLASS_DICT.__get__(each).get("__dict__")
+        if getter is not None:
+            if type(getter) is not GetSetDescriptorType:
+                raise Unknown
+            own = getter.__get__(thing)
+            if type(own) is not dict:
+                raise Unknown
+            return own
+    return None
+
+
+def _looks_up_plainly(kind: type, space: "dict[str, Any]") -> bool:
+    """Whether attributes of this class are found as those of any object are."""
+    own = space.get("__getattribute__")
+    return own is None or (type(own) is _SLOT_WRAPPER and class_path(kind) in _PLAIN_LOOKUP)
+
+
+def _is_cython(kind: type) -> bool:
+    return bool(_CLASS_NAME.__get__(kind) == "cython_function_or_method")
+
+
+def class_path(kind: type) -> str:
+    """select.epoll; of a class written in C."""
+    return f"{_CLASS_MODULE.__get__(kind)}.{_CLASS_NAME.__get__(kind)}"
+
+
+def _has(kind: type, name: str) -> bool:
+    return any(name in _CLASS_DICT.__get__(each) for each in _MRO.__get__(kind))
+
+
+_MISSING = object()
+_MRO: Any = type.__dict__["__mro__"]
+_CLASS_DICT: Any = type.__dict__["__dict__"]
+_MODULE_DICT: Any = vars(ModuleType)["__dict__"]
+_CLASS_MODULE: Any = type.__dict__["__module__"]
+# Classes written in C whose entry __getattribute__ is object's own function.
+_PLAIN_LOOKUP = frozenset((
+    "_io.FileIO", "_socket.socket", "select.epoll", "select.kqueue", "_multiprocessing.SemLock",
+))  # fmt: skip
+_CLASS_NAME: Any = type.__dict__["__name__"]
+_SLOT_WRAPPER = type(str.__len__)
+_C_METHODS = (type(str.join), _SLOT_WRAPPER)
+
+
+def _values_of(frame: FrameType, code: CodeType) -> int:
+    """The address of a frame's variables; Unknown where its memory is not as it should be."""
+    assert _layout is not None
+    address = id(frame)
+    if _layout.inner is not None:
+        address = _read_pointer(address + _layout.inner)
+        if not address or _read_pointer(address + (_layout.owner or 0)) != id(frame):
+            raise Unknown
+    if _read_pointer(address + _layout.code) != id(code):
+        raise Unknown
+    return address + _layout.values
+
+
+def _read_pointer(address: int) -> int:
+    return int.from_bytes(ctypes.string_at(address, _POINTER), sys.byteorder)
+
+
+def _find_layout() -> Optional[_Layout]:
+    """This Python's, if the memory of a frame of our own is laid out so."""
+    global _layout  # noqa: PLW0603 - once, at import
+    layout = _LAYOUTS.get(sys.version_info[:2])
+    if (
+        layout is None
+        or struct.calcsize("P") != _POINTER
+        or sys.implementation.name != "cpython"
+        or object.__basicsize__ != 2 * _POINTER  # a build for debugging has more
+        or (layout.inner is None and FrameType.__basicsize__ != layout.values + _POINTER)
+        or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    ):
+        return None
+    _layout = layout
+    first, second = object(), [object()]
+    return layout if _reads_itself(first, second, lambda: second) else None
+
+
+def _reads_itself(first: Any, second: Any, third: Any) -> bool:
+    frame = sys._getframe()
+    code = frame.f_code
+    try:
+        values = [read_variable(frame, code, index) for index in range(3)]
+    except Unknown:
+        return False
+    return values[0] is first and values[1] is second and values[2] is third
+
+
+_layout: Optional[_Layout] = None
+_layout = _find_layout()

@@ -1,0 +1,78 @@
+"""A Free that stays with the agent until a safe moment comes: one for a process, for some minutes.
+
+It is tried for some seconds, then rests: a host that computes must not be asked without end.
+"""
+
+import os
+import time
+from typing import Any, Optional
+
+Report = dict[str, Any]
+
+SECONDS = 600.0
+MOST_SECONDS = 3600.0
+# How long one attempt waits for a safe moment, and how long the next one rests.
+TRY_SECONDS = 5.0
+REST_SECONDS = 10.0
+
+
+class KeptFree:
+    """Times are of time.monotonic(), but for `asked`."""
+
+    def __init__(self, gpu_client: Optional[bool], seconds: float) -> None:
+        self.pid = os.getpid()
+        self.gpu_client = gpu_client
+        self.asked = time.time()
+        self.until = time.monotonic() + seconds
+        self.next_try = 0.0
+        self.tries = 0
+        self.reason: Optional[Report] = None  # why the last attempt did nothing
+
+    def begin_try(self, now: float) -> float:
+        """How long this attempt may wait."""
+        self.tries += 1
+        self.next_try = now + TRY_SECONDS + REST_SECONDS
+        return max(0.1, min(TRY_SECONDS, self.until - now))
+
+    def note_busy(self, answer: Report, now: float) -> None:
+        self.reason = answer.get("reason")
+        self.next_try = min(now + REST_SECONDS, self.until)
+
+    def is_over(self, now: float) -> bool:
+        return now >= self.until
+
+    def describe(self) -> Report:
+        left = max(0.0, self.until - time.monotonic())
+        return {"asked": self.asked, "left": left, "tries": self.tries, "reason": self.reason}
+
+
+_current: Optional[KeptFree] = None
+
+
+def find_kept() -> Optional[KeptFree]:
+    """What waits in this process; a forked child has not been asked anything."""
+    return _current if _current is not None and _current.pid == os.getpid() else None
+
+
+def keep(gpu_client: Optional[bool], seconds: float) -> KeptFree:
+    """Begin one, or give the one that waits already its new time."""
+    global _current  # noqa: PLW0603 - there is one in a process
+    kept = find_kept()
+    if kept is None:
+        kept = KeptFree(gpu_client, seconds)
+    kept.until, kept.next_try = time.monotonic() + seconds, 0.0
+    _current = kept
+    return kept
+
+
+def forget() -> bool:
+    """Whether there was one."""
+    global _current  # noqa: PLW0603 - there is one in a process
+    had = find_kept() is not None
+    _current = None
+    return had
+
+
+def read_kept_free() -> Optional[Report]:
+    kept = find_kept()
+    return None if kept is None else kept.describe()

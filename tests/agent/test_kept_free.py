@@ -1,0 +1,88 @@
+"""Free When Possible: a Free that stays with the agent until a safe moment comes."""
+
+import signal
+
+import pytest
+from host_kit import start_host
+from worker_kit import UNPACED, wait_for
+
+# A thread computes until SIGUSR1 comes; attempts are short here.
+HOST = f"""
+import hashlib, os, signal, sys, threading, time
+{UNPACED}
+import mpsbar.agent.kept_free as kept
+kept.TRY_SECONDS = kept.REST_SECONDS = 0.2
+import torch, mpsbar
+computes = True
+def stop(*_):
+    global computes
+    computes = False
+signal.signal(signal.SIGUSR1, stop)
+def compute():
+    while computes: hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000)
+    threading.Event().wait()
+threading.Thread(target=compute, name="trainer", daemon=True).start()
+assert mpsbar.attach()
+while True: time.sleep(0.1)
+"""
+
+
+@pytest.fixture
+def host(workers):
+    return start_host(workers, HOST)
+
+
+def test_it_waits_while_a_thread_computes_and_is_done_at_the_first_safe_moment(host):
+    with host.connect() as client:
+        answer = client.ask("free", when_possible=True, seconds=600)
+        assert (answer["state"], answer["number"]) == ("busy", None)
+        assert answer["reason"]["where"].startswith("trainer, host0.py:")
+        assert 0 < answer["kept"]["left"] <= 600
+        stats = client.ask("stats")
+        assert stats["last_free"] is None
+        assert stats["kept_free"]["reason"] == answer["reason"]
+        wait_for(lambda: client.ask("stats")["kept_free"]["tries"] > 2, "more attempts")
+        host.process.send_signal(signal.SIGUSR1)
+        last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
+        assert (last["number"], last["state"], last["when_possible"]) == (1, "done", True)
+        assert client.ask("stats")["kept_free"] is None
+    assert host.end() == ""
+
+
+def test_where_it_can_be_done_at_once_it_is(workers):
+    worker = start_host(workers, HOST.replace("computes = True", "computes = False", 1))
+    with worker.connect() as client:
+        answer = client.ask("free", when_possible=True)
+        assert answer["state"] == "done"
+        assert "kept" not in answer
+        assert client.ask("stats")["kept_free"] is None
+
+
+def test_it_is_cancelled(host):
+    with host.connect() as client:
+        assert client.ask("free", cancel=True) == {"state": "nothing"}
+        client.ask("free", when_possible=True)
+        assert client.ask("free", cancel=True) == {"state": "cancelled"}
+        assert client.ask("stats")["kept_free"] is None
+        host.process.send_signal(signal.SIGUSR1)
+        answer = client.ask("free")  # the first that is told: the cancelled one did nothing
+        assert (answer["state"], answer["number"]) == ("done", 1)
+
+
+def test_one_for_a_process_and_a_usual_free_fulfils_it(host):
+    with host.connect() as client, host.connect() as other:
+        client.ask("free", when_possible=True)
+        answer = other.ask("free", when_possible=True)
+        assert answer["state"] == "busy"
+        assert client.ask("stats")["kept_free"]["tries"] >= 2
+        host.process.send_signal(signal.SIGUSR1)
+        assert other.ask("free")["state"] == "done"
+        assert client.ask("stats")["kept_free"] is None
+
+
+def test_its_time_ends_and_that_is_told(host):
+    with host.connect() as client:
+        client.ask("free", when_possible=True, seconds=0.5)
+        last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
+        assert (last["state"], last["freed"], last["when_possible"]) == ("busy", 0, True)
+        assert client.ask("stats")["kept_free"] is None
