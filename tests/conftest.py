@@ -64,6 +64,7 @@ STARTING_MODULES = {
     "subprocess",
     "pty",
     "fleet_kit",
+    "fork_server",
     "host_kit",
     "ssh_kit",
     "probe_kit",

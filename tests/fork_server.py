@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -39,7 +40,7 @@ UNDERSTOOD = {"PYTHONPATH", "PYTHONUNBUFFERED", "OMP_NUM_THREADS"}
 CHANGES_START = ("sitecustomize.py", "usercustomize.py", "torch", "torch.py")
 MESSAGE = 1 << 17  # bytes; a request holds the environment and the code
 ENTRY = """import sys; sys.path[0] = {tests!r}; import fork_server
-exec(fork_server.serve({fd}, {modules!r}))
+exec(fork_server.serve({fd}))
 __leave__()
 """
 
@@ -119,13 +120,13 @@ class ForkedProcess:
 
 
 class Server:
-    """The process that has imported `modules`, seen from the tests."""
+    """The process that has imported torch, seen from the tests."""
 
-    def __init__(self, modules: "tuple[str, ...]") -> None:
+    def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             fd = theirs.fileno()
-            entry = ENTRY.format(tests=str(Path(__file__).parent), fd=fd, modules=modules)
+            entry = ENTRY.format(tests=str(Path(__file__).parent), fd=fd)
             self.environment = _usual_environment()
             self.process = subprocess.Popen(
                 [sys.executable, "-c", entry], env=self.environment, pass_fds=[fd],
@@ -162,13 +163,13 @@ class Server:
         self.process.wait()
 
 
-_servers: dict[tuple[str, ...], Server] = {}
+_servers: list[Server] = []  # one, once a test has needed it
 _starting = threading.Lock()  # some tests start hosts from two threads
 
 
 def end_servers() -> None:
     while _servers:
-        _servers.popitem()[1].end()
+        _servers.pop().end()
 
 
 def _usual_environment() -> dict[str, str]:
@@ -180,7 +181,9 @@ def _usual_environment() -> dict[str, str]:
 
 def can_serve(command: "list[str]", env: "dict[str, str]") -> bool:
     """Whether a fork would be the same to this program as a Python of its own."""
-    if not sys.platform.startswith("linux") or command[0] != sys.executable:
+    if not sys.platform.startswith("linux") or find_spec("torch") is None:
+        return False
+    if command[0] != sys.executable:
         return False
     options = [word for word in command[1:2] if word.startswith("-") and word not in ("-B", "-c")]
     usual = _usual_environment()
@@ -194,11 +197,11 @@ def can_serve(command: "list[str]", env: "dict[str, str]") -> bool:
 
 
 def start_python(
-    command: "list[str]", *, env: "dict[str, str]", cwd: "str | Path", modules: "tuple[str, ...]" = ("torch",),
+    command: "list[str]", *, env: "dict[str, str]", cwd: "str | Path",
     stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE, stderr: int | None = subprocess.PIPE,
     start_new_session: bool = True, bufsize: int = 0, leave: bool = False,
 ) -> Any:  # fmt: skip
-    """`python [-B] FILE` or `python [-B] -c CODE` as a fork of a Python with those modules; else as it is.
+    """`python [-B] FILE` or `python [-B] -c CODE` as a fork of a Python that has torch; else as it is.
 
     With `leave`, a program that reached its end runs its exit functions and leaves; taking torch apart
     module by module, as Python does at its end, would cost it half a second more.
@@ -211,20 +214,17 @@ def start_python(
     assert start_new_session
     assert bufsize == 0
     with _starting:
-        if modules not in _servers:
-            _servers[modules] = Server(modules)
+        if not _servers:
+            _servers.append(Server())
     request = {"command": command, "env": env, "cwd": str(cwd), "leave": leave}
-    return _servers[modules].start(request, stdin=stdin, stdout=stdout, stderr=stderr)
+    return _servers[0].start(request, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def run_python(
     command: "list[str]", *, env: "dict[str, str]", cwd: "str | Path", timeout: float, input: str = "",  # noqa: A002
-    modules: "tuple[str, ...]" = ("torch",),
 ) -> "subprocess.CompletedProcess[str]":  # fmt: skip
     """The same to its end, as subprocess.run with text and captured output."""
-    process = start_python(
-        command, env=env, cwd=cwd, modules=modules, stdin=subprocess.PIPE, leave=True
-    )
+    process = start_python(command, env=env, cwd=cwd, stdin=subprocess.PIPE, leave=True)
     try:
         out, err = process.communicate(input.encode(), timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -245,10 +245,10 @@ def run_fresh(
 # ---- in the server ----
 
 
-def serve(fd: int, modules: "tuple[str, ...]") -> CodeType:
+def serve(fd: int) -> CodeType:
     """Fork one host for each request; returns in the host alone, with the code it is to run."""
-    for name in modules:
-        __import__(name)
+    import torch  # noqa: F401
+
     control = socket.socket(fileno=fd)
     ends: dict[int, tuple[int, int]] = {}  # pidfd -> pid, where its end is told
     with selectors.DefaultSelector() as watch:

@@ -43,7 +43,6 @@ def show(tmp_path):
     return run
 
 
-@pytest.mark.starts_processes
 def test_a_forked_host_is_like_a_python_of_its_own(show, tmp_path):
     (tmp_path / "host.py").write_text(SHOW)
     for command in (["-c", SHOW, "a", "b"], ["-B", str(tmp_path / "host.py"), "a"]):
@@ -58,7 +57,6 @@ def test_a_forked_host_is_like_a_python_of_its_own(show, tmp_path):
         assert forked[1:] == ["to stderr\n", 0]
 
 
-@pytest.mark.starts_processes
 @pytest.mark.parametrize("end", ["sys.exit(3)", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(4)"])
 def test_its_end_is_told(show, end):
     code = f"import os, sys, atexit; atexit.register(print, 'at exit'); {end}"
@@ -69,7 +67,6 @@ def test_its_end_is_told(show, end):
     assert forked[1].splitlines()[-1:] == fresh[1].splitlines()[-1:]
 
 
-@pytest.mark.starts_processes
 def test_one_that_runs_to_its_end_runs_its_exit_functions(tmp_path):
     need_module("torch")
     code = "import atexit, threading, time; atexit.register(print, 'at exit')\n"
@@ -82,6 +79,7 @@ def test_one_that_runs_to_its_end_runs_its_exit_functions(tmp_path):
 
 
 def test_what_a_fork_would_not_see_is_started_anew(tmp_path):
+    need_module("torch")
     env = {
         k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "SOFTMPS", "PYTEST"))
     }
