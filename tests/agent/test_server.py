@@ -429,3 +429,15 @@ for line in sys.stdin: print("garbage", gc.collect(), flush=True)
             client.ask("stats")
             client.ask("hello")
         assert collect() < 10  # some for the connection, none for each poll
+
+
+def test_who_hangs_up_before_the_answer_costs_nobody_else_theirs(worker):
+    """One job, two who asked for it: the first is gone when it ends."""
+    worker.freeze()
+    with worker.connect() as first, worker.connect() as second:
+        first.send("free")
+        second.send("free")
+        first.file.close()
+        first.socket.close()
+        worker.thaw()
+        assert second.receive()["result"]["state"] == "done"
