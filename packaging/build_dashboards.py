@@ -48,7 +48,7 @@ HOST_PANELS: list[Panel] = [
     ("GPU memory", "timeseries", "decbytes", 12, [(f"mpsbar_gpu_memory_in_use_bytes{{{HOST}}}", "in use"),
                                                   (f"mpsbar_gpu_memory_budget_bytes{{{HOST}}}", "Metal's budget")]),
     ("Held, by worker", "timeseries", "decbytes", 12, [(f"sum by (name, pid) (mpsbar_worker_held_bytes{{{HOST}}})", "{{name}} {{pid}}")]),
-    ("Cached (what Free returns at most), by worker", "timeseries", "decbytes", 12, [(f"sum by (name, pid) (mpsbar_worker_cached_bytes{{{HOST}}})", "{{name}} {{pid}}")]),
+    ("Cached (kept for reuse), by worker", "timeseries", "decbytes", 12, [(f"sum by (name, pid) (mpsbar_worker_cached_bytes{{{HOST}}})", "{{name}} {{pid}}")]),
     ("Charged by the system, by process", "timeseries", "decbytes", 12, [(f"mpsbar_process_footprint_bytes{{{HOST}}}", "{{name}} {{pid}}")]),
     ("GPU in use", "timeseries", "percentunit", 12, [(f"mpsbar_gpu_utilization_ratio{{{HOST}}}", "all"),
                                                      (f"mpsbar_process_gpu_ratio{{{HOST}}}", "{{name}} {{pid}}")]),

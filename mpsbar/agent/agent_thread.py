@@ -67,9 +67,11 @@ class AgentThread:
     def _run(self) -> None:
         global ident  # noqa: PLW0603 - there is one agent in a process
         try:
-            # A debugger that replaces start_new_thread traces every thread.
-            sys.settrace(None)
-            sys.setprofile(None)
+            # A debugger that replaces start_new_thread traces every thread; one that replaces
+            # settrace as well would complain.
+            if isinstance(sys.settrace, BuiltinFunctionType):
+                sys.settrace(None)
+                sys.setprofile(None)
             ident = self._ident = get_ident()
             _set_name()
             self._has_started.release()
@@ -90,9 +92,16 @@ def is_main_interpreter() -> bool:
 
 
 def _find_start() -> Callable[[Any, Any], int]:
-    """start_new_thread by its older name: debuggers replace the newer, and trace what it starts."""
-    start: Any = getattr(_thread, "start_new", None)
-    return start if isinstance(start, BuiltinFunctionType) else _thread.start_new_thread
+    """Python's own start_new_thread: debuggers replace it, and trace what theirs starts.
+
+    Most leave its older name alone; pydevd (debugpy, PyCharm) replaces both, and keeps
+    Python's own beside them.
+    """
+    for name in ("start_new", "_original_start_new_thread"):
+        start: Any = getattr(_thread, name, None)
+        if isinstance(start, BuiltinFunctionType):
+            return start
+    return _thread.start_new_thread
 
 
 def _set_name() -> None:

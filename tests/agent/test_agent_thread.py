@@ -65,6 +65,24 @@ print([name for name in seen if "mpsbar" in name], threading.active_count())
     assert (done.stdout, done.stderr) == ("[] 1\n", "")
 
 
+@every_python
+def test_a_debugger_that_replaces_all_of_it_has_nothing_to_complain_of(workers, version):
+    done = run_host(workers, """
+import sys, threading, _thread
+def settrace(function): print("do not use this beside a debugger")
+sys.settrace = settrace
+_thread._original_start_new_thread = _thread.start_new_thread  # as pydevd does
+def start_traced(function, arguments):
+    print("started by the debugger")
+    return _thread._original_start_new_thread(function, arguments)
+_thread.start_new_thread = _thread.start_new = start_traced
+import mpsbar
+assert mpsbar.attach()
+print(threading.active_count())
+""", version)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads names in /proc")
 @every_python
 def test_the_kernel_knows_its_name(workers, version):

@@ -15,7 +15,7 @@ _LONGEST_NAME = 40
 
 FIELDS = {
     "held": "what all workers hold",
-    "cached": "what Free returns of it at most",
+    "cached": "what their allocators keep for reuse",
     "gpu": "how busy the GPU is",
     "gpu_memory": "GPU memory in use by all processes",
     "budget": "Metal's recommended working set",
