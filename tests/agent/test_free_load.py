@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 # A Free that finds a thread computing is refused; with this deadline it gives up soon.
 SECONDS = 0.05
 # For each group of waits in C.
-RELEASES = 2000 if os.environ.get("MPSBAR_LOAD") else 100
+RELEASES = 2000 if os.environ.get("MPSBAR_LOAD") else 50
 START = """
 import asyncio, gc, json, os, queue, random, signal, sys, threading, time
 import torch, mpsbar
@@ -159,8 +159,8 @@ GROUPS = {
     "sleep": ("time.sleep(pause())", "time.sleep(0.01)"),
     "select": ("select.select([], [], [], pause())", "select.select([], [], [], 0.01)"),
     "lock": ("lock.acquire(timeout=pause())", "lock.acquire(timeout=0.01)"),
-    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.01)"),
-    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.01)"),
+    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.1)"),
+    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.1)"),
 }
 
 
@@ -174,14 +174,18 @@ tasks, lock = queue.SimpleQueue(), threading.Lock()
 lock.acquire()
 wrong = []
 def pause():
-    return random.random() / 50
+    return random.random() / 5
 def execute():
     while True:
         delay = pause()
         {wait.replace("pause()", "delay")}
         if compute(7) != expected: wrong.append(1)
         done[0] += 1
-for _ in range(2): threading.Thread(target=execute, daemon=True).start()
+def idle():
+    while True:
+        delay = pause()
+        {wait.replace("pause()", "delay")}
+for work in (execute, idle): threading.Thread(target=work, daemon=True).start()
 ends = []
 signal.signal(signal.SIGUSR1, lambda *_: ends.append(1))
 assert mpsbar.attach()
@@ -192,4 +196,4 @@ finish()
     freed, busy = free_many(worker, RELEASES)
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, group, freed, busy)
-    assert told["done"] >= RELEASES / 10
+    assert told["done"] > 0
