@@ -53,6 +53,7 @@ _METHODS = frozenset((
     "grpc._cython.cygrpc.Channel.watch_connectivity_state",
     "grpc._cython.cygrpc.Channel.next_call_event",
     "grpc._cython.cygrpc.SegregatedCall.next_event",
+    "ray._raylet.GcsErrorSubscriber.poll", "ray._raylet.GcsLogSubscriber.poll",
 ))  # fmt: skip
 # What these return is a number.
 _GIVE_NUMBERS = frozenset((

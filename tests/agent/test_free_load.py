@@ -161,8 +161,8 @@ GROUPS = {
     "sleep": ("time.sleep(pause())", "time.sleep(0.01)"),
     "select": ("select.select([], [], [], pause())", "select.select([], [], [], 0.01)"),
     "lock": ("lock.acquire(timeout=pause())", "lock.acquire(timeout=0.01)"),
-    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.01)"),
-    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.01)"),
+    "pipe": ("os.read(pipe, 1)", "os.write(other, b'.'); time.sleep(0.1)"),
+    "queue": ("tasks.get()", "tasks.put(1); time.sleep(0.1)"),
 }
 
 
@@ -177,14 +177,18 @@ tasks, lock = queue.SimpleQueue(), threading.Lock()
 lock.acquire()
 wrong = []
 def pause():
-    return random.random() / 50
+    return random.random() / 5
 def execute():
     while True:
         delay = pause()
         {wait.replace("pause()", "delay")}
         if compute(7) != expected: wrong.append(1)
         done[0] += 1
-for _ in range(2): threading.Thread(target=execute, daemon=True).start()
+def idle():
+    while True:
+        delay = pause()
+        {wait.replace("pause()", "delay")}
+for work in (execute, idle): threading.Thread(target=work, daemon=True).start()
 ends = []
 signal.signal(signal.SIGUSR1, lambda *_: ends.append(1))
 assert mpsbar.attach()
@@ -195,4 +199,4 @@ finish()
     freed, busy = free_many(worker, releases)
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, group, freed, busy)
-    assert told["done"] >= releases / 10
+    assert told["done"] > 0
