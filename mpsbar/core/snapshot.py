@@ -34,7 +34,7 @@ class LastFree:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFree:
+class WaitingFree:
     """A Free that waits in its worker for a safe moment."""
 
     left: float  # seconds after which it is given up
@@ -60,7 +60,7 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
-    kept_free: KeptFree | None = None
+    kept_free: WaitingFree | None = None
     process: Process | None = None  # the same, as seen from the outside
 
     @property
