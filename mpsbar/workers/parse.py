@@ -9,7 +9,7 @@ from mpsbar.core.actions import Freed, FreeState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask, shorten_command
-from mpsbar.core.snapshot import WaitingFree, LastFree, Worker, WorkerState
+from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
