@@ -36,7 +36,7 @@ class LastFree:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFree:
+class WaitingFree:
     """A Free that waits in its worker for a safe moment."""
 
     left: float  # seconds after which it is given up
@@ -62,7 +62,7 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
-    kept_free: KeptFree | None = None
+    kept_free: WaitingFree | None = None
     progress: RunProgress | None = None  # None: nothing in it tells
     leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside

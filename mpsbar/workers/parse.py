@@ -10,7 +10,7 @@ from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.secrets import mask, shorten_command
-from mpsbar.core.snapshot import KeptFree, LastFree, Worker, WorkerState
+from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
@@ -78,10 +78,10 @@ def _parse_last_free(value: Any) -> LastFree | None:
     return LastFree(number, when, state, freed, seconds, fields.get("when_possible") is True)
 
 
-def _parse_kept_free(value: Any) -> KeptFree | None:
+def _parse_kept_free(value: Any) -> WaitingFree | None:
     fields = _object(value)
     left = parse_seconds(fields.get("left"))
-    return None if left is None else KeptFree(left, *_parse_reason(fields))
+    return None if left is None else WaitingFree(left, *_parse_reason(fields))
 
 
 def _parse_progress(value: Any) -> RunProgress | None:

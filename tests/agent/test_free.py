@@ -149,7 +149,7 @@ for name in ["_mps_emptyCache", "_mps_currentAllocatedMemory", "_mps_driverAlloc
 
 def test_a_deadline_passed_while_waiting_cancels_and_the_late_call_does_nothing(workers):
     worker = workers.start_mps(START + "block(4)\n" + ATTACH + """
-print("asleep"); time.sleep(1.5)
+print("asleep"); __import__("ctypes").CDLL(None).usleep(1500000)
 for _ in range(10**5): pass
 print("empties", counters()["empties"])
 while True: pass

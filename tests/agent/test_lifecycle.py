@@ -24,7 +24,12 @@ def test_it_lives_and_dies_quietly_in_every_python(workers, version):
     python = interpreters.need(version)
     worker = workers.start(ATTACH + IDLE, python=python, PYTHONWARNINGS="error")
     assert worker.ask("hello")["python"].startswith(version)
-    assert worker.ask("stats") == {"frameworks": {}, "backends": {}, "last_free": None}
+    assert worker.ask("stats") == {
+        "frameworks": {},
+        "backends": {},
+        "last_free": None,
+        "kept_free": None,
+    }
     assert worker.ask("free")["state"] == "done"
     assert worker.ask("tensors")["groups"] == []
     done = run(workers, "import mpsbar; print(mpsbar.attach())", python)

@@ -33,7 +33,12 @@ def test_it_introduces_itself(worker):
 
 
 def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
-    assert worker.ask("stats") == {"frameworks": {}, "backends": {}, "last_free": None}
+    assert worker.ask("stats") == {
+        "frameworks": {},
+        "backends": {},
+        "last_free": None,
+        "kept_free": None,
+    }
     answer = worker.ask("free")
     assert (answer["state"], answer["freed"], answer["backends"]) == ("done", 0, {})
 
