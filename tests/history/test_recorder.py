@@ -14,15 +14,18 @@ from worker_kit import PATIENCE, ROOT, wait_for
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.alerts import Alerts
+from mpsbar.core.endings import EndEvidence, ExitStatus
 from mpsbar.core.events import EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.verdicts import judge_end
 from mpsbar.history import database, recorder
 from mpsbar.history.reader import open_to_read, read_period, read_start
 from mpsbar.history.recorder import Recorder
 from mpsbar.history.report import recorded
+from mpsbar.history.writer import PendingRows, RunWriter, read_ends
 
 START = 1_794_000_000.0
 
@@ -493,7 +496,7 @@ def test_an_older_file_is_brought_up(file, monkeypatch):
     step = "ALTER TABLE runs ADD COLUMN host TEXT; UPDATE runs SET host = 'here'"
     monkeypatch.setattr(database, "STEPS", (*database.STEPS, step))
     with closing(database.open_database(file, recorder.CAP)) as connection:
-        assert database.read_version(connection) == 2
+        assert database.read_version(connection) == len(database.STEPS)
         assert connection.execute("SELECT DISTINCT host FROM runs").fetchall() == [("here",)]
         assert connection.execute("SELECT count(*) FROM samples").fetchone() == before
 
@@ -506,9 +509,31 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(file, monkeypatch):
         database.open_database(file, recorder.CAP)
     monkeypatch.undo()
     with closing(database.open_database(file, recorder.CAP)) as connection:
-        assert database.read_version(connection) == 1
+        assert database.read_version(connection) == len(database.STEPS)
         columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
         assert "host" not in columns
+
+
+def test_a_file_from_before_verdicts_is_read_and_brought_up(file):
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.touch(0o600)
+    with closing(sqlite3.connect(file)) as old:
+        old.executescript(database.STEPS[0] + "; PRAGMA user_version = 1;")
+        old.execute(
+            "INSERT INTO runs (pid, started, name, head, connected, first, last, ended, how)"
+            " VALUES (7, 1.0, 'old.py', 1, 1, 1000, 2000, 2000, 'pressure')"
+        )
+        old.commit()
+    with closing(open_to_read(file)) as connection:
+        (end,) = read_ends(connection, 0, 9000, 5)
+    assert (end.name, end.how, end.verdict) == ("old.py", "pressure", None)
+    verdict = judge_end(EndEvidence(status=ExitStatus(code=3)))
+    rows = PendingRows()
+    rows.correct(replace(end, verdict=verdict, how=verdict.code))
+    with closing(database.open_database(file, recorder.CAP)) as connection:
+        assert RunWriter().write(connection, rows) == 0
+        (end,) = read_ends(connection, 0, 9000, 5)
+    assert (end.how, end.verdict) == ("exit_code", verdict)
 
 
 def test_a_newer_file_is_not_touched(file):
@@ -545,6 +570,7 @@ KILLED = """
 import sys, time
 from mpsbar.monitor import Monitor
 from mpsbar.history.recorder import Recorder
+from mpsbar.history.writer import PendingRows, RunWriter, read_ends
 import mpsbar.history.recorder as module
 module.FLUSH_SECONDS = 0.1
 monitor = Monitor(recorder=Recorder(print))
