@@ -194,3 +194,10 @@ def test_a_forked_child_does_not_ask_the_password_database(tmp_path, parent):
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_number_that_is_no_pid_is_no_socket(tmp_path):
+    tmp_path.chmod(0o700)
+    for name in ("7.sock", "2147483647.sock", "2147483648.sock", "9999999999.sock", "07.sock"):
+        (tmp_path / name).touch()
+    assert [pid for pid, _ in places.list_sockets([str(tmp_path)])] == [7, 2147483647]
