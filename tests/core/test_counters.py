@@ -70,7 +70,7 @@ print(*explain_counters(), sep="; ")
     assert output.splitlines() == [
         f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
         "held: everything the driver gave the process; allocated: in live tensors; "
-        "cached: kept for reuse, the most that Free can return; peak: the most that was ever allocated; "
+        "cached: kept for reuse; peak: the most that was ever allocated; "
         "graphs: in compiled graphs; limit: the limit that was set for the process",
     ]  # fmt: skip
 
