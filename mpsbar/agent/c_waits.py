@@ -78,7 +78,7 @@ _C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
 _OURS = (Bound, type(None), int, float, bool, str, bytes)
 
 
-class Known(NamedTuple):
+class KnownWait(NamedTuple):
     """A value on the stack that the frame's names lead to."""
 
     value: Any
@@ -146,7 +146,7 @@ class _Evaluation:
             callee, arguments = self._take_call(last)
             return self._is_wait(callee) and all(map(_is_plain, arguments))
         item = self._stack.pop()
-        if type(item) is not Known:
+        if type(item) is not KnownWait:
             return False
         if last.name == "FOR_ITER":
             # Its iterator stays on the stack; a file is its own.
@@ -158,7 +158,7 @@ class _Evaluation:
         if type(callee) is _Method:  # both lie on the stack
             bound = callee.bound
             return _path_of(bound) in _METHODS and self._holds(bound.function, bound.instance)
-        if type(callee) is not Known:
+        if type(callee) is not KnownWait:
             return False
         path = _path_of(callee.value)
         if type(callee.value) is Bound:  # on the stack lies an object that was made for this call
@@ -190,11 +190,11 @@ class _Evaluation:
         if sys.version_info >= (3, 11):
             callee = _callee_of(callee, stack.pop())
         for container in list(arguments):
-            if type(container) is not Known or type(container.value) not in (tuple, list, dict):
+            if type(container) is not KnownWait or type(container.value) not in (tuple, list, dict):
                 return callee, [_UNKNOWN]
             values = container.value
             parts = values.values() if type(values) is dict else values
-            arguments += [Known(each) for each in parts]
+            arguments += [KnownWait(each) for each in parts]
         return callee, arguments
 
     def _follow(self, instruction: Instruction) -> None:
@@ -238,10 +238,10 @@ class _Evaluation:
     def _push(self, value: Any) -> None:
         self._stack.append(self._note(value))
 
-    def _note(self, value: Any) -> Known:
+    def _note(self, value: Any) -> KnownWait:
         if type(value) not in _OURS:
             self._seen.append(value)
-        return Known(value)
+        return KnownWait(value)
 
     def _load_global(self, argument: int) -> None:
         has_null = False
@@ -257,11 +257,11 @@ class _Evaluation:
     def _load_attribute(self, index: int, as_method: bool) -> None:
         item = self._stack.pop()
         found: Any = _UNKNOWN
-        if type(item) is Known and type(item.value) is not Bound:
+        if type(item) is KnownWait and type(item.value) is not Bound:
             found = self._note(read_attribute(item.value, self._code.co_names[index]))
         if not as_method:
             self._stack.append(found)
-        elif type(found) is Known and type(found.value) is Bound:
+        elif type(found) is KnownWait and type(found.value) is Bound:
             self._stack += [_Method(found.value), _SELF]
         else:
             self._stack += [_NULL, found]
@@ -333,7 +333,7 @@ def _path_of(callee: Any) -> str:
 def _kind_of(item: Any) -> Any:
     if type(item) is Kind:
         return item.kind
-    return type(item.value) if type(item) is Known else None
+    return type(item.value) if type(item) is KnownWait else None
 
 
 def _is_plain(item: Any) -> bool:
@@ -344,7 +344,7 @@ def _result_of(callee: Any, arguments: "list[Any]") -> Any:
     """What a call among the arguments returned, as far as that can be told."""
     if type(callee) is _Method:
         path = _path_of(callee.bound)
-    elif type(callee) is Known:
+    elif type(callee) is KnownWait:
         for kind in _PLAIN_CLASSES:
             if callee.value is kind:
                 return Kind(kind)
