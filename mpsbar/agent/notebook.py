@@ -43,7 +43,7 @@ def load(shell: Any) -> None:
         attach()
 
         def mpsbar(line: str) -> None:
-            """%mpsbar: what this kernel holds. %mpsbar free [--outputs]: give its cache back.
+            """%mpsbar: what this kernel holds and how far it is; %mpsbar free [--outputs] frees.
             %mpsbar why: how the last kernels of this notebook ended.
 
             free also drops the last traceback, and with --outputs all of Out: what they hold
@@ -96,10 +96,15 @@ def run_magic(shell: Any, line: str) -> None:
 
 # ------------------------------------------------------------------- what it holds
 def describe() -> str:
-    """A row for each allocator of this process, under one head."""
+    """A row for each allocator of this process, under one head, and how far its bars are."""
     from .methods import stats as read
 
-    backends = read({})["backends"]
+    report = read({})
+    memory, progress = _describe_memory(report["backends"]), describe_progress(report["progress"])
+    return f"{memory}\n{progress}" if progress else memory
+
+
+def _describe_memory(backends: "dict[str, Report]") -> str:
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
@@ -145,6 +150,42 @@ def _align(rows: "list[list[str]]") -> str:
         right = cells if len(cells) == 1 else map(str.rjust, cells, widths[1:])
         lines.append("  ".join([name.ljust(widths[0]), *right]))
     return "\n".join(lines)
+
+
+# -------------------------------------------------- how far it is, as in ui/text/progress
+def describe_progress(progress: Optional[Report]) -> str:
+    """Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted so far."""
+    if progress is None:
+        return ""
+    bars = [bar for bar in (progress["inner"], progress) if bar is not None and "done" in bar]
+    speeds = [(bar["rate"], bar["unit"]) for bar in bars]
+    speeds.append((progress["steps_per_second"], "step"))
+    words = [bar["name"] for bar in bars if bar["name"]][:1]
+    words.append(_say_done(progress))
+    words += [_say_speed(rate, unit or "it") for rate, unit in speeds if rate is not None][:1]
+    left = progress.get("seconds_left")
+    if left is not None:
+        words.append(f"{max(1, round(left))} s left" if left < 10 else f"{duration(left)} left")
+    return " · ".join(words)
+
+
+def _say_done(progress: Report) -> str:
+    if "done" not in progress:
+        return f"{progress['steps']:,} steps"
+    done, total = progress["done"], progress["total"]
+    if not total:
+        return f"{done:,.0f} {progress['unit'] or 'it'}"
+    return f"{100 if done >= total else min(99, round(done / total * 100))}%"
+
+
+def _say_speed(rate: float, unit: str) -> str:
+    if rate >= 1 or not rate:
+        return f"{_figures(rate)} {unit}/s"
+    return f"{_figures(1 / rate)} s/{unit}"
+
+
+def _figures(number: float) -> str:
+    return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}"
 
 
 # ---------------------------------------------------------------------------- free
@@ -308,7 +349,9 @@ def size(count: Optional[int]) -> str:
 def duration(seconds: float) -> str:
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    if seconds < 119.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7170 else f"{seconds / 3600:.0f} h"
 
 
 def _kernel() -> Optional[Any]:

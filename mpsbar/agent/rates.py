@@ -20,11 +20,12 @@ class Pace:
 
     def add(self, now: float, done: float) -> None:
         points = self._points
+        if points and done == points[-1][1]:
+            # Perhaps with an earlier time than before: tqdm stores the time of a count after it.
+            return
         if points and (done < points[-1][1] or now < points[-1][0]):
             points.clear()  # the count was reset, or the clock set back
             self._started, self._began_at = now, done
-        elif points and done == points[-1][1]:
-            return
         if len(points) > 1 and now - points[-2][0] < SPACING_SECONDS:
             points.pop()
         points.append((now, done))

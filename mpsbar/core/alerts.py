@@ -322,6 +322,8 @@ def _build_ended(pid: int, started: float | None, watched: _WatchedProcess) -> A
     values: dict[str, Value] = {}
     if watched.tracked is not None:
         values = {"held": watched.tracked.known["held"], "peak": watched.tracked.footprint_peak}
+    if watched.end is not None:
+        values["ran"] = watched.end.ran
     verdict = None if watched.end is None else watched.end.verdict
     level: Level = "ok" if verdict is None or verdict.is_normal else "warning"
     key, reason = _key("ended", pid, started), Reason("ended", level, values, pid)
@@ -335,7 +337,7 @@ def _has_failed(tracked: TrackedProcess, end: EndedProcess) -> bool:
 
 
 def _build_failed(end: EndedProcess) -> Alert:
-    values: dict[str, Value] = {"held": end.held, "peak": end.peak}
+    values: dict[str, Value] = {"held": end.held, "peak": end.peak, "ran": end.ran}
     key, reason = _key("ended", end.pid, end.started), Reason("ended", "warning", values, end.pid)
     return Alert(
         "ended", "warning", end.pid, end.started, reason, "ended", key, end.name, end.verdict

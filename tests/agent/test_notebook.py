@@ -14,8 +14,9 @@ from mpsbar.agent import free, idle_check, notebook
 from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.progress import say_progress
 from mpsbar.workers import jupyter
-from mpsbar.workers.parse import parse_worker
+from mpsbar.workers.parse import _parse_progress, parse_worker
 from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker
 
@@ -203,6 +204,24 @@ def test_the_magic_shows_what_is_held_and_frees_it(kernels):
     assert told.endswith("s; 8.0 MB can't be returned yet: live tensors share those blocks")
     assert kernel.run("%mpsbar").splitlines()[1].split()[1:3] == ["11.0", "MB"]
     assert kernel.run("print(y.sum().item())") == "1024.0"
+
+
+def test_the_magic_shows_how_far_the_bars_of_the_kernel_are(kernels):
+    """Between cells: a bar somebody keeps. Inside a cell: the loop that runs there."""
+    kernel = kernels()
+    kernel.run("%load_ext mpsbar\nimport io\nfrom tqdm import tqdm")
+    kernel.run("kept = tqdm(total=8, desc='epochs', file=io.StringIO()); kept.update(2)")
+    first, told = kernel.run("%mpsbar").splitlines()
+    assert first == "PyTorch or MLX not loaded yet"
+    assert re.fullmatch(r"epochs · 25% · [\d.,]+ (it/s|s/it) · .* left", told)
+    kernel.run("kept.close()")
+    assert kernel.run("%mpsbar") == "PyTorch or MLX not loaded yet"
+    inside = kernel.run(
+        "for n in tqdm(range(50), desc='cell', file=io.StringIO(), mininterval=0):\n"
+        "    if n == 31:\n"
+        "        %mpsbar"
+    )
+    assert re.search(r"\ncell · 62% · ", inside)
 
 
 @on_mps
@@ -453,8 +472,24 @@ def test_sizes_and_times_read_as_everywhere_else():
     ]
     for count in (None, *(edge for edge in edges if edge >= 0), 999.5 * 1024, 99.95 * MB):
         assert notebook.size(count) == wording.size(count)
-    for seconds in (0, 0.0401, 0.9994, 0.9996, 1, 9.94, 9.96, 60, 119):
+    for seconds in (0, 0.0401, 0.9994, 0.9996, 1, 9.94, 9.96, 60, 119, 120, 7169, 7171, 1e6):
         assert notebook.duration(seconds) == wording.duration(seconds)
+
+
+@pytest.mark.parametrize("done", [0, 29, 124.5, 199, 200, 1234])
+@pytest.mark.parametrize("rate", [None, 0, 0.0301, 3.14, 12_345])
+def test_progress_reads_as_everywhere_else(done, rate):
+    total = 200 if done <= 200 else None
+    outer = {"name": "", "done": done, "total": total, "unit": "img", "rate": rate}
+    steps = {"inner": None, "steps": 1200, "steps_per_second": rate}
+    inner = {"name": "Epoch 3", "done": 7, "total": 9, "unit": "", "rate": rate}
+    told = [None, steps]
+    for left in (None, 0.2, 9.6, 119, 7200):
+        bar = outer | {"seconds_left": left}
+        told += [bar | steps, bar | steps | {"inner": inner | {"seconds_left": None}}]
+    for progress in told:
+        shown = say_progress(_parse_progress(progress))
+        assert notebook.describe_progress(progress) == shown
 
 
 def test_unknown_numbers_are_question_marks():

@@ -55,3 +55,11 @@ def test_a_reset_starts_anew():
 def test_a_clock_that_is_set_back_starts_anew():
     pace = follow([(1000.0, 10), (1001.0, 20), (10.0, 30), (12.0, 40)])
     assert pace.rate(12.0) == 5.0
+
+
+def test_the_same_count_with_an_earlier_time_changes_nothing():
+    """tqdm takes the time, prints, and only then stores that time: a look may come in between."""
+    pace = follow([(10.0, 10), (20.0, 20), (19.9, 20)])
+    assert pace.rate(20.0) == 1.0
+    pace.add(30.0, 30)
+    assert pace.rate(30.0) == 1.0

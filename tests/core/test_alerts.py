@@ -52,8 +52,8 @@ class Engine(Alerts):
         self.tracker = ProcessTracker()
 
     def update(self, snapshot):
-        self.tracker.update(snapshot)
-        return self.consider(snapshot, self.tracker)
+        ended = self.tracker.update(snapshot)
+        return self.consider(snapshot, self.tracker, ended)
 
 
 PRESSURE, CRITICAL = because("pressure"), because("pressure", "critical")
@@ -280,13 +280,14 @@ def test_memory_is_bounded():
 def test_an_end_is_alerted_once_with_the_last_known_values():
     alerts = Engine(())
     alerts.watch_end(WatchEnd(7, 100.0, "train7.py", on=True))
-    assert play(alerts, range(0, 10, 2)) == []
-    assert play(alerts, [10], workers=(), processes=()) == []
-    (alert,) = alerts.update(snap(12, workers=(), processes=()))
+    assert play(alerts, range(200, 210, 2)) == []
+    assert play(alerts, [210], workers=(), processes=()) == []
+    (alert,) = alerts.update(snap(212, workers=(), processes=()))
     assert (alert.kind, alert.pid, alert.name) == ("ended", 7, "train7.py")
-    assert alert.reason.values == {"held": GB, "peak": 3 * GB}
+    # It started at 100 and was last seen at 208.
+    assert alert.reason.values == {"held": GB, "peak": 3 * GB, "ran": 108.0}
     assert alerts._watched == {}
-    assert play(alerts, [14, 16], workers=(), processes=()) == []
+    assert play(alerts, [214, 216], workers=(), processes=()) == []
 
 
 def test_failed_scans_are_no_end():

@@ -6,7 +6,7 @@ from mpsbar.core.naming import printable
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.text.endings import say_verdict
 from mpsbar.ui.text.findings import say_reason
-from mpsbar.ui.text.wording import _, shorten, size
+from mpsbar.ui.text.wording import _, duration, shorten, size
 
 # About what a banner shows before it cuts by itself.
 _TITLE_WIDTH = 60
@@ -18,8 +18,8 @@ def say_alert(alert: Alert) -> tuple[str, str]:
     """The title and the text of a notification."""
     if alert.kind == "ended":
         values = {} if alert.reason is None else alert.reason.values
-        held, peak = values.get("held"), values.get("peak")
-        return say_ended(alert.name, alert.pid, held, peak, alert.verdict)
+        held, peak, ran = (values.get(key) for key in ("held", "peak", "ran"))
+        return say_ended(alert.name, alert.pid, held, peak, alert.verdict, ran)
     if alert.reason is None:
         return _("mpsbar"), printable(alert.code)
     title = _severity(alert).format(text=_topic(alert.code))
@@ -95,10 +95,14 @@ def say_ended(
     held: Value = None,
     peak: Value = None,
     verdict: EndVerdict | None = None,
+    ran: Value = None,
 ) -> tuple[str, str]:
     details = []
+    if isinstance(ran, int | float):
+        details.append(_("it ran for {time}").format(time=duration(ran)))
     if isinstance(held, int):
-        details.append(_("it last held {size}").format(size=size(held)))
+        words = _("last held {size}") if details else _("it last held {size}")
+        details.append(words.format(size=size(held)))
     if isinstance(peak, int):
         details.append(_("peak {size}").format(size=size(peak)))
     text = _("Process {pid} is no longer running").format(pid=pid)

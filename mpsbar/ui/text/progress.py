@@ -26,8 +26,10 @@ def say_briefly(progress: RunProgress | None) -> str:
 
 
 def say_fraction(fraction: float | None) -> str:
-    """62%; never 100% before the end."""
-    return wording.UNKNOWN if fraction is None else f"{int(fraction * 100)}%"
+    """62%, rounded as tqdm and rich do; but never 100% before the end."""
+    if fraction is None:
+        return wording.UNKNOWN
+    return f"{100 if fraction >= 1 else min(99, round(fraction * 100))}%"
 
 
 def say_left(seconds: float | None) -> str:

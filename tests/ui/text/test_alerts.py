@@ -50,7 +50,12 @@ def alert(code, level="warning", kind="raised", pid=None, name=None, **values):
             "Process 7 is no longer running; it last held 1.0 GB, peak 11.0 GB",
         ),
         (
-            alert("ended", kind="ended", pid=7, name="", held=None, peak=None),
+            alert("ended", kind="ended", pid=7, name="a.py", held=GB, peak=2 * GB, ran=11_000.0),
+            "a.py ended",
+            "Process 7 is no longer running; it ran for 3 h, last held 1.0 GB, peak 2.0 GB",
+        ),
+        (
+            alert("ended", kind="ended", pid=7, name="", held=None, peak=None, ran=None),
             "Process 7 ended",
             "Process 7 is no longer running",
         ),

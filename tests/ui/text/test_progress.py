@@ -24,6 +24,7 @@ RUN = RunProgress(EPOCHS, STEPS, 362, 3.1)
         (RUN, "Epoch 3 · 62% · 3.1 it/s · 4 min left", "62% · 4 min left"),
         (RunProgress(STEPS), "Epoch 3 · 62% · 3.1 it/s · 12 s left", "62% · 12 s left"),
         (RunProgress(RunBar("", 0, 9)), "0%", "0%"),
+        (RunProgress(RunBar("", 29, 100)), "29%", "29%"),
         (RunProgress(RunBar("", 999, 1000, rate=2.0, seconds_left=0.4)), "99% · 2.0 it/s · 1 s left", "99% · 1 s left"),
         (RunProgress(RunBar("", 7, 7)), "100%", "100%"),
         (RunProgress(RunBar("", 12345, unit="tok", rate=250.4)), "12,345 tok · 250 tok/s", "12,345 tok · 250 tok/s"),
