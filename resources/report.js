@@ -8,6 +8,7 @@
     while (value >= 999.5 && unit < units.length - 1) { value /= 1024; unit += 1; }
     return `${value.toFixed(value < 99.95 ? 1 : 0)} ${units[unit]}`;
   };
+  const speed = (value) => value === null ? "?" : `${value}/s`;
   const nearest = (times, wanted) => {
     let low = 0, high = times.length - 1;
     while (high - low > 1) {
@@ -23,12 +24,13 @@
       [".reader", ".drawing", ".cursor", "input", ".values"].map((name) => chart.querySelector(name));
     if (!data.times.length) continue;
     const span = data.until - data.since;
+    const say = data.measure === "speed" ? speed : size;
     const tell = (at) => {
       const when = data.start + data.times[at];
       const day = span > 72000 ? { weekday: "short", day: "numeric", month: "short" } : {};
       const clock = { hour: "2-digit", minute: "2-digit", ...(span > 72000 ? {} : { second: "2-digit" }) };
       const time = new Date(when * 1000).toLocaleString("en-GB", { ...day, ...clock });
-      const words = data.lines.map((line) => `${line.name} ${size(line.values[at])}`);
+      const words = data.lines.map((line) => `${line.name} ${say(line.values[at])}`);
       values.textContent = [time, ...words].join(" · ");
       slider.setAttribute("aria-valuetext", values.textContent);
       return when;

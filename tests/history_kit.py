@@ -63,15 +63,17 @@ def _fill_run(connection, number, now, seconds, chance):
         )
         cached = int(scale * 0.4 * abs(math.sin(time / 1.1e6)))
         held, footprint = allocated + cached, int(allocated * 1.4 + GB)
-        rows[table].append((time, number, allocated, cached, held, footprint))
+        speed = (29 + number + time // 60_000 % 3) * 100_000  # 3.1 a second
+        rows[table].append((time, number, allocated, cached, held, footprint, speed))
     for table, values in rows.items():
-        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", values)
+        connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?)", values)
     peak = max(row[4] for values in rows.values() for row in values)
     ended = None if last == now else int(last * 1000)
     connection.execute(
-        "INSERT INTO runs VALUES (?, ?, ?, ?, 'mps', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        "INSERT INTO runs VALUES (?, ?, ?, ?, 'mps', 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
         (number, 4000 + number, first, name, int(first * 1000), int(last * 1000), ended,
-         None if ended is None else "unknown", peak, peak + GB, allocated, cached, held, footprint),
+         None if ended is None else "unknown", peak, peak + GB, allocated, cached, held, footprint,
+         speed),
     )  # fmt: skip
     connection.execute(
         "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"

@@ -35,8 +35,9 @@ COUNTERS = (
     Counter("limit", "the limit that was set for the process", is_sent=True, rank=9, is_sum=False),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
-# The values that are recorded of a process at one time: counters, and its footprint.
-RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint")
+# The values that are recorded of a process at one time: counters, its footprint, and its speed in
+# millionths a second: an epoch may take an hour.
+RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint", "speed")
 
 
 @dataclass(frozen=True, slots=True)

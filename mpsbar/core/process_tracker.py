@@ -22,8 +22,10 @@ ENDED_SHOWN_SECONDS = 86400.0
 _MOST_SHOWN = 20
 # An unconnected process that lived shorter (a test, a doctor's child) gets no row when it ends.
 _RUN_SECONDS = 30.0
+# A second; what counts faster is no run, and would not fit into the history.
+_MOST_SPEED = 1e9
 
-# Bytes of one process at one time, by the names in RECORDED; None: not known.
+# Values of one process at one time, by the names in RECORDED: bytes, and speed. None: not known.
 Sizes = dict[str, int | None]
 
 
@@ -238,7 +240,16 @@ def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
     if worker is not None and worker.state == "live":
         recorded = [counter for counter in COUNTERS if counter.recorded]
         sizes |= {counter.name: worker.total(counter.read) for counter in recorded}
+        sizes["speed"] = _read_speed(worker)
     return sizes
+
+
+def _read_speed(worker: Worker) -> int | None:
+    """In millionths a second, to two figures: what hardly changes needs no new row."""
+    speed = None if worker.progress is None else worker.progress.speed
+    if speed is None or speed[0] > _MOST_SPEED:
+        return None
+    return int(float(f"{speed[0] * 1e6:.2g}"))
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

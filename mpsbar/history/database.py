@@ -37,6 +37,11 @@ STEPS: tuple[str, ...] = (
         level TEXT, pid INTEGER, name TEXT, size INTEGER, phase TEXT, details TEXT);
     """,
     "ALTER TABLE runs ADD COLUMN verdict TEXT",
+    """
+    ALTER TABLE runs ADD COLUMN speed INTEGER;
+    ALTER TABLE samples ADD COLUMN speed INTEGER;
+    ALTER TABLE minutes ADD COLUMN speed INTEGER
+    """,
 )
 # Values of the machine at one time, in the tables `machine` and `machine_minutes`.
 MACHINE_COLUMNS = ("used", "swap", "gpu", "busy", "total", "budget")

@@ -32,7 +32,7 @@ class TimeSeries:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process from its start to its end; bytes."""
+    """One process from its start to its end; bytes, and speed in millionths a second."""
 
     pid: int
     started: float | None

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 from jupyter_client import KernelManager
-from worker_kit import NO_MPS, PATIENCE, ROOT, Client, wait_for
+from worker_kit import NO_MPS, PATIENCE, ROOT, Client, need_module, wait_for
 
 from mpsbar.agent import free, idle_check, notebook
 from mpsbar.core.actions import Freed
@@ -222,6 +222,24 @@ def test_the_magic_shows_how_far_the_bars_of_the_kernel_are(kernels):
         "        %mpsbar"
     )
     assert re.search(r"\ncell · 62% · ", inside)
+
+
+def test_a_bar_of_tqdm_notebook_is_read_from_outside(kernels, workers):
+    """While the cell runs; numbers as the cell counts them. Its drawing needs ipywidgets."""
+    need_module("ipywidgets")
+    kernel = kernels()
+    kernel.run("%load_ext mpsbar\nimport time\nfrom tqdm.notebook import tqdm")
+    cell = kernel.start(
+        "for n in tqdm(range(40), desc='in a cell', mininterval=0):\n"
+        "    if n == 30:\n"
+        "        print('there', flush=True); time.sleep(600)"
+    )
+    kernel.wait_printed(cell, "there")
+    with Client(workers.run_dir / f"{kernel.pid}.sock") as client:
+        found = client.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("in a cell", 30, 40)
+    kernel.manager.interrupt_kernel()
+    assert "KeyboardInterrupt" in kernel.finish(cell)
 
 
 @on_mps

@@ -439,6 +439,88 @@ def test_lightning(workers, limit):
     )
 
 
+def test_mlx_training_with_a_bar(workers):
+    need_module("mlx")
+    worker = workers.start(
+        """
+        import time, mpsbar
+        mpsbar.attach()
+        import mlx.core as mx, mlx.nn as nn, mlx.optimizers as optim
+        from tqdm import tqdm
+
+        model, optimizer = nn.Linear(2, 1), optim.SGD(learning_rate=0.1)
+        step = nn.value_and_grad(model, lambda model, x: model(x).sum())
+        for number in tqdm(range(80), desc="mlx", unit="batch", mininterval=0):
+            if number == 20:
+                print("there", optimizer.step.item(), flush=True)
+                time.sleep(600)
+            loss, gradients = step(model, mx.ones((4, 2)))
+            optimizer.update(model, gradients)
+            mx.eval(model.parameters(), optimizer.state)
+        """
+    )
+    counted = int(worker.wait_line("there").split()[1])
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("mlx", counted, 80)
+    assert found["unit"] == "batch"
+    assert found["steps"] is None  # MLX has no hook that counts them
+
+
+def test_a_data_loader_without_a_bar_tells_its_steps(workers):
+    script = workers.folder / "plain.py"
+    script.write_text(
+        "import time, torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "count = 0\n"
+        "for epoch in range(2):\n"
+        "    for batch in DataLoader(torch.ones(34, 2), batch_size=4):\n"
+        "        model(batch).sum().backward()\n"
+        "        optimizer.step()\n"
+        "        count += 1\n"
+        "print('there', count, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    worker = workers.run(command).wait_attached()
+    counted = int(worker.wait_line("there").split()[1])
+    found = worker.ask("stats")["progress"]
+    assert (found["steps"], counted) == (18, 18)
+    assert "done" not in found
+    assert found["inner"] is None
+
+
+def test_accelerate(workers):
+    """Gradient accumulation: the bar counts batches, the hook the updates of the weights."""
+    need_module("accelerate")
+    script = workers.folder / "accelerated.py"
+    script.write_text(
+        "import time, torch\n"
+        "from accelerate import Accelerator\n"
+        "from accelerate.utils import tqdm\n"
+        "accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "data = torch.utils.data.DataLoader(torch.ones(30, 2))\n"
+        "model, optimizer, data = accelerator.prepare(model, optimizer, data)\n"
+        "for number, batch in enumerate(tqdm(data, desc='accelerate', mininterval=0)):\n"
+        "    if number == 12:\n"
+        "        print('there', flush=True)\n"
+        "        time.sleep(600)\n"
+        "    with accelerator.accumulate(model):\n"
+        "        accelerator.backward(model(batch).sum())\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
+    )
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    worker = workers.run(command).wait_attached()
+    worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("accelerate", 12, 30)
+    assert found["steps"] == 6
+
+
 # ------------------------------------------------------------------------- cost
 def test_a_look_does_little_work():
     """Instructions instead of time: Python's own function calls for ten bars."""

@@ -16,6 +16,7 @@ from bench import (
     menubar,
     poll,
     probe,
+    progress,
     start,
     tick,
     top,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "menubar": menubar,
     "history": history,
     "probe": probe,
+    "progress": progress,
     "top": top,
     "fleet": fleet,
 }

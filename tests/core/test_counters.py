@@ -9,7 +9,7 @@ from changed_package import ChangedPackage
 from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
 from mpsbar.history import database
 
-ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=3),'
+ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=4),'
 FIELD = "    graphs: int | None = None"
 WORKER = """
 from mpsbar.core.snapshot import Snapshot
@@ -39,7 +39,7 @@ def test_the_list_fits_the_model():
         "allocated": 1, "cached": 2, "other": 3, "reserved": 3, "driver": 6, "peak": 4, "held": 6,
         "budget": 9, "limit": 8,
     }  # fmt: skip
-    assert RECORDED == ("allocated", "cached", "held", "footprint")
+    assert RECORDED == ("allocated", "cached", "held", "footprint", "speed")
 
 
 def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
@@ -109,7 +109,7 @@ print("graphs</" in build_past((period,), None))
     graphs = 77 << 20
     assert output.splitlines() == [
         "(30,) (None,)",
-        "3 2",
+        "4 3",
         str([("train.py", graphs, (graphs,)), ("old", None, (None,))]),
         "True",
     ]
@@ -125,4 +125,4 @@ open_database(Path("history.sqlite"), 50_000_000).close()
     with pytest.raises(database.NewerFormat):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
-        assert database.read_version(connection) == 3
+        assert database.read_version(connection) == 4

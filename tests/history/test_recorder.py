@@ -19,6 +19,7 @@ from mpsbar.core.events import EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.process_tracker import ProcessTracker
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.verdicts import judge_end
 from mpsbar.history import database, recorder
@@ -80,6 +81,17 @@ def train(held=6 * GB, cached=3 * GB, pid=4711, name="train.py"):
     return make_worker(pid, name, held, cached)
 
 
+def test_the_speed_of_a_run_is_recorded_where_it_is_known(play):
+    bar = RunBar("", 5, 10, "it", 3.1416)
+    for progress in (None, RunProgress(bar), RunProgress(replace(bar, rate=1 / 3600))):
+        play.tick(replace(train(), progress=progress))
+    play.tick(replace(train(), progress=RunProgress(replace(bar, rate=1e12))))
+    play.ticks(8)
+    (run,) = play.read().runs
+    assert run.series.columns["speed"] == (None, 3_100_000, 280, None)
+    assert run.known["speed"] == 280
+
+
 def test_what_is_recorded_is_read_again(play):
     play.ticks(6, train())
     play.tick(train(4 * GB, GB), freed=[Freed(4711, "train.py", "done", 2 * GB, 0.1)])
@@ -120,7 +132,7 @@ def test_limits_and_automatic_frees_are_recorded_with_their_cause_and_said_in_th
         "train.py: freed 2.0 GB (automatically: its cache was above the chosen size)",
         "train.py: refilled 3 times: leaving it alone for an hour",
         "train.py: memory limit 9.0 GB",
-        "train.py: memory limit 2.0 GB not set (above)",
+        "train.py: memory limit 2.0 GB not set (it holds more than that)",
         "train.py: memory limit off",
     ]
     marks = recorded._marks(play.read().events)
@@ -208,7 +220,7 @@ def test_a_file_that_is_too_large_already_is_cut_to_the_cap(file):
         connection.execute(
             "INSERT INTO minutes WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n"
             " WHERE i < 1500000) SELECT ? + i / 150 * 60000, i % 150, i << 12, i << 11, i << 12,"
-            " i << 13 FROM n",
+            " i << 13, i FROM n",
             (int(START - 7 * 86400) * 1000,),
         )
     assert database.read_size(file) > recorder.CAP

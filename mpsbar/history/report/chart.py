@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import Literal
 
 from mpsbar.history.reader import Column, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
@@ -48,6 +49,13 @@ class Chart:
     budget: int | None = None
     last: float | None = None  # until when the last values hold
     marks: tuple[Mark, ...] = ()
+    measure: Literal["size", "speed"] = "size"  # bytes, or millionths a second
+
+    def say(self, value: int | None) -> str:
+        if self.measure == "size" or value is None:
+            return wording.size(value)
+        speed = value / 1e6
+        return f"{speed:,.0f}/s" if speed >= 100 else f"{speed:.3g}/s"
 
 
 def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
@@ -55,10 +63,10 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
     tops = [chart.series.most(line.key) or 0 for line in known]
     most = max(tops, default=0)
     budget = chart.budget if chart.budget and chart.budget <= most * _MOST_BUDGET else None
-    top = find_top(max(most, budget or 0))
+    top = find_top_speed(most) if chart.measure == "speed" else find_top(max(most, budget or 0))
     plot = tag(
         "div",
-        _scale(top),
+        _scale(chart, top),
         _draw(chart, known, budget, top),
         _axis(chart.since, chart.until, zone),
         class_="plot",
@@ -71,7 +79,7 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
         _legend(chart, known, budget),
         build_data(chart, known),
         build_values(chart, known, zone),
-        class_="chart",
+        class_="chart" if chart.measure == "size" else "chart low",
         id=chart.key,
     )
 
@@ -82,6 +90,14 @@ def find_top(most: int) -> int:
     while most > 1000 * unit:
         unit <<= 10
     return next((nice * unit for nice in _NICE if nice * unit >= most), 2 * _NICE[-1] * unit)
+
+
+def find_top_speed(most: int) -> int:
+    """The end of the scale of speeds: 1, 2, 4 or 8 and zeros."""
+    unit = 10
+    while most > 8 * unit:
+        unit *= 10
+    return next(nice * unit for nice in (1, 2, 4, 8) if nice * unit >= most)
 
 
 def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Markup:
@@ -148,9 +164,9 @@ def _mark(chart: Chart, mark: Mark) -> Markup:
     )  # fmt: skip
 
 
-def _scale(top: int) -> Markup:
+def _scale(chart: Chart, top: int) -> Markup:
     steps = [top * n // _QUARTERS for n in range(_QUARTERS, -1, -1)]
-    words = [wording.size(step) if step else "0" for step in steps]
+    words = [chart.say(step) if step else "0" for step in steps]
     return tag("div", *(tag("span", word) for word in words), class_="scale", aria_hidden="true")
 
 
@@ -170,9 +186,9 @@ def _summary(chart: Chart, lines: list[Line]) -> str:
         words.append(
             _("{name} {low} to {high}, last {last}").format(
                 name=line.name,
-                low=wording.size(min(known)),
-                high=wording.size(max(known)),
-                last=wording.size(known[-1]),
+                low=chart.say(min(known)),
+                high=chart.say(max(known)),
+                last=chart.say(known[-1]),
             )
         )
     summary = "; ".join(words) or _("nothing was recorded")
@@ -224,14 +240,15 @@ def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:
-    """Data for the page's script: seconds since the first reading, and MB."""
-    times = chart.series.times
+    """Data for the page's script: seconds since the first reading, and MB or a second."""
+    series, times = chart.series, chart.series.times
     start = times[0] if times else chart.since
     data = {
         "since": chart.since, "until": chart.until, "start": round(start, 1),
+        "measure": chart.measure,
         "times": [round(time - start) for time in times],
         "lines": [
-            {"name": line.name, "values": [_short(v) for v in chart.series.columns[line.key]]}
+            {"name": line.name, "values": [_short(chart, v) for v in series.columns[line.key]]}
             for line in lines
         ],
     }  # fmt: skip
@@ -241,9 +258,11 @@ def build_data(chart: Chart, lines: list[Line]) -> Markup:
     return Markup(f'<script type="application/json">{safe}</script>')
 
 
-def _short(value: int | None) -> float | None:
+def _short(chart: Chart, value: int | None) -> float | None:
     if value is None:
         return None
+    if chart.measure == "speed":
+        return value / 1e6
     size = value / (1 << 20)
     return round(size) if size >= 1000 else round(size, 1)
 
@@ -261,7 +280,7 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
         tag(
             "tr",
             tag("th", say_time(chart.series.times[at], zone, is_long), scope="row"),
-            *(tag("td", wording.size(chart.series.columns[line.key][at])) for line in lines),
+            *(tag("td", chart.say(chart.series.columns[line.key][at])) for line in lines),
         )
         for at in picked
     ]

@@ -72,6 +72,8 @@ def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
     charts = [_machine_chart(period, number)]
     for at, run in enumerate(runs[:_MOST_CHARTS]):
         charts.append(_run_chart(period, run, f"chart-{number}-{at}"))
+        if run.series.most("speed") is not None:
+            charts.append(_speed_chart(period, run, f"chart-{number}-{at}-speed"))
     drawn = [draw_chart(chart, zone) for chart in charts if chart.series.times]
     parts: list[Markup] = [
         tag("h3", _say_length(period)),
@@ -117,6 +119,14 @@ def _run_chart(period: Period, run: Run, key: str) -> Chart:
         key, run.name, " · ".join(note for note in notes if note), run.series, lines, period.since,
         period.until, period.machine.most("budget") if run.is_connected else None, run.last,
         _marks(events),
+    )  # fmt: skip
+
+
+def _speed_chart(period: Period, run: Run, key: str) -> Chart:
+    title, lines = _("{name}: speed").format(name=run.name), (Line("speed", _("speed")),)
+    return Chart(
+        key, title, str(run.pid), run.series, lines, period.since, period.until, last=run.last,
+        measure="speed",
     )  # fmt: skip
 
 

@@ -10,8 +10,9 @@ import pytest
 from history_kit import GB, HOSTILE, MB, NOW, make_snapshot
 from report_kit import HOME, make_page, make_period, make_report, read_page, read_text
 
-from mpsbar.history.reader import TimeSeries
-from mpsbar.history.report.chart import Chart, Line, draw_chart, find_top
+from mpsbar.history.reader import Period, Run, TimeSeries
+from mpsbar.history.report.chart import Chart, Line, draw_chart, find_top, find_top_speed
+from mpsbar.history.report.recorded import build_past
 
 
 def test_the_whole_page_as_text(check_golden):
@@ -106,6 +107,29 @@ def test_a_value_that_is_not_known_is_a_hole():
     times = (NOW - 1000, NOW - 990, NOW - 980, NOW - 970)
     path = path_of(TimeSeries(times, {"held": (GB, None, GB, GB)}), last=NOW - 960)
     assert path == "M0 0M20 0H40"
+
+
+def test_the_speed_of_a_run_has_a_chart_of_its_own_where_it_is_known():
+    times = (NOW - 20, NOW - 10)
+    known = TimeSeries(times, {"held": (GB, GB), "speed": (3_100_000, 900_000)})
+    unknown = TimeSeries(times, {"held": (GB, GB), "speed": (None, None)})
+    fast, silent = (
+        Run(pid, None, name, "mps", True, NOW - 20, NOW, series=series)
+        for pid, name, series in ((1, "fast.py", known), (2, "silent.py", unknown))
+    )
+    page = build_past((Period(NOW - 100, NOW, runs=(fast, silent)),), None)
+    assert 'aria-label="fast.py: speed: speed 0.9/s to 3.1/s, last 0.9/s"' in page
+    assert "<span>4/s</span><span>3/s</span><span>2/s</span><span>1/s</span><span>0</span>" in page
+    assert '{"name":"speed","values":[3.1,0.9]}' in page
+    assert "<td>3.1/s</td>" in page
+    assert "silent.py: speed" not in page
+
+
+@pytest.mark.parametrize(
+    ("most", "top"), [(0, 10), (280, 400), (900_000, 1_000_000), (8_100_000, 10_000_000)]
+)
+def test_the_scale_of_speeds(most, top):
+    assert find_top_speed(most) == top
 
 
 def test_nothing_known_at_all():
