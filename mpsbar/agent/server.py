@@ -280,10 +280,8 @@ class Agent:
                 connection.unread += protocol.error(number, problem.code, str(problem))
                 return
             self._ask_job(connection, number, identity, params)
-        elif method == "stats":
-            connection.unread += protocol.result(number, methods.stats(params))
-        elif method == "hello":
-            connection.unread += protocol.result(number, methods.hello())
+        elif method in ("stats", "hello"):
+            connection.unread += _read(number, method, params)
         else:
             text = f"no method {method[:40]!r}"
             connection.unread += protocol.error(number, protocol.METHOD_NOT_FOUND, text)
@@ -425,6 +423,16 @@ class Agent:
         except OSError:
             return  # at the next check
         gil_io.close_ours(old.number, old.bound)
+
+
+def _read(number: Any, method: str, params: Message) -> bytes:
+    """The answer to `stats` or `hello`; a version of a framework that we misread is an error."""
+    try:
+        value = methods.stats(params) if method == "stats" else methods.hello()
+    except Exception as problem:  # noqa: BLE001 - the requests after it are answered all the same
+        text = f"{type(problem).__name__}: {problem}"
+        return protocol.error(number, protocol.INTERNAL_ERROR, text)
+    return protocol.result(number, value)
 
 
 def _watch(entry: Any, number: int, events: int) -> None:

@@ -38,16 +38,37 @@ def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
         "backends": {},
         "last_free": None,
         "kept_free": None,
+        "progress": None,
     }
     answer = worker.ask("free")
     assert (answer["state"], answer["freed"], answer["backends"]) == ("done", 0, {})
+
+
+def test_a_reading_that_fails_is_answered_and_so_is_what_follows(workers):
+    """As where a framework's next version has other counters."""
+    worker = workers.start(
+        """
+        import time, mpsbar
+        from mpsbar.agent import methods
+        def fail(params): raise KeyError("allocated")
+        methods.stats = fail
+        mpsbar.attach()
+        time.sleep(600)
+        """
+    )
+    with worker.connect() as client:
+        client.send("stats")
+        client.send("hello")
+        failed, hello = client.receive(), client.receive()
+    assert failed["error"] == {"code": -32603, "message": "KeyError: 'allocated'"}
+    assert hello["result"]["pid"] == worker.pid
 
 
 def test_the_last_free_is_told_to_everyone_with_its_number(worker):
     for number in (1, 2):
         answer = worker.ask("free")
         told = worker.ask("stats")["last_free"]
-        assert set(told) == {"number", "time", "state", "freed", "seconds"}
+        assert set(told) == {"number", "time", "state", "freed", "seconds", "when_possible"}
         assert (told["number"], told["state"], told["freed"]) == (number, "done", 0)
         assert (told["number"], told["seconds"]) == (answer["number"], answer["seconds"])
         assert abs(time.time() - told["time"]) < 600

@@ -59,7 +59,7 @@ def stats() -> Stats:
         counters["allocated"] = allocated["current"]
         counters["peak"] = allocated["peak"]
         counters["reserved"] = device["reserved_bytes"]["all"]["current"]
-        counters["activity"] = allocated["allocated"]
+        counters["activity"] = allocated.get("allocated")
     else:
         counters["allocated"] = torch.mps.current_allocated_memory()
     counters["driver"] = torch.mps.driver_allocated_memory()
