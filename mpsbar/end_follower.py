@@ -172,9 +172,10 @@ class EndFollower:
         )
         evidence = replace(evidence, reports=self._read_reports(end, status))
         verdict = judge_end(evidence)
-        may_change = self._is_mac and _may_be_reported(evidence)
+        has_room = len(self._unsettled) < _MOST_UNSETTLED  # else what is known now is told at once
+        may_change = self._is_mac and has_room and _may_be_reported(evidence)
         end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
-        if may_change and len(self._unsettled) < _MOST_UNSETTLED:
+        if may_change:
             looks = [end.ended + seconds for seconds in LOOK_AGAIN_SECONDS]
             self._unsettled.append(_Unsettled(tracked, end, evidence, looks))
         self._recent.append((end.ended, tracked.parent, end))

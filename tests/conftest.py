@@ -160,9 +160,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True)
-def sockets_of_this_run(request, monkeypatch):
-    if request.config.getoption("--mac-sockets"):
-        use_mac_sockets(monkeypatch)
+def sockets_of_this_run(request):
+    """With a monkeypatch of its own: another test's must be undone before its fixtures end."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--mac-sockets"):
+            use_mac_sockets(patch)
+        yield
 
 
 @pytest.fixture(params=["linux", "macos"])

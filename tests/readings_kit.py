@@ -10,7 +10,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "readings"
 
-_ENTRY = re.compile(r"^[ |]*\+-o (?P<name>.+?)  <class (?P<class>\w+), id (?P<id>0x[0-9a-f]+)")
+_ENTRY = re.compile(r"^[ |]*\+-o (?P<name>.+?)  <class (?P<class>\w+)(?:, id (?P<id>0x[0-9a-f]+))?")
 _PROPERTY = re.compile(r'^[ |]*"(?P<key>[^"]+)" = (?P<value>.+)$')
 _TOKEN = re.compile(
     r'\s*(?:"(?P<text>[^"]*)"|<(?P<data>[0-9a-f]*)>|(?P<number>-?\d+)|(?P<word>Yes|No)'
@@ -46,18 +46,13 @@ def read_vm_stat(name: str) -> dict[str, int]:
 
 
 def parse_ioreg(text: str) -> list[dict[str, Any]]:
-    """Each entry with its class and number under the names that ioreg -a gives them."""
+    """Each entry with its class, and its number if that was recorded, as ioreg -a names them."""
     entries: list[dict[str, Any]] = []
     for line in text.splitlines():
         if head := _ENTRY.match(line):
-            number = int(head["id"], 16)
-            entries.append(
-                {
-                    "IORegistryEntryName": head["name"],
-                    "IOObjectClass": head["class"],
-                    "IORegistryEntryID": number,
-                }
-            )
+            entries.append({"IORegistryEntryName": head["name"], "IOObjectClass": head["class"]})
+            if head["id"] is not None:
+                entries[-1]["IORegistryEntryID"] = int(head["id"], 16)
         elif found := _PROPERTY.match(line):
             entries[-1][found["key"]] = parse_value(found["value"])
     return entries

@@ -120,8 +120,8 @@ def test_free_by_process_name(package):
     package.replace("cli/free.py", "type=parse_pid, ", "")
     package.replace(
         "cli/free.py",
-        "else pids",
-        "else [worker.pid for worker in snapshot.workers if worker.name in pids]",
+        "wanted = dict.fromkeys(pids)",
+        "wanted = {each.pid: each.started for each in snapshot.workers if each.name in pids}",
     )
     output = package.run("""
 import os

@@ -31,6 +31,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
+from mpsbar.end_follower import LOOK_AGAIN_SECONDS
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system import this_computer
 from mpsbar.system.platform import GpuClient
@@ -294,7 +295,8 @@ def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
     """Without it an older torch, and MLX on a Mac, would never be freed."""
     hints = []
     monkeypatch.setattr(
-        "mpsbar.action_runner.free_worker", lambda pid, hint, *_: hints.append((pid, hint))
+        "mpsbar.action_runner.free_worker",
+        lambda pid, hint, *_: hints.append((pid, hint)) or Freed(pid, "x", "done"),
     )
     computer.clients = {9: GpuClient(2, 0, True)}
     computer.pids[3] = "c"
@@ -371,23 +373,29 @@ class Notes:
 
     def __init__(self, error=None, before=()):
         self.records, self.error, self.before, self.is_closed = [], error, before, False
+        self.corrections = []
 
-    def record(self, snapshot, tracker, ended):
+    def record(self, snapshot, tracker, ended, corrected):
         if self.error is not None:
             raise self.error
         self.records.append((snapshot, [life.pid for life in tracker], ended))
         before, self.before = self.before, ()
         return before
 
+    def correct(self, end):
+        self.corrections.append(end)
+
     def close(self):
         self.is_closed = True
 
 
 def test_a_recorder_gets_every_snapshot_and_ends(computer, workers):
-    notes = Notes(before=(EndedProcess(77, 1.0, "old.py", time.time() - 60),))
+    old = EndedProcess(77, 1.0, "old.py", time.time() - 60, was_seen=False)
+    notes = Notes(before=(old,))
     monitor = Monitor(computer, recorder=notes)
     monitor.tick()
     assert [gone.pid for gone in monitor.latest.ended] == [77]
+    assert [(end.pid, end.verdict is None) for end in notes.corrections] == [(77, False)]
     computer.pids.pop(2)
     ends = [monitor.tick() and notes.records[-1][2] for _ in range(3)]
     assert [len(end) for end in ends] == [0, 1, 0]
@@ -419,6 +427,14 @@ def test_alerts_are_events_of_the_snapshot_and_obey_the_settings(computer, worke
 def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_event(
     monitor, computer, monkeypatch
 ):
+    """Of a Mac both wait until it has had the time to write why."""
+    later = [0.0]
+    clock = types.SimpleNamespace(
+        time=lambda: time.time() + later[0],
+        monotonic=time.monotonic,
+        perf_counter=time.perf_counter,
+    )
+    monkeypatch.setattr("mpsbar.monitor.time", clock)
     connected = [Worker(2, "train2.py", "live", 0.0)]
     monkeypatch.setattr(monitor._workers, "poll", lambda _: tuple(connected))
     (worker,) = monitor.tick().workers
@@ -426,8 +442,14 @@ def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_even
     connected.clear()
     computer.pids.pop(2)
     monitor.tick()
-    ended, alert = (event.what for event in monitor.tick().events)
-    assert (ended.pid, ended.name) == (2, "train2.py")
+    assert monitor.tick().events == ()
+    assert [gone.pid for gone in monitor.latest.ended] == [2]  # shown at once
+    for seconds in LOOK_AGAIN_SECONDS:
+        assert monitor.latest.events == ()
+        later[0] = seconds
+        monitor.tick()
+    ended, alert = (event.what for event in monitor.latest.events)
+    assert (ended.pid, ended.name, ended.is_settled) == (2, "train2.py", True)
     assert (alert.kind, alert.pid) == ("ended", 2)
 
 

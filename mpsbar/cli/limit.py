@@ -2,15 +2,13 @@
 
 import argparse
 import json
-from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH, parse_pid
-from mpsbar.core.actions import Limit, Limited
 from mpsbar.core.errors import UserError
-from mpsbar.core.health import find_budget
-from mpsbar.core.limits import parse_limit
-from mpsbar.monitor import Monitor
-from mpsbar.ui.text import outcomes as outcome_text
+
+if TYPE_CHECKING:
+    from mpsbar.core.actions import Limited
 
 _OFF = "off"
 
@@ -40,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from dataclasses import asdict, replace
+
+    from mpsbar.core.actions import Limit
+    from mpsbar.core.health import find_budget
+    from mpsbar.core.limits import parse_limit
+    from mpsbar.monitor import Monitor
+
     monitor = Monitor()
     try:
         # Some agents do not know whether their process uses the GPU; the scan does.
@@ -61,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     return 0 if outcome.state == "done" else 1
 
 
-def _say(outcome: Limited) -> str:
+def _say(outcome: "Limited") -> str:
+    from mpsbar.ui.text.outcomes import limited
+
     name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-    return f"{outcome.pid}{name}: {outcome_text.limited(outcome)}"
+    return f"{outcome.pid}{name}: {limited(outcome)}"

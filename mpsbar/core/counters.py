@@ -32,7 +32,7 @@ COUNTERS = (
         "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
     ),
     Counter("budget", "what Metal recommends to stay below", is_sent=True),
-    Counter("limit", "the limit that was set for the process", is_sent=True, rank=9, is_sum=False),
+    Counter("limit", "the limit that was set for the process", is_sent=True, rank=10, is_sum=False),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in

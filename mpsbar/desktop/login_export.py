@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.desktop.login import LoginFile, LoginStatus, find_command, read_small
+from mpsbar.system.ownership import require_own
 
 LABEL = "io.github.mpsbar.export"
 UNIT = "mpsbar-export.service"
@@ -53,17 +54,14 @@ def turn_on() -> LoginStatus:
 
 def turn_off() -> LoginStatus:
     file = _read_file()
+    if file.mark is not None and not _is_mac():
+        with suppress(OSError):  # `remove` says why
+            _disable(file.path)  # first: it is in a folder that `remove` removes
     status = file.remove()
-    if file.mark is None or status.state != "off":
-        return status
-    if _is_mac():
+    if file.mark is not None and status.state == "off" and _is_mac():
         from mpsbar.desktop.login_macos import unload
 
         unload(LABEL)
-    else:
-        with suppress(OSError):
-            _link(file.path).unlink(missing_ok=True)
-            _link(file.path).parent.rmdir()  # unless other units are in it
     return status
 
 
@@ -113,6 +111,13 @@ def _enable(path: str) -> None:
     link.parent.mkdir(mode=0o755, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(path)
+
+
+def _disable(path: str) -> None:
+    link = _link(path)
+    require_own(link.parent)
+    link.unlink(missing_ok=True)
+    link.parent.rmdir()  # unless other units are in it
 
 
 def _link(path: str) -> Path:

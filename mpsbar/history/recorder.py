@@ -61,6 +61,7 @@ class Recorder:
         self._claim: single_instance.Claim | None = None
         self._reported: dict[str, float] = {}  # until when a failure is not reported again
         self._has_read = False  # what another process recorded
+        self._has_old_runs = False  # of an earlier recorder, perhaps; not yet marked as ended
         self._last_event = 0  # the number of the last event that was added
         self._rows = PendingRows()
         self._runs = RunWriter()
@@ -88,7 +89,7 @@ class Recorder:
             rows.add_events(events)
         if now < self._due and not (rows.is_urgent and self._connection is not None):
             return ()
-        if self._connection is None:
+        if self._connection is None or self._has_old_runs:
             rows.add_all()  # a run without a row at the beginning counts as ended
         return self._try_to_write(snapshot, now)
 
@@ -145,6 +146,7 @@ class Recorder:
 
     def _write(self, snapshot: Snapshot, now: float) -> tuple[EndedProcess, ...]:
         is_new = self._connect()
+        self._has_old_runs |= is_new
         assert self._connection is not None
         if read_size(self._file) > self._cap:
             # A reader that does not move on keeps SQLite from emptying its write-ahead log.
@@ -156,7 +158,9 @@ class Recorder:
             self._report("history_rows_left_out", {"count": left_out}, now)
         if now >= self._tidy_due or is_new:
             self._tidy(snapshot.time, now)
-        if is_new and snapshot.processes is not None:
+        # Without a list of the processes nobody knows which of them still run: the next one tells.
+        if self._has_old_runs and snapshot.processes is not None:
+            self._has_old_runs = False
             return self._runs.end_unseen(self._connection, snapshot.time)
         return ()
 

@@ -112,12 +112,12 @@ def _peek(pid: int) -> int | None:
 
 
 def _peek_by_library(library: ctypes.CDLL, pid: int) -> int | None:
-    """The same by the C library: siginfo_t begins with si_signo, si_errno, si_code, si_pid."""
+    """The same by the C library: siginfo_t begins with si_signo, si_errno, si_code everywhere."""
     info = (ctypes.c_int * 32)()
     options = _WEXITED | _WSTOPPED | _WNOHANG | _WNOWAIT
     if library.waitid(_P_PID, pid, info, options) != 0:
         raise OSError(ctypes.get_errno(), "waitid")
-    return int(info[2]) if info[3] else None
+    return int(info[2]) if info[0] == signal.SIGCHLD else None
 
 
 def _send(pid: int, number: int) -> None:

@@ -156,14 +156,18 @@ def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
             error = "its agent is older than limits: restart the process"
         return Limited(worker.pid, worker.name, "failed", asked, error=error)
     code, where = _parse_reason(answer)
-    states: dict[Any, LimitState] = {"done": "done", "busy": "busy"}
-    refused: LimitState = "above" if code == "above" else "impossible"
-    state = refused if answer.get("state") == "refused" else states.get(answer.get("state"))
+    state: LimitState = "failed"
+    if answer.get("state") == "refused":
+        state = "above" if code == "above" else "impossible"
+    elif answer.get("state") == "done":
+        state = "done"
+    elif answer.get("state") == "busy":
+        state = "busy"
     reports = [_object(report) for report in list(_object(answer.get("backends")).values())[:10]]
     return Limited(
         pid=worker.pid,
         name=worker.name,
-        state=state or "failed",
+        state=state,
         asked=asked,
         limit=_most(reports, "limit"),
         least=parse_count(_object(answer.get("reason")).get("least")),

@@ -118,7 +118,7 @@ def fill():
     threading.Event().wait()
 assert mpsbar.attach()
 park(fill)
-time.sleep(2.5)
+ctypes.CDLL(None).usleep(2500000)  # not known to be a wait
 while not counters()["empties"]: pass
 print("hung", results[0], results[-1])
 while True: time.time()
@@ -237,7 +237,7 @@ def fork():
     threading.Event().wait()
 assert mpsbar.attach()
 park(fork)
-print("asleep"); time.sleep(1.5)
+print("asleep"); ctypes.CDLL(None).usleep(1500000)  # not known to be a wait
 while True: time.time()
 """)  # fmt: skip
     worker.wait_line("asleep")

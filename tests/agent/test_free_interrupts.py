@@ -141,8 +141,9 @@ class Faulty:
     def __init__(self): self.me = self
     def __del__(self): raise ValueError("mine")
 Faulty()
+assert mpsbar.attach()
 print("made")
-spin()
+while True: time.time()
 """)  # fmt: skip
     worker.wait_line("made")
     assert worker.ask("free")["state"] == "done"

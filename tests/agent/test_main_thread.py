@@ -59,10 +59,6 @@ async def spin():
     while True: await asyncio.sleep(0)
 asyncio.run(spin())
 """,
-    "Popen.wait with a time-out": """
-subprocess.Popen(["cat"], stdin=subprocess.PIPE).wait(1000)
-""",
-    "short sleeps": "while True: time.sleep(0.05)",
     "a main under @torch.no_grad()": """
 @torch.no_grad()
 def main():
@@ -71,6 +67,10 @@ main()
 """,
 }
 OFF_MAIN = {
+    "Popen.wait with a time-out": """
+subprocess.Popen(["cat"], stdin=subprocess.PIPE).wait(1000)
+""",
+    "short sleeps": "while True: time.sleep(0.05)",
     "queue.get": "queue.Queue().get()",
     "queue.get, with an idle pool": """
 from concurrent.futures import ThreadPoolExecutor

@@ -250,7 +250,8 @@ def test_wrong_words_get_one_line_and_do_nothing(kernels):
     for words in ("fre", "free --output", "free free", "--outputs", "free --outputs now"):
         said = kernel.run(f"%mpsbar {words}")
         assert (
-            said == f"mpsbar: {words!r} is not an option; use %mpsbar or %mpsbar free [--outputs]"
+            said
+            == f"mpsbar: {words!r} is not an option; use %mpsbar, %mpsbar free [--outputs] or %mpsbar why"
         )
     assert kernel.run("print(sys.last_type.__name__)") == "ZeroDivisionError"
     kernel.run("get_ipython().run_line_magic('mpsbar', '')")

@@ -22,7 +22,7 @@ def test_a_worker_comes_and_goes(workers):
         )
         worker.end()
         page = wait_page(
-            url, 'mpsbar_workers{state="live"} 0.0', 'mpsbar_worker_ends_total{how="unknown"} 1.0'
+            url, 'mpsbar_workers{state="live"} 0.0', 'mpsbar_worker_ends_total{how="killed"} 1.0'
         )
         assert f'pid="{worker.pid}"' not in page
         process.send_signal(signal.SIGTERM)

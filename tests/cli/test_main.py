@@ -86,7 +86,16 @@ def test_help_of_a_verb_imports_no_feature(workers):
 
 def test_every_file_of_the_folder_is_a_verb_or_shared():
     files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
-    shared = {"__init__", "main", "arguments", "output", "start", "on_hosts"}
+    shared = {
+        "__init__",
+        "main",
+        "arguments",
+        "output",
+        "start",
+        "on_hosts",
+        "run_summary",
+        "ended_runs",
+    }
     assert files - set(VERBS) == shared
 
 

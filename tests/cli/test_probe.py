@@ -222,7 +222,7 @@ def test_a_folder_that_cannot_be_made(mpsbar, cpu, tmp_path):
     done = mpsbar(*cpu, extra={"MPSBAR_DATA_DIR": str(tmp_path / "file")})
     assert (done.returncode, done.stderr) == (
         1,
-        "mpsbar: couldn't save the result: File exists\n",
+        "mpsbar: couldn't save the result: Not a directory\n",
     )
     assert "As expected" in done.stdout
 

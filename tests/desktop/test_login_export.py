@@ -42,6 +42,25 @@ def test_the_whole_round(tmp_path):
 
 
 @ON_LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_root_removes_nothing_from_the_home_of_another_user(tmp_path):
+    """Neither the unit nor the link that enables it, which goes first."""
+    unit = tmp_path / ".config/systemd/user/mpsbar-export.service"
+    link = unit.parent / "default.target.wants" / unit.name
+    assert run(tmp_path, "on")[0] == 0
+    for theirs in (link.parent.parent, tmp_path):
+        os.chown(theirs, 54321, 54321)
+        code, _, error = run(tmp_path, "off")
+        assert code == 1
+        assert f"{theirs} belongs to another user" in error
+        assert link.resolve() == unit
+        assert unit.exists()
+        os.chown(theirs, 0, 0)
+    assert run(tmp_path, "off")[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@ON_LINUX
 def test_a_unit_of_somebody_else_is_left(tmp_path):
     unit = tmp_path / ".config/systemd/user/mpsbar-export.service"
     unit.parent.mkdir(parents=True)

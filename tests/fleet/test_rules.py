@@ -24,8 +24,8 @@ COURSES = {
         4, 6, "train.py (47) on mac1:9478 grows outside its allocator",
     ),
     "MpsbarRunEndedBadly": (
-        {f'mpsbar_worker_ends_total{{how="pressure", {HOST}}}': "0 0 0 1x5", f'mpsbar_worker_ends_total{{how="stopped", {HOST}}}': "0 5x8"},
-        2, 4, "A run on mac1:9478 ended while memory pressure was critical",
+        {f'mpsbar_worker_ends_total{{how="killed_for_memory", {HOST}}}': "0 0 0 1x5", f'mpsbar_worker_ends_total{{how="stopped", {HOST}}}': "0 5x8"},
+        2, 4, "A run on mac1:9478 ended for lack of memory",
     ),
     "MpsbarReadingsFail": (
         {f'mpsbar_read_problems{{reader="gpu", {HOST}}}': "1x40"}, 10, 16, "mpsbar on mac1:9478 cannot read: gpu",

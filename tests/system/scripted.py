@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpsbar.core.machine import Machine, Problem
-from mpsbar.system.platform import Details, Footprint
+from mpsbar.system.exits import ExitWatch, NoExitWatch
+from mpsbar.system.platform import Details, Footprint, NoReports, ReportReader
 
 
 @dataclass
@@ -51,6 +52,15 @@ class Scripted:
 
     def read_gpu_clients(self) -> Any:
         return _answer(self.clients)
+
+    def watch_exits(self) -> ExitWatch:
+        return NoExitWatch()
+
+    def read_reports(self) -> ReportReader:
+        return NoReports()
+
+    def read_boot(self) -> float | None:
+        return None
 
 
 def _answer(value: Any) -> Any:

@@ -38,6 +38,8 @@ end = run_command(sys.argv[1:], os.environ)
 print("summary", flush=True)
 sys.exit(end_like(end.status))
 """
+# subprocess can do it from Python 3.11.
+IN_A_GROUP = "import os, sys; os.setpgrp(); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 @pytest.fixture
@@ -187,7 +189,7 @@ def test_a_stop_from_outside_stops_us_and_continues_with_us(scripts):
     with start(scripts) as process:
         child = int(read_until(process, b"ready").split()[1])
         os.kill(process.pid, signal.SIGTSTP)  # to us alone: the command stops, and then we
-        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        wait_for(lambda: read_state(process.pid) == "T", "stop")
         assert read_state(child) == "T"
         os.kill(process.pid, signal.SIGCONT)
         read_until(process, b"got SIGCONT")
@@ -270,16 +272,21 @@ def read_state(pid):
 
 @contextlib.contextmanager
 def start(scripts):
-    """The parent in a process group of its own, its output in a pipe."""
+    """The parent in a process group of its own, its output in a pipe.
+
+    Not in a session of its own: without a relative in its session the group is orphaned, and the
+    kernel throws SIGTSTP away.
+    """
     process = subprocess.Popen(
-        build(scripts, True), env=build_env(), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        start_new_session=True, bufsize=0,
+        [sys.executable, "-c", IN_A_GROUP, *build(scripts, True)], env=build_env(),
+        stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, bufsize=0,
     )  # fmt: skip
     try:
         yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
         process.stdout.close()
 

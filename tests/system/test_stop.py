@@ -98,15 +98,15 @@ def test_what_the_system_refuses(listener, monkeypatch, error, state):
         raise error
 
     monkeypatch.setattr(stopping, "_open_handle", lambda pid: None)
-    monkeypatch.setattr(os, "kill", refuse)
-    outcome = stop(computer, Stop(listener.pid, float(listener.pid), "x"))
+    with monkeypatch.context() as patch:  # the end of `listener` needs the real one
+        patch.setattr(os, "kill", refuse)
+        outcome = stop(computer, Stop(listener.pid, float(listener.pid), "x"))
     assert (outcome.state, outcome.error) == (state, "odd" if state == "failed" else None)
 
 
 def test_a_pid_that_is_used_anew_just_before_the_signal(listener, monkeypatch):
     """psutil looks a second time: the process that it was made for is not there any more."""
     monkeypatch.setattr(stopping, "_open_handle", lambda pid: None)
-    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent"))
     computer = Scripted()
 
     def read_start(pid):
@@ -114,7 +114,9 @@ def test_a_pid_that_is_used_anew_just_before_the_signal(listener, monkeypatch):
         return 1.0
 
     computer.read_start = read_start
-    assert stop(computer, Stop(listener.pid, 1.0, "x")).state == "gone"
+    with monkeypatch.context() as patch:  # the end of `listener` needs the real one
+        patch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent"))
+        assert stop(computer, Stop(listener.pid, 1.0, "x")).state == "gone"
 
 
 def test_a_kernel_without_handles(listener, monkeypatch):

@@ -87,7 +87,7 @@ def test_the_dead_are_gone_at_the_next_look_and_their_files_with_them(workers, p
     worker.process.send_signal(number)
     worker.process.wait(60)
     assert states(polled) == {}
-    assert list(workers.run_dir.iterdir()) == []
+    assert not list(workers.run_dir.glob("*.sock"))
 
 
 def find_unused_pids():

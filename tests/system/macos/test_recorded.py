@@ -26,6 +26,7 @@ from mpsbar.system.platform import GpuClient
         ("macos-m2.ioreg.txt", Gpu("Apple M2", None, 4.0, 632307712, recoveries=0)),
         ("macos-m3-air.ioreg.txt", Gpu("Apple M3", 10, 34.0, 3898310656)),
         ("macos27-m4.ioreg.txt", Gpu("Apple M4", 10, 17.0, 430571520, recoveries=0)),
+        ("macos-m4-recovered21.ioreg.txt", Gpu("Apple M4", None, 3.0, 550649856, recoveries=21)),
         ("macos-m4pro.ioreg.plist", Gpu("Apple M4 Pro", 16, 12.0, 1270726656)),
         ("macos-m5pro.ioreg.txt", Gpu("Apple M5 Pro", 16, 0.0, 925630464, recoveries=0)),
         ("macos-intel-amd.ioreg.txt", Gpu(None, None, 11.0, None)),
