@@ -18,7 +18,7 @@ def test_tests_of_one_group_are_sent_to_one_process(request):
 SHOW = """
 import json, os, signal, sys, threading
 print(json.dumps([sys.argv, sys.orig_argv, __name__, sorted(n for n in globals() if not n.startswith("__")), os.getcwd(),
-    dict(os.environ), sys.path, sys.flags.dont_write_bytecode or sys.dont_write_bytecode, sys.stdin.read(),
+    dict(os.environ), sys.path, bool(sys.flags.dont_write_bytecode or sys.dont_write_bytecode), sys.stdin.read(),
     signal.getsignal(signal.SIGINT) is signal.default_int_handler, threading.active_count(),
     len(os.listdir("/proc/self/task")), sorted(os.listdir("/proc/self/fd"))[:3], os.getsid(0) == os.getpid()]))
 print("to stderr", file=sys.stderr)
