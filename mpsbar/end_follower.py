@@ -54,7 +54,6 @@ class EndFollower:
         self._watch = computer.watch_exits()
         self._reports: ReportReader = computer.read_reports()
         self._known: set[tuple[int, float]] = set()
-        self._exits: dict[tuple[int, float], ExitStatus | None] = {}
         self._readings: deque[_MachineReading] = deque(maxlen=60)
         self._unsettled: list[_Unsettled] = []
         self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MOST_RECENT)

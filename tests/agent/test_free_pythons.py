@@ -93,7 +93,7 @@ def start(workers, version, path, code):
 @pytest.mark.parametrize("where", STATES)
 def test_freed_while_main_is_in(workers, path, version, where):
     if where == "torch and nothing else" and version == "3.9":
-        pytest.skip("3.9 has no bell at the return of a frame: a lucky look must do")
+        pytest.skip("Python 3.9 does not tell when a frame returns, so main is only met by chance")
     code, on_main = STATES[where]
     worker = start(workers, version, path, code)
     report = worker.ask("free")["backends"]["mps"]

@@ -180,7 +180,7 @@ def train_once():
 """
 
 
-# Without the agent's further looks: only the bell on torch's outermost frame is left.
+# Without the agent's further looks: only the trigger at the return of torch's outermost frame is left.
 LOOK_ONCE = """
 from mpsbar.agent import main_thread
 look = main_thread.MainThreadJob._trigger

@@ -18,6 +18,7 @@ from worker_kit import ROOT, Workers, wait_for
 
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.poll import WorkerPoll
+from trust import places
 from trust.figures import Figures, Skipped
 
 STRANGER = 65534  # nobody
@@ -28,19 +29,9 @@ IDLE = "import mpsbar, time; print(mpsbar.attach(), flush=True)\nwhile True: tim
 def workers_here() -> Iterator[Workers]:
     if os.geteuid() != 0 or sys.platform != "linux":
         raise Skipped("only root on Linux can become another user")
-    workers = Workers()
-    before = os.environ.get("MPSBAR_RUN_DIR")
-    os.environ["MPSBAR_RUN_DIR"] = str(workers.run_dir)
-    workers.folder.chmod(0o755)
-    try:
+    with places.workers_here() as workers:
+        workers.folder.chmod(0o755)
         yield workers
-    finally:
-        if before is None:
-            del os.environ["MPSBAR_RUN_DIR"]
-        else:
-            os.environ["MPSBAR_RUN_DIR"] = before
-        workers.end()
-        shutil.rmtree(workers.folder, ignore_errors=True)
 
 
 def as_stranger(code: str) -> "subprocess.Popen[str]":
