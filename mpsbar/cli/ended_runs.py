@@ -66,7 +66,7 @@ def _explain_words(words: LastWords) -> EndedProcess:
     name = words.name or f"process {words.pid}"
     return EndedProcess(
         words.pid, None, name, words.ended, was_seen=False, peak=peak, held=held, how=verdict.code,
-        verdict=verdict, ran=words.ended - words.attached,
+        verdict=verdict,  # how long it ran is not known: it attached when a framework was imported
     )  # fmt: skip
 
 

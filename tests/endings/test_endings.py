@@ -55,6 +55,8 @@ def test_ends_that_nobody_watched_are_told_with_what_was_left(workers, library):
         if problem:
             wrong[way.name] = problem
     assert wrong == {}
+    # When they attached is known, not when they started.
+    assert {found[pid].ran for pid in ways if pid in found} == {None}
 
 
 @pytest.mark.parametrize("unlisted", [(), (1, 2, 3)], ids=["at once", "when processes are listed"])
