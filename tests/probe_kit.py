@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_torch import add_startup
 from fork_server import run_python
-from worker_kit import NO_MPS, PATIENCE, wait_for
+from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
 from mpsbar.dtypes.runner import CEILING
@@ -47,7 +47,7 @@ def run_child(
         variables.setdefault("SOFTMPS", "1")
     done = run_python(
         [python, "-B", script], input=json.dumps(plan_for(cells, device, ceiling)) + "\n",
-        env=environment(**variables), cwd="/", timeout=PATIENCE,
+        env=environment(**variables), cwd="/", timeout=TIMEOUT,
     )  # fmt: skip
     lines = [
         json.loads(line[len(dtype_child.MARK) :])

@@ -12,7 +12,7 @@ from pathlib import Path
 import interpreters
 import pytest
 from host_kit import start_host
-from worker_kit import PATIENCE, ROOT, UNPACED, wait_for
+from worker_kit import ROOT, TIMEOUT, UNPACED, wait_for
 
 from mpsbar.agent import call_site, frame_values, idle_check
 
@@ -28,7 +28,7 @@ def test_threads_that_wait_in_c_are_told_from_those_that_may_compute(version):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert done.stderr == ""
     told = json.loads(done.stdout)
@@ -179,7 +179,7 @@ def test_a_look_keeps_nothing_of_the_host_alive():
 
     wait_for(lambda: seen and is_proven(), "its sleep")
     go_on.set()
-    assert ended.wait(PATIENCE)
+    assert ended.wait(TIMEOUT)
     assert seen[0]() is None
     thread.join()
     idle_check.forget_call_sites()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import NO_MPS, PATIENCE, ROOT
+from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -45,7 +45,7 @@ def free_and_end(worker, times):
 def run_to_its_end(workers, code):
     env = workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", SOFTMPS_STRICT="1")
     return subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE,
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=TIMEOUT,
         check=False,
     )  # fmt: skip
 
@@ -172,7 +172,7 @@ print("asleep"); time.sleep(0.7)
     worker.wait_line("asleep")
     with worker.connect() as client:
         client.send("free")
-        assert worker.process.wait(PATIENCE) == 0
+        assert worker.process.wait(TIMEOUT) == 0
     assert worker.end() == ""
 
 

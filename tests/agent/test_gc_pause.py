@@ -7,7 +7,7 @@ import subprocess
 
 import interpreters
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.agent import gc_pause, gil_io
 
@@ -56,7 +56,7 @@ print(json.dumps([finalized.get(thread.ident, 0), sum(finalized.values()), gc.ge
 def run_host(version, code, *arguments):
     done = subprocess.run(
         [interpreters.need(version), "-c", code, *arguments],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
+        cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

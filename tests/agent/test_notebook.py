@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 from jupyter_client import KernelManager
-from worker_kit import NO_MPS, PATIENCE, ROOT, Client, need_module, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, need_module, wait_for
 
 from mpsbar.agent import free, idle_check, notebook
 from mpsbar.core.actions import Freed
@@ -55,7 +55,7 @@ class Kernel:
     def connect(self):
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(PATIENCE)
+        self.client.wait_for_ready(TIMEOUT)
 
     @property
     def pid(self):
@@ -69,7 +69,7 @@ class Kernel:
         """All that the cell printed, and the name of the exception it ended with."""
         said = []
         while True:
-            message = self.client.get_iopub_msg(PATIENCE)
+            message = self.client.get_iopub_msg(TIMEOUT)
             content = message["content"]
             if message["parent_header"].get("msg_id") != cell:
                 continue
@@ -85,7 +85,7 @@ class Kernel:
 
     def wait_printed(self, cell, text):
         while True:
-            message = self.client.get_iopub_msg(PATIENCE)
+            message = self.client.get_iopub_msg(TIMEOUT)
             if text in message["content"].get("text", ""):
                 return
             assert message["content"].get("execution_state") != "idle", cell
@@ -283,13 +283,13 @@ def test_what_a_debugger_has_looked_at_comes_back_too(kernels):
     kernel.run("fail()")
     cell = kernel.client.execute("%debug", allow_stdin=True)
     for answer in ("up", "quit"):
-        assert kernel.client.get_stdin_msg(PATIENCE)["msg_type"] == "input_request"
+        assert kernel.client.get_stdin_msg(TIMEOUT)["msg_type"] == "input_request"
         kernel.client.input(answer)
     kernel.finish(cell)
     assert freed(kernel.run("%mpsbar free")) == 600
     kernel.run("fail()")
     cell = kernel.client.execute("%debug", allow_stdin=True)
-    assert "ipdb" in kernel.client.get_stdin_msg(PATIENCE)["content"]["prompt"]
+    assert "ipdb" in kernel.client.get_stdin_msg(TIMEOUT)["content"]["prompt"]
     kernel.client.input("quit")
     kernel.finish(cell)
 
@@ -376,7 +376,7 @@ def test_the_magic_is_there_in_terminal_ipython_too(workers):
     code = "_ = get_ipython().run_cell('%load_ext mpsbar\\n%mpsbar')"
     command = [sys.executable, "-m", "IPython", "--no-banner", "-c", code]
     done = subprocess.run(
-        command, env=env, cwd=workers.folder, capture_output=True, text=True, timeout=PATIENCE
+        command, env=env, cwd=workers.folder, capture_output=True, text=True, timeout=TIMEOUT
     )
     assert (done.stdout.strip(), done.stderr) == ("PyTorch or MLX not loaded yet", "")
 

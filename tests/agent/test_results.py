@@ -9,7 +9,7 @@ import pytest
 from fork_server import run_python
 from probe_kit import needs_mps
 from softmps.build import find_torch
-from worker_kit import PATIENCE, ROOT, need_module
+from worker_kit import ROOT, TIMEOUT, need_module
 
 from mpsbar.agent import places
 
@@ -22,7 +22,7 @@ print(*(str(mpsbar.safe_dtype({device!r}, name)).replace("torch.", "") for name 
 def ask(workers, device, *names, python=sys.executable, **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
     command = [python, "-B", "-c", ASK.format(device=device, names=names)]
-    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
+    done = run_python(command, env=env, cwd="/", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -118,7 +118,7 @@ print(first, mpsbar.safe_dtype("cpu", "float16"))
 """
     env = workers.env(PYTHONPATH=str(ROOT))
     command = [sys.executable, "-B", "-c", code]
-    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
+    done = run_python(command, env=env, cwd="/", timeout=TIMEOUT)
     assert done.stdout.split() == ["torch.float32", "torch.float16"], done.stderr
 
 

@@ -18,7 +18,7 @@ REFRESH = 2
 WARM_UP, WINDOW = 6.0, 30.0
 STARTS = 5
 # A program that draws nothing within this time is left out.
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Pane:
         self.first: float | None = None
 
     def wait(self) -> bool:
-        while time.monotonic() - self.began < PATIENCE:
+        while time.monotonic() - self.began < TIMEOUT:
             if self.peer.ready in self._tmux("capture-pane", "-p"):
                 self.first = time.monotonic() - self.began
                 return True
@@ -102,7 +102,7 @@ def _print_starts(ours: Peer, folder: Path) -> None:
     for _ in range(STARTS):
         pane = Pane(ours, folder)
         pane.wait()
-        walls.append(pane.first or PATIENCE)
+        walls.append(pane.first or TIMEOUT)
         cpus.append(pane.cpu())
         pane.end()
     textual, nothing = _import_cost("import textual.app, textual.widget"), _import_cost("pass")

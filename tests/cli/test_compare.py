@@ -9,7 +9,7 @@ import time
 
 import pytest
 from compare_kit import needs_mps
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
@@ -73,7 +73,7 @@ def run(*arguments, faults=""):
         env=environment(faults),
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE,
+        timeout=2 * TIMEOUT,
     )
 
 
@@ -143,11 +143,11 @@ def test_ctrl_c_ends_the_throwaway(file):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not (file.parent / "started").exists():
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130

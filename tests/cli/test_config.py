@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def mpsbar(file):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MPSBAR_")}
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", *arguments], env=env | {"MPSBAR_CONFIG_DIR": str(file.parent)} | extra,
-            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+            capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 
     return run

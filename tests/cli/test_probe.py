@@ -15,7 +15,7 @@ import pytest
 from fake_torch import add_startup
 from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
-from worker_kit import PATIENCE, ROOT, need_module
+from worker_kit import ROOT, TIMEOUT, need_module
 
 from mpsbar.cli import main, probe
 from mpsbar.core.errors import UserError
@@ -24,7 +24,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.operations import OPERATIONS
 from mpsbar.dtypes.summary import build_probe
 
-LONG = 3 * PATIENCE
+LONG = 3 * TIMEOUT
 
 
 @pytest.fixture

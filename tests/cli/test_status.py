@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from cli.command_kit import shown_on_a_terminal
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
 
@@ -55,7 +55,7 @@ def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
     assert [line["schema"] for line in lines] == [1, 1, 1]
     assert lines[0]["time"] < lines[1]["time"] < lines[2]["time"]
     assert all(json.loads(line) for line in rest.splitlines())

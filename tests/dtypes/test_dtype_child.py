@@ -11,7 +11,7 @@ import psutil
 import pytest
 from fake_torch import add_startup, make_torch
 from probe_kit import EVERY, environment, needs_mps, plan_for, run_child
-from worker_kit import PATIENCE, ROOT, need_module, wait_for
+from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
 
@@ -141,7 +141,7 @@ def test_lowest_priority(tmp_path):
         wait_for(lambda: psutil.Process(process.pid).nice() == 19, "the lowest priority")
     finally:
         process.kill()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
 
 
 def test_from_an_archive(tmp_path):
@@ -157,7 +157,7 @@ def test_from_an_archive(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "app.zip")],
-        env=environment(), capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE,
+        env=environment(), capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.stdout.split() == ["ok", str(len(EVERY)), "None"], done.stderr
 
@@ -174,6 +174,6 @@ def test_without_its_starter_it_ends(tmp_path):
 
     done = subprocess.run(
         [sys.executable, "-c", code, dtype_child.__file__], input=json.dumps(plan_for(None, "cpu")) + "\n",
-        env=environment(), capture_output=True, text=True, timeout=PATIENCE,
+        env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     wait_for(lambda: not psutil.pid_exists(int(done.stdout)), "end of the orphan")

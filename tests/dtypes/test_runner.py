@@ -13,7 +13,7 @@ import pytest
 from fake_torch import add_startup, make_torch
 from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
 from thorough import two_sizes
-from worker_kit import PATIENCE, need_module, wait_for
+from worker_kit import TIMEOUT, need_module, wait_for
 
 from mpsbar.core.dtype_results import Progress
 from mpsbar.dtypes.runner import Runner
@@ -165,7 +165,7 @@ def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path):
     thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
     wait_until_held(tmp_path)
     os.kill(find_child()[0].pid, signal.SIGKILL)
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("ok", len(EVERY))
     assert states(found[0], "softmax/float32") == [("works", None)]
 
@@ -180,7 +180,7 @@ def test_killed_again_it_is_the_cell(monkeypatch, tmp_path):
         os.kill(find_child()[0].pid, signal.SIGKILL)
     wait_until_held(tmp_path)  # by the same operation in the next dtype
     os.kill(find_child()[0].pid, signal.SIGKILL)
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     assert states(found[0], "softmax/float32", "softmax/float16") == [
         ("crashed", "SIGKILL"),
         ("works", None),
@@ -198,7 +198,7 @@ def test_a_second_start_that_fails_is_no_cells_fault(monkeypatch, tmp_path):
     thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
     wait_until_held(tmp_path)
     os.kill(find_child()[0].pid, signal.SIGKILL)
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("stopped", 6)
     assert (tmp_path / "starts").read_text() == "xxx"
     assert states(found[0], "softmax/float32") == [("unknown", None)]
@@ -214,7 +214,7 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     left = find_child()
     assert left
     runner.cancel()
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("cancelled", 6)
     assert not any(
         process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left

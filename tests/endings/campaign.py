@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker_kit import PATIENCE, Workers, wait_for
+from worker_kit import TIMEOUT, Workers, wait_for
 
 from endings.ways import (
     WAYS,
@@ -48,12 +48,12 @@ class Started:
     def reap(self) -> None:
         if self.way.seen == "replaced":
             return
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             with contextlib.suppress(BrokenPipeError):
                 stream.close()

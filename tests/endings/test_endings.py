@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
 from endings.ways import QUICK
@@ -124,7 +124,7 @@ def run(workers, *arguments):
     command = [sys.executable, "-m", "mpsbar", *arguments]
     return subprocess.run(
         command, env=workers.env(PYTHONPATH=str(ROOT)), capture_output=True, text=True,
-        timeout=PATIENCE, cwd=workers.folder,
+        timeout=TIMEOUT, cwd=workers.folder,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from history_kit import GB, MACHINE, MB, fill, make_worker
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.alerts import Alerts
@@ -604,7 +604,7 @@ def test_a_recorder_that_is_killed_has_written_what_it_saw(file, workers):
             return 0
 
     try:
-        wait_for(lambda: rows() > 5, PATIENCE)
+        wait_for(lambda: rows() > 5, TIMEOUT)
     finally:
         child.kill()
         child.wait()

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from probe_samples import make_probe
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.agent import places
 from mpsbar.core.errors import UserError
@@ -260,7 +260,7 @@ def test_a_command_says_it_in_one_line(folders, tmp_path):
     os.chown(file, EVE, EVE)
     done = subprocess.run(
         [sys.executable, "-m", "mpsbar", "enable", "--list"],
-        env=os.environ, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        env=os.environ, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.stdout.startswith("No environment is enabled.")
     assert done.stderr == (

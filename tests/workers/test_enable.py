@@ -9,7 +9,7 @@ from pathlib import Path
 
 import interpreters
 import pytest
-from worker_kit import PATIENCE, ROOT, Client, wait_for
+from worker_kit import ROOT, TIMEOUT, Client, wait_for
 
 from mpsbar.workers import enable as setup
 from mpsbar.workers.environments import (
@@ -37,7 +37,7 @@ class Venv:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MPSBAR"))}
         return subprocess.run(
             [self.python, *options, "-c", code],
-            env=clean | (env or {}), capture_output=True, text=True, timeout=PATIENCE, cwd="/", **extra,
+            env=clean | (env or {}), capture_output=True, text=True, timeout=TIMEOUT, cwd="/", **extra,
         )  # fmt: skip
 
     def tree(self):
@@ -149,7 +149,7 @@ def test_pytest_pip_and_build_back_ends_are_not_disturbed(this_venv, tmp_path):
     ):
         done = subprocess.run(
             [this_venv.python, "-m", *command.split()],
-            cwd=project, capture_output=True, text=True, timeout=PATIENCE,
+            cwd=project, capture_output=True, text=True, timeout=TIMEOUT,
             env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_INDEX": "1"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -477,7 +477,7 @@ def test_a_real_torch_is_noticed(workers, this_venv):
         # The agent answers while torch is still being imported.
         wait_for(lambda: client.ask("stats")["frameworks"], "the end of the import")
         assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
-    process.communicate(b"", timeout=PATIENCE)
+    process.communicate(b"", timeout=TIMEOUT)
     assert process.returncode == 0
 
 

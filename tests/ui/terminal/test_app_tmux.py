@@ -48,9 +48,9 @@ class TmuxPane:
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait(self, text, patience=120.0):
+    def wait(self, text, timeout=120.0):
         try:
-            wait_for(lambda: text in self.screen(), text, patience)
+            wait_for(lambda: text in self.screen(), text, timeout)
         except AssertionError as problem:
             raise AssertionError(f"{problem}:\n{self.screen()}") from None
 
