@@ -144,7 +144,7 @@ class Client:
 
     def ask(self, method: str, **params: Any) -> Any:
         """Asked too soon after the last, a Free or a count is answered with that: asked again."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             answer = self.ask_once(method, **params)
             if method not in ("free", "tensors") or time.monotonic() > deadline:
