@@ -1,5 +1,6 @@
 """Where main may be when a Free comes, with real torch on softmps: every idle main is freed."""
 
+import selectors
 import signal
 import sys
 import threading
@@ -131,6 +132,38 @@ def nag(worker, stop):
         worker.process.send_signal(signal.SIGUSR1)
         if stop.wait(1.0):
             return
+
+
+def test_a_free_while_main_is_still_in_attach_waits_until_it_has_come_back(workers):
+    worker = workers.start_mps("""
+import _thread, os, time
+import torch, mpsbar
+import mpsbar.agent.agent_thread as t
+torch.ones(1 << 20, device="mps")
+run = t.AgentThread._run
+def run_before_start_returns(self):
+    # The same thread under other locks: `start` returns only once the test says so.
+    other = t.AgentThread(self._target)
+    other._has_started.acquire()
+    other._is_running.acquire()
+    _thread.start_new_thread(let_go, (self._has_started,))
+    run(other)
+def let_go(lock):
+    while not os.path.exists("go"): time.sleep(0.01)
+    lock.release()
+t.AgentThread._run = run_before_start_returns
+assert mpsbar.attach()
+while True: time.time()
+""")  # fmt: skip
+    with worker.connect() as client:
+        client.send("free")
+        watch = selectors.DefaultSelector()
+        watch.register(client.socket, selectors.EVENT_READ)
+        assert not watch.select(1.0)
+        (worker.run_dir / "go").touch()
+        answer = client.receive()["result"]
+    assert (answer["state"], answer["collected"]) == ("done", True)
+    assert answer["backends"]["mps"]["on_main"] is True
 
 
 def test_freed_after_the_end_of_main_while_another_thread_waits(workers):
