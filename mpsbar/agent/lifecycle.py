@@ -7,10 +7,11 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check, last_words, methods, progress
+from . import agent_thread, idle_check, last_words, methods
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
+from .progress import optimizer_steps
 from .server import Agent
 
 # Another thread's attach() takes milliseconds.
@@ -62,7 +63,9 @@ def attach_by_hook(quiet: bool) -> bool:
     _by_hook = True
     is_new = attach(quiet)
     if is_new:
-        progress.count_steps(is_early=True)  # a framework was just imported: no step has run yet
+        optimizer_steps.count_steps(
+            is_early=True
+        )  # a framework was just imported: no step has run yet
     return is_new
 
 
@@ -118,7 +121,7 @@ def _after_fork() -> None:
         if agent is not None:
             agent.close()
             mps.after_fork()
-            progress.after_fork()
+            optimizer_steps.after_fork()
         if _by_hook and _may_compute(sys._getframe()):
             attach(quiet=True)
     except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on

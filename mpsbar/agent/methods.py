@@ -14,7 +14,8 @@ from .gc_pause import CollectorPause
 from .kept_free import MOST_SECONDS, SECONDS, KeptFree, keep, read_kept_free
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
-from .progress import ProgressReader, count_steps
+from .progress.optimizer_steps import count_steps
+from .progress.reader import ProgressReader
 from .protocol import Message
 from .tensors import TensorCensus
 

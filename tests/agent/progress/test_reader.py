@@ -10,8 +10,8 @@ import pytest
 from tqdm import tqdm
 from worker_kit import need_module, wait_for
 
-from mpsbar.agent import progress
-from mpsbar.agent.progress import ProgressReader
+from mpsbar.agent.progress import bars, reader
+from mpsbar.agent.progress.reader import ProgressReader
 
 
 def bar(**options):
@@ -81,7 +81,7 @@ def test_a_finished_bar_that_somebody_keeps_gives_way(read):
 
 def test_a_bar_that_stands_still_gives_way_to_one_that_moves(read):
     with bar(total=3, desc="stuck") as stuck, bar(total=10, desc="alive") as alive:
-        stuck.start_t = stuck.last_print_t = time.time() - 2 * progress.STILL_SECONDS
+        stuck.start_t = stuck.last_print_t = time.time() - 2 * reader.STILL_SECONDS
         alive.update(1)
         assert read()["name"] == "alive"
 
@@ -135,7 +135,7 @@ def test_names_are_short_and_printable(read):
     with bar(total=10, desc="\x1b[31mred\x07\n " + "x" * 500):
         name = read()["name"]
     assert name.isprintable()
-    assert len(name) <= progress.MOST_TEXT
+    assert len(name) <= bars.MOST_TEXT
 
 
 def test_many_bars_cost_no_more_than_a_few(read):
@@ -253,9 +253,9 @@ def test_rich(read, own_console):
 TRAIN = """
 import json
 import torch
-from mpsbar.agent import progress
+from mpsbar.agent.progress import optimizer_steps, reader
 {before}
-progress.count_steps(is_early={early})
+optimizer_steps.count_steps(is_early={early})
 model = torch.nn.Linear(2, 2)
 one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
 for number in range(7):
@@ -263,7 +263,7 @@ for number in range(7):
     one.step()
     if number % 2:
         two.step()
-print("found", json.dumps(progress.ProgressReader().read()))
+print("found", json.dumps(reader.ProgressReader().read()))
 """
 
 
@@ -296,8 +296,8 @@ import sys
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 if sys.argv[1] == "hook":
-    from mpsbar.agent import progress
-    progress.count_steps(is_early=True)
+    from mpsbar.agent.progress import optimizer_steps
+    optimizer_steps.count_steps(is_early=True)
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.Adam(model.parameters())
@@ -351,13 +351,13 @@ def test_a_forked_child_counts_its_own_steps(workers):
         """
         import os, time, torch, mpsbar
         mpsbar.attach()
-        from mpsbar.agent import progress
-        progress.count_steps(is_early=True)
+        from mpsbar.agent.progress import optimizer_steps
+        optimizer_steps.count_steps(is_early=True)
         model = torch.nn.Linear(2, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         optimizer.step()
         if os.fork() == 0:
-            print("child", progress._read_steps(), flush=True)
+            print("child", optimizer_steps.read_steps(), flush=True)
             os._exit(0)
         time.sleep(600)
         """

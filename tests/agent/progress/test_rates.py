@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpsbar.agent.rates import LATE_SECONDS, Pace
+from mpsbar.agent.progress.rates import LATE_SECONDS, Pace
 
 
 def follow(looks, started=0.0, began_at=0.0):
