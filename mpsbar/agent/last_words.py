@@ -27,7 +27,7 @@ _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # Options of python that take the next argument.
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_HOME = re.compile(r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)")
+_HOME = r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)"
 
 _attached = 0.0
 
@@ -104,7 +104,7 @@ def _first_line(error: BaseException) -> str:
         return ""
     # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
     line = text[: 4 * MOST_TEXT].lstrip().partition("\n")[0]
-    return _HOME.sub("~", _replace_home(line))[:MOST_TEXT]
+    return re.sub(_HOME, "~", _replace_home(line))[:MOST_TEXT]
 
 
 def _replace_home(text: str) -> str:
