@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, places
+from . import memory, user_folders
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -108,7 +108,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _replace_home(text: str) -> str:
-    home = places._homes.get(os.geteuid(), "").rstrip("/")
+    home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
     return text.replace(home, "~") if len(home) > 1 else text
 
 
@@ -159,7 +159,7 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         pass
-    places.check(folder)
+    user_folders.check(folder)
     _remove_oldest(folder)
     name = NAME % (int(record["ended"] * 1000), record["pid"])
     path = os.path.join(folder, name)
