@@ -16,15 +16,15 @@ FOLDERS: dict[str, set[str]] = {
     "agent": set(),
     # `agent.frameworks` is only data: the one list of frameworks, which the copied agent needs too.
     "core": {"agent.frameworks"},
-    "system": {"core", "agent.frameworks", "agent.places"},
+    "system": {"core", "agent.frameworks", "agent.user_folders"},
     "workers": {
-        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.places",
+        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
         "agent.protocol",
     },
     "ui.text": {"core", "agent.frameworks", "ui.columns"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"core", "ui.text"},
-    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
+    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders"},
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},

@@ -17,19 +17,20 @@ from types import (
     MemberDescriptorType,
     ModuleType,
 )
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 _POINTER = 8
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dictionary
 
 
-class _Layout(NamedTuple):
+class _Layout:
     """Where in a frame's memory things are, in bytes."""
 
-    inner: Optional[int]  # of the pointer to the inner frame; None: it is one object
-    owner: Optional[int]  # in the inner frame: of the pointer back to the frame object
-    code: int
-    values: int  # of the local variables, then the cells, then the stack of values
+    def __init__(self, inner: Optional[int], owner: Optional[int], code: int, values: int) -> None:
+        self.inner = inner  # of the pointer to the inner frame; None: it is one object
+        self.owner = owner  # in the inner frame: of the pointer back to the frame object
+        self.code = code
+        self.values = values  # of the local variables, then the cells, then the stack of values
 
 
 _LAYOUTS = {
@@ -45,12 +46,15 @@ class Unknown(Exception):
     """What a name stands for cannot be told."""
 
 
-class Bound(NamedTuple):
+class Bound:
     """A method of a class written in C or Cython, and the object it is called on."""
 
-    function: Any
-    instance: Any
-    owner: type  # the class that has it
+    __slots__ = ("function", "instance", "owner")
+
+    def __init__(self, function: Any, instance: Any, owner: type) -> None:
+        self.function = function
+        self.instance = instance
+        self.owner = owner  # the class that has it
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":

@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, places
+from . import memory, user_folders
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -27,7 +27,7 @@ _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # Options of python that take the next argument.
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_HOME = re.compile(r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)")
+_HOME = r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)"
 
 _attached = 0.0
 
@@ -104,11 +104,11 @@ def _first_line(error: BaseException) -> str:
         return ""
     # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
     line = text[: 4 * MOST_TEXT].lstrip().partition("\n")[0]
-    return _HOME.sub("~", _replace_home(line))[:MOST_TEXT]
+    return re.sub(_HOME, "~", _replace_home(line))[:MOST_TEXT]
 
 
 def _replace_home(text: str) -> str:
-    home = places._homes.get(os.geteuid(), "").rstrip("/")
+    home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
     return text.replace(home, "~") if len(home) > 1 else text
 
 
@@ -159,7 +159,7 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         pass
-    places.check(folder)
+    user_folders.check(folder)
     _remove_oldest(folder)
     name = NAME % (int(record["ended"] * 1000), record["pid"])
     path = os.path.join(folder, name)

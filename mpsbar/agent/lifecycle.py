@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check, last_words, methods
+from . import agent_thread, known_waits, last_words, methods
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
@@ -135,9 +135,9 @@ def _may_compute(frame: Optional[FrameType]) -> bool:
     fail with fullgraph=True. Not a child that only becomes another program, nor the workers with
     which torch itself loads data or compiles: those would get a thread and a row for nothing.
     """
-    torch = idle_check.torch_folder()
+    torch = known_waits.torch_folder()
     folders = tuple(os.path.join(torch, name) + os.sep for name in ("utils/data", "_inductor"))
-    starters = [idle_check.find_code(*place) for place in _STARTERS_OF_PROGRAMS]
+    starters = [known_waits.find_code(*place) for place in _STARTERS_OF_PROGRAMS]
     while frame is not None:
         if frame.f_code in starters or frame.f_code.co_filename.startswith(folders):
             return False

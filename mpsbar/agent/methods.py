@@ -20,6 +20,7 @@ from .protocol import Message
 from .tensors import TensorCensus
 
 JOBS = ("free", "tensors", "limit")
+JobIdentity = tuple[str, Optional[int]]  # the method, and for a limit the bytes
 
 
 def _read_command() -> "list[str]":
@@ -46,7 +47,7 @@ def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
     return TensorCensus(gpu_client, pause)
 
 
-def identify_job(method: str, params: Message) -> "tuple[str, Optional[int]]":
+def identify_job(method: str, params: Message) -> JobIdentity:
     """Requests with the same one share a job and its answer: those for another limit do not."""
     if method != "limit":
         return method, None

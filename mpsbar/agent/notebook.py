@@ -205,7 +205,7 @@ def free() -> str:
 def _clean_up() -> None:
     """Ctrl-C may have come in the midst of it."""
     from .gc_pause import end_job
-    from .idle_check import restore_settings
+    from .host_settings import restore_settings
 
     end_job()
     restore_settings()

@@ -4,12 +4,12 @@ Pure. A verdict is never more certain than its evidence: "known" is what the ker
 report about this very process said; "likely" is what fits and is worded as that.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from mpsbar.core.endings import EndEvidence, RaisedError
+from mpsbar.core.error_texts import find_metal_error, is_memory_error, read_sizes
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
@@ -53,40 +53,6 @@ _SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
 _MOST_TEXT = 200
-
-_SIZE = r"([\d.]{1,12}) ?([kKMGT]?i?)B\b"
-_MPS_MEMORY = re.compile(
-    rf"MPS backend out of memory \(MPS allocated: {_SIZE}, other allocations: {_SIZE}, "
-    rf"max allowed: {_SIZE}\)"
-)
-_TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allocate) {_SIZE}")
-_BYTES = re.compile(
-    r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
-)
-_MOST_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
-_MEMORY_TEXTS = re.compile(
-    r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
-    r"|can't allocate memory"
-    r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
-    r"|Unable to allocate [\d.]+ [kMGT]iB"
-)
-_MEMORY_TYPES = ("MemoryError", "OutOfMemoryError", "ArrayMemoryError")
-# kIOGPUCommandBufferCallbackError… (kIOAccel… on Intel Macs): what Metal says of a command buffer.
-_METAL_TEXTS: tuple[tuple[str, EndCode], ...] = (
-    ("ErrorImpactingInteractivity", "interactivity"),
-    ("Impacting Interactivity", "interactivity"),
-    ("ErrorTimeout", "metal_timeout"),
-    ("ErrorHang", "metal_timeout"),
-    ("Caused GPU Timeout", "metal_timeout"),
-    ("Caused GPU Hang", "metal_timeout"),
-    ("ErrorSubmissionsIgnored", "submissions_ignored"),
-    ("ErrorInnocentVictim", "gpu_reset"),
-    ("Discarded (victim of GPU error/recovery)", "gpu_reset"),
-    ("ErrorInvalidResource", "gpu_fault"),
-    ("ErrorPageFault", "gpu_fault"),
-    ("GPU Address Fault", "gpu_fault"),
-)
-_UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +195,7 @@ def _judge_crash(e: EndEvidence, number: int | None, seen: tuple[Basis, ...]) ->
         }
         if report.has_python_traceback:
             values["traceback"] = 1
-        code = _find_metal(report.sentence)
+        code = find_metal_error(report.sentence)
         if code is not None:
             return EndVerdict(code, "known", values | {"text": report.sentence}, tuple(basis))
     resets: list[Basis] = []
@@ -263,8 +229,8 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
             return EndVerdict("stopped", "known", {}, ("stop_asked", *basis))
         return EndVerdict("interrupted", sure, {}, basis)
     if is_memory_error(error):
-        return EndVerdict("out_of_memory", sure, values | _read_sizes(error, e), basis)
-    code = _find_metal(error.text)
+        return EndVerdict("out_of_memory", sure, values | _find_sizes(error, e), basis)
+    code = find_metal_error(error.text)
     if code is not None:
         if e.gpu_reset:
             basis = (*basis, "gpu_recovery")
@@ -272,43 +238,14 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
     return EndVerdict("exception", sure, values, basis)
 
 
-def is_memory_error(error: RaisedError) -> bool:
-    name = error.type.rpartition(".")[2].lstrip("_")
-    return name in _MEMORY_TYPES or _MEMORY_TEXTS.search(error.text) is not None
-
-
-def _read_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
+def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
     """Bytes: `at` is what the process had in use, as its allocator said or as it was last read."""
-    found: dict[str, Value] = {}
-    match = _MPS_MEMORY.search(error.text)
-    if match is not None:
-        allocated, other, limit = (_bytes(*match.group(n, n + 1)) for n in (1, 3, 5))
-        found = {"allocated": allocated, "other": other, "limit": limit}
-        if allocated is not None and other is not None:
-            found["at"] = allocated + other
-    elif most := _MOST_BYTES.search(error.text):
-        found["limit"] = int(most[1])
-    if exact := _BYTES.search(error.text):
-        found["tried"] = int(exact[1])
-    elif tried := _TRIED.search(error.text):
-        found["tried"] = _bytes(*tried.groups())
+    found: dict[str, Value] = {**read_sizes(error.text)}
     if "at" not in found:
         held = (e.words.memory.get("held") if e.words is not None else None) or e.held
         if held is not None:
             found["at"] = held
     return found
-
-
-def _bytes(number: str, unit: str) -> int | None:
-    """torch writes 32.00 MiB; before 2.9 it wrote MB and meant the same."""
-    try:
-        return int(float(number) * 1024 ** _UNITS[unit.rstrip("i")])
-    except (ValueError, KeyError):
-        return None
-
-
-def _find_metal(text: str) -> EndCode | None:
-    return next((code for part, code in _METAL_TEXTS if part in text), None)
 
 
 def _silence(e: EndEvidence) -> tuple[Basis, ...]:

@@ -198,7 +198,7 @@ def _read_python() -> dict[str, Any]:
         "python": sys.executable,
         "prefix": os.path.realpath(sys.prefix),
         "version": ".".join(map(str, sys.version_info[:3])),
-        # The same values as in agent/places.py, which names the file of the result by them.
+        # The same values as in agent/user_folders.py, which names the file of the result by them.
         "system": platform.mac_ver()[0] or platform.release(),
         "os": "macOS" if platform.mac_ver()[0] else platform.system(),
         "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),

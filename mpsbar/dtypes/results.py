@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.dtype_results import Probe, build_record, parse_record
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
@@ -33,7 +33,7 @@ def write_result(probe: Probe) -> Path | None:
     file = _find_file(probe)
     if file is None or (probe.ended != "ok" and _is_complete(file)):
         return None
-    places.prepare(str(file.parent))
+    user_folders.prepare(str(file.parent))
     require_safe(file.parent)
     record = {**build_record(probe), "safe": find_safe(probe)}
     replace_file(file, json.dumps(record, indent=1).encode())
@@ -84,7 +84,7 @@ def _read_current() -> Iterator[Probe]:
         return
     files: list[Path] = []
     try:
-        places.check(str(folder))
+        user_folders.check(str(folder))
         # The file name has the system in it: a file of another system need not be opened.
         fitting = [
             file for file in folder.glob("*.json") if any(s in file.name for s in _systems())
@@ -111,7 +111,7 @@ def _is_current(probe: Probe) -> bool:
 
 
 def _systems() -> tuple[str, str]:
-    return places.system_version(), _COMPATIBILITY_VERSION
+    return user_folders.system_version(), _COMPATIBILITY_VERSION
 
 
 def _installed(probe: Probe) -> str | None:
@@ -133,7 +133,7 @@ def _find_file(probe: Probe) -> Path | None:
     identity = (probe.device, probe.torch, probe.system, probe.prefix, probe.version)
     if folder is None or not all(identity) or not probe.cells:
         return None
-    return folder / places.result_name(*(str(value) for value in identity))
+    return folder / user_folders.result_name(*(str(value) for value in identity))
 
 
 def _is_complete(file: Path) -> bool:

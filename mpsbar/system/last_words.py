@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask
@@ -50,13 +50,13 @@ def find_last_words(
 
 def apply_setting(is_on: bool) -> None:
     """Tell the agents, by a file in each run directory; without last words there are no records."""
-    for folder in places.candidates():
+    for folder in user_folders.find_run_folders():
         marker = Path(folder) / OFF
         with suppress(OSError):
             if is_on:
                 marker.unlink(missing_ok=True)
                 continue
-            places.prepare(folder)
+            user_folders.prepare(folder)
             marker.touch(0o600)
             for path in _list(0.0):
                 path.unlink(missing_ok=True)
@@ -65,11 +65,11 @@ def apply_setting(is_on: bool) -> None:
 def _list(since: float, pid: int | None = None) -> list[Path]:
     """Newest first."""
     found = []
-    for directory in places.candidates():
+    for directory in user_folders.find_run_folders():
         folder = os.path.join(directory, FOLDER)  # noqa: PTH118 - hundreds of names
         try:
-            places.check(directory)
-            places.check(folder)
+            user_folders.check(directory)
+            user_folders.check(folder)
             names = os.listdir(folder)  # noqa: PTH208 - hundreds of names
         except OSError:
             continue

@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpsbar.agent import __version__, places
+from mpsbar.agent import __version__, user_folders
 from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
-_AGENT = Path(places.__file__).parent
+_AGENT = Path(user_folders.__file__).parent
 SITE = _AGENT / "site"
 
 AgentFiles = dict[Path, bytes]

@@ -14,7 +14,7 @@ import pytest
 from host_kit import start_host
 from worker_kit import ROOT, TIMEOUT, UNPACED, wait_for
 
-from mpsbar.agent import call_site, frame_values, idle_check
+from mpsbar.agent import call_site, frame_values, host_frames, idle_check
 
 MiB = 1 << 20
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -174,7 +174,7 @@ def test_a_look_keeps_nothing_of_the_host_alive():
     thread.start()
 
     def is_proven():
-        frame = idle_check.current_frames()[thread.ident]
+        frame = host_frames.current_frames()[thread.ident]
         return idle_check.waits_in_c(frame, frame.f_code)
 
     wait_for(lambda: seen and is_proven(), "its sleep")
@@ -183,7 +183,7 @@ def test_a_look_keeps_nothing_of_the_host_alive():
     assert seen[0]() is None
     thread.join()
     idle_check.forget_call_sites()
-    assert idle_check.left_over == []
+    assert host_frames.left_over == []
 
 
 def sites(function):

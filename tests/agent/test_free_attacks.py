@@ -104,10 +104,10 @@ while True: time.time()
 
 def test_a_full_queue_of_pending_calls_is_tried_again(workers):
     worker = workers.start_mps(START + """
-from mpsbar.agent import main_thread
+from mpsbar.agent import pending_call
 results = []
-hang = main_thread.PendingCall.schedule
-main_thread.PendingCall.schedule = lambda self, job: results.append(hang(self, job)) or results[-1]
+usual = pending_call.PendingCall.schedule
+pending_call.PendingCall.schedule = lambda self, job: results.append(usual(self, job)) or results[-1]
 add = ctypes.pythonapi.Py_AddPendingCall
 add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 is_true = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
@@ -131,7 +131,7 @@ while True: time.time()
 EXIT = (
     START
     + """
-from mpsbar.agent import main_thread
+from mpsbar.agent import main_thread, pending_call
 assert mpsbar.attach()
 job = main_thread.MainThreadJob(lambda on_main: None, lambda: print("ran"), time.monotonic() + 60)
 job._agent = threading.get_ident()
@@ -142,9 +142,9 @@ job._agent = threading.get_ident()
 def test_a_call_still_pending_at_exit_meets_no_frame_and_says_nothing(workers):
     # Python makes the last pending calls when main's last frame is gone.
     done = run_to_its_end(workers, EXIT + """
-main_thread._pending_call.schedule(main_thread.MainThreadJob(lambda on_main: None, lambda: None, 0.0))
-main_thread._pending_call._job = job
-threading._shutdown = functools.partial(main_thread._pending_call._add, None)
+pending_call.main_call.schedule(main_thread.MainThreadJob(lambda on_main: None, lambda: None, 0.0))
+pending_call.main_call._job = job
+threading._shutdown = functools.partial(pending_call.main_call._add, None)
 """)  # fmt: skip
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "ran\n")
 
@@ -158,8 +158,8 @@ class Late:
         self.call._add(None)
         for _ in range(9): pass
         self.write(1, b"late, globals gone: %d\\n" % (self.gone.get("sys") is None))
-main_thread._pending_call.schedule(main_thread.MainThreadJob(lambda on_main: None, lambda: None, 0.0))
-sys.late = Late(main_thread._pending_call, job, os.write, vars(main_thread))
+pending_call.main_call.schedule(main_thread.MainThreadJob(lambda on_main: None, lambda: None, 0.0))
+sys.late = Late(pending_call.main_call, job, os.write, vars(pending_call))
 """)  # fmt: skip
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "late, globals gone: 1\n")
 
@@ -228,12 +228,12 @@ queue.Queue().get()
 def test_a_pending_call_inherited_by_a_forked_child_does_nothing(workers):
     # Another thread forks while main sleeps with the call pending: it is main in the child.
     worker = workers.start_mps(START + FORKED + """
-from mpsbar.agent import main_thread
+from mpsbar.agent import pending_call
 def fork():
-    while main_thread._pending_call._job is None: time.sleep(0.01)
+    while pending_call.main_call._job is None: time.sleep(0.01)
     if not os.fork():
         for _ in range(10**5): pass
-        child_says(main_thread._pending_call._job, counters()["empties"])
+        child_says(pending_call.main_call._job, counters()["empties"])
     threading.Event().wait()
 assert mpsbar.attach()
 park(fork)

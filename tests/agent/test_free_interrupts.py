@@ -167,15 +167,15 @@ except BaseException as error: report(error)
     assert worker.wait_line("got") == "got KeyboardInterrupt() None None True True True"
 
 
-def test_an_exception_before_our_first_line_loses_the_bell_and_it_is_hung_again(workers):
+def test_an_exception_before_our_first_line_loses_the_call_and_it_is_scheduled_again(workers):
     worker = workers.start_mps(START + """
-from mpsbar.agent import main_thread
-ring = main_thread.PendingCall.__iter__
+from mpsbar.agent import pending_call
+usual = pending_call.PendingCall.__iter__
 def interrupted(self):
-    main_thread.PendingCall.__iter__ = ring
+    pending_call.PendingCall.__iter__ = usual
     signal.raise_signal(signal.SIGTERM)
     return False
-main_thread.PendingCall.__iter__ = interrupted
+pending_call.PendingCall.__iter__ = interrupted
 signal.signal(signal.SIGTERM, terminate)
 try: spin()
 except BaseException as error: print("got", repr(error))

@@ -232,10 +232,10 @@ while True: train_once()
     free(worker)
 
 
-def test_training_is_freed_without_that_bell_as_on_python_3_9(workers):
+def test_training_is_freed_without_that_trigger_as_on_python_3_9(workers):
     worker = workers.start_mps(START + TRAIN + """
 from mpsbar.agent import main_thread
-main_thread._call_when_left = lambda frame: None
+main_thread.call_when_left = lambda frame: None
 while True: train_once()
 """)  # fmt: skip
     free(worker)
@@ -296,22 +296,22 @@ print("traced", seen["call"] == seen["return"], seen["line"] == 4 * seen["call"]
     assert worker.wait_line("traced") == "traced True True [0, 1, 2, 3, 4]"
 
 
-def test_tracing_that_begins_while_the_bell_hangs_gets_no_error(workers):
+def test_tracing_that_begins_while_the_trigger_is_set_gets_no_error(workers):
     worker = workers.start_mps(START + LONG_BACKWARD + """
 from mpsbar.agent import main_thread
-hung = main_thread._call_when_left
-def hang_and_trace(frame):
-    kept = hung(frame)
+usual = main_thread.call_when_left
+def set_and_trace(frame):
+    kept = usual(frame)
     events.append(kept is not None)
     sys.settrace(lambda frame, event, arg: None)
     return kept
-main_thread._call_when_left = hang_and_trace
+main_thread.call_when_left = set_and_trace
 events = []
 while not events: train_once()
 print("gettrace", events[0], sys.gettrace() is not None)
 open("traced", "w").close()
 sys.settrace(None)
-main_thread._call_when_left = hung
+main_thread.call_when_left = usual
 while True: train_once()
 """)  # fmt: skip
     traced = worker.run_dir / "traced"

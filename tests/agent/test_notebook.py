@@ -10,7 +10,7 @@ import pytest
 from jupyter_client import KernelManager
 from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, need_module, wait_for
 
-from mpsbar.agent import free, idle_check, notebook
+from mpsbar.agent import free, host_settings, notebook
 from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
@@ -345,8 +345,8 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
 
     class Interrupted:
         def __init__(self, gpu_client):
-            idle_check._Changed.interval = sys.getswitchinterval()
-            sys.setswitchinterval(idle_check.KEEP_SECONDS)
+            host_settings._Changed.interval = sys.getswitchinterval()
+            sys.setswitchinterval(host_settings.KEEP_SECONDS)
 
         def step(self):
             raise KeyboardInterrupt

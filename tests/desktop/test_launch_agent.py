@@ -8,7 +8,7 @@ import sys
 import appkit
 import pytest
 
-from mpsbar.desktop import login, login_macos
+from mpsbar.desktop import launch_agent, login, login_macos
 
 LABEL = "io.github.mpsbar.agent"
 
@@ -28,7 +28,7 @@ def home(tmp_path, monkeypatch):
     tool.write_text("#!/bin/sh\n")
     for file in (launchctl, tool):
         file.chmod(0o755)
-    monkeypatch.setattr(login_macos, "LAUNCHCTL", str(launchctl))
+    monkeypatch.setattr(launch_agent, "LAUNCHCTL", str(launchctl))
     monkeypatch.setattr(sys, "argv", [str(tool), "login", "on"])
     monkeypatch.setattr(login, "_platform", lambda: login_macos)
     return tmp_path
@@ -98,7 +98,7 @@ def test_the_job_does_not_end_itself(home, monkeypatch, mac):
 
 
 def test_without_launchctl_it_is_off_all_the_same(monkeypatch, mac, plist):
-    monkeypatch.setattr(login_macos, "LAUNCHCTL", "/nowhere/launchctl")
+    monkeypatch.setattr(launch_agent, "LAUNCHCTL", "/nowhere/launchctl")
     login.turn_on()
     assert login.turn_off().state == "off"
     assert not plist.exists()

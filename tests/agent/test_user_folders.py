@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from worker_kit import ROOT
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 
 # The password database says that this user lives in a folder of the test's.
 HOME = """
@@ -24,11 +24,11 @@ import mpsbar
 @pytest.fixture(autouse=True)
 def no_override(monkeypatch):
     monkeypatch.delenv("MPSBAR_RUN_DIR", raising=False)
-    monkeypatch.setattr(places, "_homes", {})
+    monkeypatch.setattr(user_folders, "_homes", {})
 
 
 def as_user(monkeypatch, home, uid=os.geteuid()):
-    places._homes.clear()
+    user_folders._homes.clear()
     monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(home)))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
 
@@ -39,9 +39,9 @@ def mode_of(path):
 
 def test_linux_keeps_hosts_with_a_shared_home_apart(monkeypatch, tmp_path):
     as_user(monkeypatch, tmp_path, 1234)
-    monkeypatch.setattr(places.sys, "platform", "linux")
+    monkeypatch.setattr(user_folders.sys, "platform", "linux")
     monkeypatch.setattr(socket, "gethostname", lambda: "gpu-7/../x")
-    assert places.candidates() == [
+    assert user_folders.find_run_folders() == [
         f"{tmp_path}/.local/state/mpsbar/run-gpu-7_.._x",
         "/tmp/mpsbar-1234",
     ]
@@ -49,8 +49,8 @@ def test_linux_keeps_hosts_with_a_shared_home_apart(monkeypatch, tmp_path):
 
 def test_macos_has_its_own_places(monkeypatch, tmp_path):
     as_user(monkeypatch, tmp_path, 501)
-    monkeypatch.setattr(places.sys, "platform", "darwin")
-    assert places.candidates() == [
+    monkeypatch.setattr(user_folders.sys, "platform", "darwin")
+    assert user_folders.find_run_folders() == [
         f"{tmp_path}/Library/Application Support/mpsbar/run",
         "/private/tmp/mpsbar-501",
     ]
@@ -58,9 +58,9 @@ def test_macos_has_its_own_places(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", ["HOME", "TMPDIR", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"])
 def test_the_environment_does_not_move_it(monkeypatch, tmp_path, name):
-    before = places.candidates()
+    before = user_folders.find_run_folders()
     monkeypatch.setenv(name, str(tmp_path))
-    assert places.candidates() == before
+    assert user_folders.find_run_folders() == before
 
 
 def test_a_user_without_an_account_or_home_has_the_temporary_place(monkeypatch, tmp_path):
@@ -68,14 +68,16 @@ def test_a_user_without_an_account_or_home_has_the_temporary_place(monkeypatch, 
         raise KeyError(uid)
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert places.candidates() == [f"{places._shared_temporary()}/mpsbar-{os.geteuid()}"]
+    assert user_folders.find_run_folders() == [
+        f"{user_folders._shared_temporary()}/mpsbar-{os.geteuid()}"
+    ]
     as_user(monkeypatch, tmp_path / "not there")
-    assert len(places.candidates()) == 1
+    assert len(user_folders.find_run_folders()) == 1
 
 
 def test_prepare_makes_it_ours_alone(tmp_path):
     directory = tmp_path / "a" / "run"
-    places.prepare(str(directory))
+    user_folders.prepare(str(directory))
     assert mode_of(directory) == 0o700
 
 
@@ -83,7 +85,7 @@ def test_prepare_makes_it_ours_alone(tmp_path):
 def test_what_prepare_made_is_ours_alone_whatever_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
-        places.prepare(str(tmp_path / "a" / "b" / "run"))
+        user_folders.prepare(str(tmp_path / "a" / "b" / "run"))
     finally:
         os.umask(before)
     for folder in ("a", "a/b", "a/b/run"):
@@ -92,15 +94,15 @@ def test_what_prepare_made_is_ours_alone_whatever_the_umask(tmp_path, umask):
 
 def test_folders_are_made_below_a_relative_path_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    places.make_folders("a/b")
-    places.make_folders("a/b")
+    user_folders.make_folders("a/b")
+    user_folders.make_folders("a/b")
     assert (tmp_path / "a" / "b").is_dir()
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750, 0o711, 0o2755])
 def test_prepare_changes_nothing_on_a_directory_that_was_there(tmp_path, mode):
     tmp_path.chmod(mode)
-    places.prepare(str(tmp_path))
+    user_folders.prepare(str(tmp_path))
     assert mode_of(tmp_path) == mode
 
 
@@ -111,15 +113,15 @@ def test_a_directory_that_others_can_write_is_refused_and_left_as_it_is(
     """1777 is /tmp: as root, a chmod would lock everybody else out of it."""
     (tmp_path / "12.sock").touch()
     tmp_path.chmod(mode)
-    for refuses in (places.prepare, places.check):
+    for refuses in (user_folders.prepare, user_folders.check):
         with pytest.raises(PermissionError, match="is writable by other users: choose") as told:
             refuses(str(tmp_path))
         assert ("chmod go-w" in str(told.value)) == (mode != 0o1777)
     assert mode_of(tmp_path) == mode
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path))
-    assert places.list_sockets() == []
+    assert user_folders.list_sockets() == []
     tmp_path.chmod(0o755)
-    assert [pid for pid, _ in places.list_sockets()] == [12]
+    assert [pid for pid, _ in user_folders.list_sockets()] == [12]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
@@ -127,7 +129,7 @@ def test_a_directory_of_another_user_is_refused_and_left_as_it_is(tmp_path):
     tmp_path.chmod(0o755)
     os.chown(tmp_path, 54321, 54321)
     with pytest.raises(PermissionError, match="belongs to another user"):
-        places.prepare(str(tmp_path))
+        user_folders.prepare(str(tmp_path))
     assert (mode_of(tmp_path), tmp_path.stat().st_uid) == (0o755, 54321)
 
 
@@ -137,32 +139,32 @@ def test_a_link_or_a_file_in_its_place_is_refused(tmp_path):
     (tmp_path / "file").touch()
     for name in ("link", "file"):
         with pytest.raises(OSError, match="is not a directory"):
-            places.prepare(str(tmp_path / name))
+            user_folders.prepare(str(tmp_path / name))
 
 
 def test_a_directory_of_another_user_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(PermissionError, match="belongs to another user"):
-        places.check(str(tmp_path))
+        user_folders.check(str(tmp_path))
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path))
     (tmp_path / "12.sock").touch()
-    assert places.list_sockets() == []
+    assert user_folders.list_sockets() == []
 
 
 def test_a_path_the_kernel_cannot_hold_is_refused():
-    fits = "/" + "x" * (places.MAX_PATH - len("/12.sock") - 1)
-    assert len(places.socket_path(fits, 12)) == places.MAX_PATH
+    fits = "/" + "x" * (user_folders.MAX_PATH - len("/12.sock") - 1)
+    assert len(user_folders.socket_path(fits, 12)) == user_folders.MAX_PATH
     with pytest.raises(OSError, match="longer than 103 bytes"):
-        places.socket_path(fits + "x", 12)
+        user_folders.socket_path(fits + "x", 12)
     with pytest.raises(OSError, match="longer than 103 bytes"):
-        places.socket_path(fits[:-1] + "ä", 12)
+        user_folders.socket_path(fits[:-1] + "ä", 12)
 
 
 def test_only_sockets_named_by_a_pid_are_listed(monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path))
     for name in ("12", "7", "0", "-3", "a", "12.sock.bak", "9" * 11, "٣"):
         (tmp_path / f"{name}.sock").touch()
-    assert [pid for pid, _ in places.list_sockets()] == [7, 12]
+    assert [pid for pid, _ in user_folders.list_sockets()] == [7, 12]
 
 
 AFTER_FORK = """
@@ -200,4 +202,4 @@ def test_a_number_that_is_no_pid_is_no_socket(tmp_path):
     tmp_path.chmod(0o700)
     for name in ("7.sock", "2147483647.sock", "2147483648.sock", "9999999999.sock", "07.sock"):
         (tmp_path / name).touch()
-    assert [pid for pid, _ in places.list_sockets([str(tmp_path)])] == [7, 2147483647]
+    assert [pid for pid, _ in user_folders.list_sockets([str(tmp_path)])] == [7, 2147483647]

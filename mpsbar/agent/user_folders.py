@@ -1,4 +1,4 @@
-"""Where the workers' sockets and the probe's results are: directories that nobody else prepared.
+"""The folders of this user for the sockets of workers and the results of probes.
 
 Decided from the password database and the file system, never from $HOME, $TMPDIR or $XDG_*: those
 differ between a training run and the app that watches it.
@@ -21,8 +21,8 @@ MOST_PID = 2**31 - 1
 _homes: "dict[int, str]" = {}
 
 
-def candidates() -> "list[str]":
-    """Best first: the agent binds in the first safe one, the client lists all."""
+def find_run_folders() -> "list[str]":
+    """For sockets, best first: the agent binds in the first safe one, the client lists all."""
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]
@@ -87,7 +87,7 @@ def socket_path(directory: str, pid: int) -> str:
 def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, str]]":
     """(pid, path) of every socket file; a directory that is not safely ours is not looked at."""
     found = []
-    for directory in candidates() if directories is None else directories:
+    for directory in find_run_folders() if directories is None else directories:
         try:
             found += list_directory(directory)
         except OSError:
