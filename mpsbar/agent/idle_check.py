@@ -69,6 +69,7 @@ _WRAPPERS = (
     ("torch.multiprocessing.spawn", "start_processes"),
     ("torch.multiprocessing.spawn", "ProcessContext.join"),
 )
+_WRAPPER_NAMES = frozenset(names[-1].rpartition(".")[2] for names in _WRAPPERS)
 
 # While the switch interval is this long, a thread that wants the GIL cannot take it from us.
 KEEP_SECONDS = 0.25
@@ -116,24 +117,29 @@ def torch_folder() -> str:
 
 
 def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[FrameType]:
-    """The torch frame that user code called, if any is on this stack. Only for main's own stack."""
+    """The torch frame that user code called, if any is on this stack. Only for main's own stack.
+
+    On main a debugger traces every call of ours: so none is made for each frame.
+    """
     found = None
     while frame is not None:
-        if _is_of(frame.f_code, folder):
+        code = frame.f_code
+        if code.co_filename.startswith(folder) and (
+            code.co_name not in _WRAPPER_NAMES or not _is_wrapper(code)
+        ):
             found = frame
         frame = frame.f_back
     return found
 
 
 def _is_of(code: CodeType, folder: str) -> bool:
-    return code.co_filename.startswith(folder) and not _is_wrapper(code)
+    return code.co_filename.startswith(folder) and (
+        code.co_name not in _WRAPPER_NAMES or not _is_wrapper(code)
+    )
 
 
 def _is_wrapper(code: CodeType) -> bool:
-    return any(
-        names[-1].rpartition(".")[2] == code.co_name and code is _find_inner_code(*names)
-        for names in _WRAPPERS
-    )
+    return any(code is _find_inner_code(*names) for names in _WRAPPERS)
 
 
 def _find_inner_code(module: str, path: str, *inner: str) -> Optional[CodeType]:

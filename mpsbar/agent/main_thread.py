@@ -33,7 +33,7 @@ _RETRY_AFTER_PROOF_SECONDS = 0.05
 # Under a debugger, deep in calls or on busy cores it costs far more: afterwards so many times as
 # long is the host's, up to the seconds below.
 _REST_FACTOR = 10.0
-_MOST_REST_SECONDS = 0.5
+_MOST_REST_SECONDS = 1.0
 # A pending call that has not come by then may be lost: an exception of the host can come before it.
 _CALL_SECONDS = 0.5
 # What may run beside a computing main thread waits so long for main to run it itself.
@@ -260,11 +260,6 @@ class MainThreadJob:
         self._call_pending_since = None
         if now > self._deadline:
             return  # too late; the agent will say so
-        try:
-            idle_check.check_recursion()
-        except idle_check.Computing as reason:
-            self.refused = reason.with_traceback(None)
-            return
         inside = idle_check.outermost_torch_frame(frame, self._folder)
         if inside is not None and self._alone:
             where = idle_check.place(inside.f_back or frame)
@@ -275,6 +270,11 @@ class MainThreadJob:
                 self._leaving = _call_when_left(inside)
             if self._leaving is not None:
                 self._next_call = now + _CALL_SECONDS
+            return
+        try:
+            idle_check.check_recursion()
+        except idle_check.Computing as reason:
+            self.refused = reason.with_traceback(None)
             return
         self._attempts += 1
         if self._claim.acquire(blocking=False):
