@@ -296,6 +296,32 @@ print("traced", seen["call"] == seen["return"], seen["line"] == 4 * seen["call"]
     assert worker.wait_line("traced") == "traced True True [0, 1, 2, 3, 4]"
 
 
+def test_a_main_thread_that_a_debugger_makes_slow_is_left_ten_times_as_long_as_it_was_stopped(
+    workers,
+):
+    # In torch for long, as when torch._dynamo is imported: each attempt is refused.
+    worker = workers.start_mps(START + """
+from mpsbar.agent.main_thread import MainThreadJob
+attempts = []
+def tracer(frame, event, arg):
+    if frame.f_code is MainThreadJob._attempt_on_main.__code__:
+        attempts.append(time.monotonic())
+        time.sleep(0.02)
+class Long(torch.nn.Module):
+    def forward(self):
+        while len(attempts) < 4: pass
+module = Long()
+sys.settrace(tracer)
+module()
+sys.settrace(None)
+gaps = [after - before for before, after in zip(attempts, attempts[1:])]
+print("gaps", min(gaps) >= 0.2 or gaps)
+while True: pass
+""")  # fmt: skip
+    free(worker, seconds=60)
+    assert worker.wait_line("gaps") == "gaps True"
+
+
 def test_tracing_that_begins_while_the_trigger_is_set_gets_no_error(workers):
     worker = workers.start_mps(START + LONG_BACKWARD + """
 from mpsbar.agent import main_thread
