@@ -287,6 +287,18 @@ def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_pa
     assert not (this_venv.site / "mpsbar-agent.pth").exists()
 
 
+@pytest.mark.parametrize("name", ["mpsbar-agent.pth", "_mpsbar_start.py", "mpsbar_agent/server.py"])
+def test_a_link_in_the_place_of_a_file_is_replaced(this_venv, tmp_path, name):
+    """uv links files into its cache: what is written must not go there."""
+    environment = read_environment(this_venv.python)
+    (tmp_path / "cache").write_text("cached")
+    (this_venv.site / name).parent.mkdir(exist_ok=True)
+    (this_venv.site / name).symlink_to(tmp_path / "cache")
+    assert setup.enable(environment)
+    assert not (this_venv.site / name).is_symlink()
+    assert (tmp_path / "cache").read_text() == "cached"
+
+
 def test_a_linked_record_and_cache_are_not_followed(this_venv, tmp_path):
     environment = read_environment(this_venv.python)
     setup.enable(environment)
