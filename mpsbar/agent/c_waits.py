@@ -2,9 +2,9 @@
 
 The callee is found through the frame's own names (call_site, frame_values), then looked for on the
 frame's stack of values, so that a name which was given something else since does not deceive.
-Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What cannot be told
-is no wait. None of the functions below calls anybody's Python code without a frame, and while one
-of them waits it holds no lock of a framework.
+Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What is not
+known is no wait. None of the functions below calls anybody's Python code without a frame, and while
+one of them waits it holds no lock of a framework.
 """
 
 from types import CodeType, FrameType

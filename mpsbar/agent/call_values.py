@@ -55,7 +55,7 @@ class KnownType:
 
 
 class LoadedMethod:
-    """The first of the two places that a method loaded for a call takes."""
+    """A method that was loaded for a call: the first of its two entries on the stack."""
 
     __slots__ = ("bound",)
 
@@ -63,11 +63,11 @@ class LoadedMethod:
         self.bound = bound
 
 
-class _Sign:
-    """A place on the stack that holds no value of the program's."""
+class _Marker:
+    """An entry on the stack that is no value of the program's."""
 
 
-_NULL, _SELF, _UNKNOWN = _Sign(), _Sign(), _Sign()
+_NULL, _SELF, _UNKNOWN = _Marker(), _Marker(), _Marker()
 
 
 class Evaluation:
@@ -222,7 +222,7 @@ _BUILT = {
 
 
 def _callee_of(first: Any, second: Any) -> Any:
-    """Of the two places below the arguments, one is NULL or the method's self."""
+    """Of the two entries below the arguments, one is NULL or the method's self."""
     if first is _NULL or first is _SELF:
         return second
     return first if second is _NULL or second is _SELF else _UNKNOWN
@@ -250,7 +250,7 @@ def path_of(callee: Any) -> str:
 
 
 def _result_of(callee: Any, arguments: "list[Any]") -> Any:
-    """What a call among the arguments returned, as far as that can be told."""
+    """What a call among the arguments returned, as far as that is known."""
     if type(callee) is LoadedMethod:
         path = path_of(callee.bound)
     elif type(callee) is KnownValue:

@@ -43,7 +43,7 @@ _LAYOUTS = {
 
 
 class Unknown(Exception):
-    """What a name stands for cannot be told."""
+    """What a name stands for is not known."""
 
 
 class Bound:
@@ -76,10 +76,10 @@ def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
             raise Unknown from None
     if not 0 <= index < len(variable_names(code)):
         raise Unknown
-    place = _values_of(frame, code) + index * _POINTER
-    if not _read_pointer(place):
+    address = _values_of(frame, code) + index * _POINTER
+    if not _read_pointer(address):
         raise Unknown  # not set
-    return ctypes.py_object.from_address(place).value
+    return ctypes.py_object.from_address(address).value
 
 
 def read_cell(cell: Any) -> Any:

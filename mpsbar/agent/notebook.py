@@ -203,7 +203,7 @@ def free() -> str:
 
 
 def _clean_up() -> None:
-    """Ctrl-C may have come in the midst of it."""
+    """After a Free, also one that a Ctrl-C has cut short."""
     from .gc_pause import end_job
     from .host_settings import restore_settings
 
