@@ -288,6 +288,8 @@ class Monitor:
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         failures = (("machine", machine_failure), ("workers", worker_failure))
         problems = [Problem(reader, text) for reader, text in failures if text is not None]
+        if self._scanner.note_workers({w.pid: bool(w.backends) for w in workers}):
+            self._wakes.put(None)  # examined at once, not after the interval
         now = time.monotonic()
         return Snapshot(
             time=time.time(),
@@ -339,6 +341,7 @@ class Monitor:
             health=health,
             gpu_utilization=tuple(utilization[-_SPARKLINE:]),
             process_series=self._trends.copy_processes(),
+            machine_series=self._trends.copy_machine(),
         )
 
     def _keep_budget(self, snapshot: Snapshot) -> Snapshot:

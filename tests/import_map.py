@@ -21,9 +21,11 @@ FOLDERS: dict[str, set[str]] = {
         "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
         "agent.protocol",
     },
-    "ui.text": {"core", "agent.frameworks", "ui.columns"},
+    "ui.text": {"core", "agent.frameworks", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"core", "ui.text"},
+    # Their rows and which columns fit, for `status` and `top`.
+    "ui.process_table": {"core", "ui.text", "ui.columns"},
     "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders"},
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
@@ -44,11 +46,11 @@ FOLDERS: dict[str, set[str]] = {
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
-        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
+        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
         "history.report", "monitor", "desktop",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
         "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
         "fleet",
     },

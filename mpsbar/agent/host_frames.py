@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Optional
 
 from . import agent_thread
-from .known_waits import is_of
+from .known_waits import WRAPPER_NAMES, is_of, is_wrapper
 
 Frames = dict[int, FrameType]
 
@@ -79,10 +79,16 @@ _ONLY_OURS = _count_references()
 
 
 def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[FrameType]:
-    """The torch frame that user code called, if any is on this stack. Only for main's own stack."""
+    """The torch frame that user code called, if any is on this stack. Only for main's own stack.
+
+    On main a debugger traces every call of ours: so `is_of` is not called for each frame.
+    """
     found = None
     while frame is not None:
-        if is_of(frame.f_code, folder):
+        code = frame.f_code
+        if code.co_filename.startswith(folder) and (
+            code.co_name not in WRAPPER_NAMES or not is_wrapper(code)
+        ):
             found = frame
         frame = frame.f_back
     return found

@@ -174,6 +174,8 @@ def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]") -> bool:
     if not stack:
         return False
     code = stack[0].f_code
+    if code is agent_thread.AgentThread.start.__code__:
+        return False  # in attach(): it goes on at once, and a Free on main can collect garbage
     if code not in waits:
         return waits_in_c(stack[0], code)
     return len(stack) > 1 or code is find_code("threading", "_shutdown")

@@ -53,6 +53,7 @@ _WRAPPERS = (
     ("torch.multiprocessing.spawn", "start_processes"),
     ("torch.multiprocessing.spawn", "ProcessContext.join"),
 )
+WRAPPER_NAMES = frozenset(names[-1].rpartition(".")[2] for names in _WRAPPERS)
 
 
 def find_waits() -> "set[CodeType]":
@@ -75,14 +76,13 @@ def torch_folder() -> str:
 
 def is_of(code: CodeType, folder: str) -> bool:
     """Whether this is code of a framework in `folder`, and no mere wrapper around the program's."""
-    return code.co_filename.startswith(folder) and not _is_wrapper(code)
-
-
-def _is_wrapper(code: CodeType) -> bool:
-    return any(
-        names[-1].rpartition(".")[2] == code.co_name and code is _find_inner_code(*names)
-        for names in _WRAPPERS
+    return code.co_filename.startswith(folder) and (
+        code.co_name not in WRAPPER_NAMES or not is_wrapper(code)
     )
+
+
+def is_wrapper(code: CodeType) -> bool:
+    return any(code is _find_inner_code(*names) for names in _WRAPPERS)
 
 
 def _find_inner_code(module: str, path: str, *inner: str) -> Optional[CodeType]:

@@ -25,6 +25,10 @@ from .pending_call import PendingCall, call_when_left, drop_left_over, main_call
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
 _RETRY_AFTER_PROOF_SECONDS = 0.05
+# Under a debugger, deep in calls or on busy cores it costs far more: afterwards so many times as
+# long is the host's, up to the seconds below.
+_REST_FACTOR = 10.0
+_MOST_REST_SECONDS = 1.0
 # A pending call that has not come by then may be lost: an exception of the host can come before it.
 _CALL_SECONDS = 0.5
 # How long a job that may run beside a computing main thread waits for main to run it itself.
@@ -80,6 +84,8 @@ class MainThreadJob:
         self._off_main_from = time.monotonic() + _MAIN_FIRST_SECONDS
         self._next_read = 0.0
         self._next_call = 0.0
+        self._attempt_began = 0.0
+        self._rests_until = 0.0  # no pending call before
         self._call_pending_since: Optional[float] = None
         self._loop_woken = False  # since the last pending call
         self._held: list[Any] = []  # the host's event loop, whose run may end while we wake it
@@ -111,6 +117,7 @@ class MainThreadJob:
         elif now >= self._next_read:
             self._next_read = now + _RETRY_SECONDS
             main = self._read_main(with_loop=True)
+            self._next_read = max(self._next_read, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
             self._held.append(main.loop)
             try:
                 self._trigger(main, now)
@@ -165,7 +172,8 @@ class MainThreadJob:
             can_run_here = False
         if can_run_here and self._try_off_main():
             return
-        if now >= self._next_call or (not main.in_torch and self._leaving is not None):
+        is_outside = not main.in_torch and self._leaving is not None
+        if now >= self._rests_until and (now >= self._next_call or is_outside):
             self._leaving, self._loop_woken = None, False
             if self._call_pending_since is None:  # before: on main it comes at once
                 self._call_pending_since = now
@@ -233,26 +241,23 @@ class MainThreadJob:
     # ------------------------------------------------------------------ main's thread
     def run_on_main(self, frame: Optional[FrameType]) -> None:
         """Called on main, between two bytecodes of `frame`."""
+        now = self._attempt_began = time.monotonic()
         try:
-            self._attempt_on_main(frame)
+            self._attempt_on_main(frame, now)
         except BaseException as error:
             ours = raised_by_us(error)
             self.failure = str(error)[:300] if ours else INTERRUPTED
             self.finished = True
             if not ours:
                 raise
+        finally:
+            self._rests_until = _end_of_rest(self._attempt_began, _MOST_REST_SECONDS)
 
-    def _attempt_on_main(self, frame: Optional[FrameType]) -> None:
-        now = time.monotonic()
+    def _attempt_on_main(self, frame: Optional[FrameType], now: float) -> None:
         self._next_call, self._loop_woken = 0.0, False
         self._call_pending_since = None
         if now > self._deadline:
             return  # too late; the agent will say so
-        try:
-            idle_check.check_recursion()
-        except Computing as reason:
-            self.refused = reason.with_traceback(None)
-            return
         inside = host_frames.outermost_torch_frame(frame, self._folder)
         if inside is not None and self._alone:
             where = host_frames.describe_frame(inside.f_back or frame)
@@ -263,6 +268,11 @@ class MainThreadJob:
                 self._leaving = call_when_left(inside)
             if self._leaving is not None:
                 self._next_call = now + _CALL_SECONDS
+            return
+        try:
+            idle_check.check_recursion()
+        except Computing as reason:
+            self.refused = reason.with_traceback(None)
             return
         self._attempts += 1
         if self._claim.acquire(blocking=False):
@@ -277,8 +287,10 @@ class MainThreadJob:
         host_frames.drop_frames(self._prove(skip))
         self.on_main = on_main
         if not self._prepared:
+            began = time.monotonic()
             self._prepare(on_main)
             self._prepared = True
+            self._attempt_began += time.monotonic() - began  # it is not repeated
         if self._work is not None:
             self._run_work(self._work, skip, on_main)
         self.finished = True
@@ -360,6 +372,12 @@ class _Main:
 
 def main_ident() -> int:
     return _Main.ident
+
+
+def _end_of_rest(began: float, most: float) -> float:
+    """Until when the host is left alone after what began then and has just ended."""
+    now = time.monotonic()
+    return now + min(_REST_FACTOR * (now - began), most)
 
 
 def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:

@@ -16,7 +16,7 @@ from mpsbar.core.progress import RunProgress
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
-    from mpsbar.core.trends import ProcessSeries
+    from mpsbar.core.trends import MachineSeries, ProcessSeries
 
 IN_USE = "in use"
 
@@ -186,6 +186,7 @@ class Snapshot:
     process_series: "dict[int, ProcessSeries]" = field(
         default_factory=dict, compare=False, repr=False
     )
+    machine_series: "MachineSeries | None" = field(default=None, compare=False, repr=False)
 
     @property
     def unconnected(self) -> tuple[Process, ...]:

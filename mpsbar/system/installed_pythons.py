@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.system.files import read_bytes
 
 APPLE_PYTHON = "/usr/bin/python3"
 XCODE_SELECT = "/usr/bin/xcode-select"
@@ -103,7 +104,6 @@ def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(file, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -53,6 +53,7 @@ class _Tracked:
     examination: Examination | None = None
     process: Process | None = None
     has_gpu: bool = False
+    is_worker: bool | None = None  # whether its agent says that a framework is loaded; None: none
 
 
 class GpuShares:
@@ -198,6 +199,18 @@ class Scanner:
             if not tracked.has_gpu:
                 tracked.has_gpu, tracked.examination = True, None
                 self._schedule(pid, self._clock())
+
+    def note_workers(self, workers: dict[int, bool]) -> bool:
+        """Has workers examined by the next scan, and again when their agent says that a framework
+        is loaded: no list tells when a process imports torch. False: nothing is new."""
+        now, is_new = self._clock(), False
+        for pid, is_loaded in workers.items():
+            tracked = self._tracked.get(pid)
+            if tracked is None or tracked.process is not None or tracked.is_worker is is_loaded:
+                continue
+            tracked.is_worker, tracked.examination, is_new = is_loaded, None, True
+            self._schedule(pid, now)
+        return is_new
 
     def _pick_due(self, with_footprints: bool = True) -> _Jobs:
         """The processes to examine now, and those found before, whose footprint is read."""

@@ -1,15 +1,14 @@
 """The rows of processes, connected or not, and of those that have ended. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator
 
-from mpsbar.core.actions import Copy, Free, Limit, OpenReport
+from mpsbar.core.actions import Copy, OpenReport
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import AutoFreeStatus, Family, Snapshot, Worker
+from mpsbar.core.snapshot import Family, Snapshot, Worker
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
-from mpsbar.ui.text import endings, outcomes, progress, wording
+from mpsbar.ui.text import endings, notes, progress, wording
 from mpsbar.ui.text.wording import _
 
 # Rows of ended processes; the report has them all.
@@ -77,66 +76,48 @@ def _family(
     return rows
 
 
-def _row(key: str, name: str, device: str, size: str, notes: list[str], **more: object) -> Row:
-    details = ", ".join(note for note in notes if note)
-    words = [name.removeprefix("└ "), device, size, details]
-    text = ", ".join(word for word in words if word)
+def _row(key: str, name: str, device: str, size: str, words: list[str], **more: object) -> Row:
+    details = ", ".join(word for word in words if word)
+    parts = [name.removeprefix("└ "), device, size, details]
+    text = ", ".join(part for part in parts if part)
     device = wording.shorten(device, _DEVICE_WIDTH)
     details = wording.shorten(details, _NOTES_WIDTH)
     return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
 
 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
-    notes = [
+    words = [
         wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker),
-        wording.limit(worker), *_action_notes(worker.pid, snapshot),
-        *_reset_note(worker.pid, snapshot),
+        wording.limit(worker), *notes.list_action_notes(worker.pid, snapshot),
+        notes.say_reset(worker.pid, snapshot),
     ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
     size = wording.size(charged if worker.held is None else worker.held)
-    children = (
-        tuple(build_worker_submenu(worker, snapshot, ui_state))
-        if ui_state.is_app
-        else build_free(worker)
-    )
+    children = build_actions(worker, snapshot, ui_state)
     key = f"worker-{worker.pid}"
     tooltip = " ".join(worker.command)[:300]
-    return _row(key, name, wording.device(worker), size, notes, children=children, tooltip=tooltip)
+    return _row(key, name, wording.device(worker), size, words, children=children, tooltip=tooltip)
 
 
-def _reset_note(pid: int, snapshot: Snapshot) -> list[str]:
-    """Until it ends: its results since then may be wrong."""
-    reset = snapshot.gpu_resets.get(pid)
-    if reset is None:
-        return []
-    return [_("GPU reset at {time}, results may be wrong").format(time=wording.clock(reset))]
-
-
-def _action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
-    """Which actions on this process are under way, or ended a moment ago."""
-    if Free(pid) in snapshot.pending:
-        yield _("freeing…")
-    elif any(each.pid == pid and each.kept_free for each in snapshot.workers):
-        yield _("will be freed when possible")
-    elif pid in snapshot.freed:
-        yield outcomes.freed_briefly(snapshot.freed[pid])
-    if any(isinstance(action, Limit) and action.pid == pid for action in snapshot.pending):
-        yield _("setting its limit…")
-    elif pid in snapshot.limited:
-        yield outcomes.limited_briefly(snapshot.limited[pid])
-    if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
-        yield _("cache refilled 3 times: left alone")
-    if pid in snapshot.stopped:
-        yield outcomes.stopped(snapshot.stopped[pid])
+def build_actions(
+    process: Worker | Process, snapshot: Snapshot, ui_state: UiState
+) -> tuple[Row, ...]:
+    """All that can be done with one process now; in a printed menu only Free is shown."""
+    if isinstance(process, Worker):
+        if not ui_state.is_app:
+            return build_free(process)
+        return tuple(build_worker_submenu(process, snapshot, ui_state))
+    return tuple(build_process_submenu(process, snapshot)) if ui_state.is_app else ()
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
-    notes = [_("not connected"), *_action_notes(pid, snapshot), *_reset_note(pid, snapshot)]
-    children = tuple(build_process_submenu(process, snapshot)) if ui_state.is_app else ()
+    words = [_("not connected"), *notes.list_action_notes(pid, snapshot)]
+    words.append(notes.say_reset(pid, snapshot))
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
-        notes, children=children, tooltip=wording.how_to_connect_process(process),
+        words, children=build_actions(process, snapshot, ui_state),
+        tooltip=wording.how_to_connect_process(process),
     )  # fmt: skip
 
 

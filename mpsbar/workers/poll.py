@@ -199,7 +199,7 @@ class WorkerPoll:
                 return False
             made = os.lstat(polled.path).st_mtime
             return self._read_start(polled.pid) > made + _SAME_SECONDS
-        except (ProcessLookupError, FileNotFoundError, OverflowError):
+        except (ProcessLookupError, FileNotFoundError):
             return True
         except PermissionError:
             return True  # another user's

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.agent import __version__, user_folders
-from mpsbar.system.files import make_folder
+from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
 
 _AGENT = Path(user_folders.__file__).parent
@@ -79,7 +79,7 @@ def _is_whole(target: Path, files: AgentFiles) -> bool:
 
 def _is_same(path: Path, content: bytes) -> bool:
     try:
-        return path.read_bytes() == content
+        return read_bytes(path, len(content)) == content
     except OSError:
         return False
 

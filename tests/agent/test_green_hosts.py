@@ -181,9 +181,10 @@ def test_a_late_patch_does_not_make_free_busy(workers, patch):
     """Patched, threading.get_ident() and the main thread's number are those of greenlets."""
     need(patch)
     imports, call = PATCHES[patch]
-    late = SCENES["patched after"].format(patch=call)
+    late = SCENES["patched after"].format(patch=f"{call}\nspawn(print, 'patched')")
     used = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
     worker = workers.start_mps(imports + START + used + late, **QUIET)
+    worker.wait_line("patched")  # a Free in the midst of attach() would say nothing of the patch
     for _ in range(3):
         answer = worker.ask("free")
         assert (answer["state"], answer["reason"]) == ("done", None)

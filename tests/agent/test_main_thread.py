@@ -1,5 +1,6 @@
 """Where main may be when a Free comes, with real torch on softmps: every idle main is freed."""
 
+import selectors
 import signal
 import sys
 import threading
@@ -133,6 +134,38 @@ def nag(worker, stop):
             return
 
 
+def test_a_free_while_main_is_still_in_attach_waits_until_it_has_come_back(workers):
+    worker = workers.start_mps("""
+import _thread, os, time
+import torch, mpsbar
+import mpsbar.agent.agent_thread as t
+torch.ones(1 << 20, device="mps")
+run = t.AgentThread._run
+def run_before_start_returns(self):
+    # The same thread under other locks: `start` returns only once the test says so.
+    other = t.AgentThread(self._target)
+    other._has_started.acquire()
+    other._is_running.acquire()
+    _thread.start_new_thread(let_go, (self._has_started,))
+    run(other)
+def let_go(lock):
+    while not os.path.exists("go"): time.sleep(0.01)
+    lock.release()
+t.AgentThread._run = run_before_start_returns
+assert mpsbar.attach()
+while True: time.time()
+""")  # fmt: skip
+    with worker.connect() as client:
+        client.send("free")
+        watch = selectors.DefaultSelector()
+        watch.register(client.socket, selectors.EVENT_READ)
+        assert not watch.select(1.0)
+        (worker.run_dir / "go").touch()
+        answer = client.receive()["result"]
+    assert (answer["state"], answer["collected"]) == ("done", True)
+    assert answer["backends"]["mps"]["on_main"] is True
+
+
 def test_freed_after_the_end_of_main_while_another_thread_waits(workers):
     worker = workers.start_mps(START + "threading.Thread(target=queue.Queue().get).start()")
     free(worker)
@@ -261,6 +294,32 @@ print("traced", seen["call"] == seen["return"], seen["line"] == 4 * seen["call"]
     free(worker)
     worker.process.send_signal(signal.SIGUSR1)
     assert worker.wait_line("traced") == "traced True True [0, 1, 2, 3, 4]"
+
+
+def test_a_main_thread_that_a_debugger_makes_slow_is_left_ten_times_as_long_as_it_was_stopped(
+    workers,
+):
+    # In torch for long, as when torch._dynamo is imported: each attempt is refused.
+    worker = workers.start_mps(START + """
+from mpsbar.agent.main_thread import MainThreadJob
+attempts = []
+def tracer(frame, event, arg):
+    if frame.f_code is MainThreadJob._attempt_on_main.__code__:
+        attempts.append(time.monotonic())
+        time.sleep(0.02)
+class Long(torch.nn.Module):
+    def forward(self):
+        while len(attempts) < 4: pass
+module = Long()
+sys.settrace(tracer)
+module()
+sys.settrace(None)
+gaps = [after - before for before, after in zip(attempts, attempts[1:])]
+print("gaps", min(gaps) >= 0.2 or gaps)
+while True: pass
+""")  # fmt: skip
+    free(worker, seconds=60)
+    assert worker.wait_line("gaps") == "gaps True"
 
 
 def test_tracing_that_begins_while_the_trigger_is_set_gets_no_error(workers):

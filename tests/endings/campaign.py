@@ -135,7 +135,7 @@ def run_seen(
             return pids <= set(ends)
 
         with contextlib.suppress(AssertionError):
-            wait_for(are_explained, "all ends", 60.0)
+            wait_for(are_explained, "all ends")
         return [(one.way, judge(one.way, ends.get(one.process.pid), True)) for one in started]
     finally:
         for one in started:

@@ -261,14 +261,16 @@ def test_an_upgrade_replaces_the_copy_whole(this_venv, monkeypatch):
     assert len(list(this_venv.site.glob("mpsbar_agent-*.dist-info"))) == 1
 
 
-def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv):
+def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv, tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.touch()
     environment = read_environment(this_venv.python)
     setup.enable(environment)
     record = next(this_venv.site.glob("mpsbar_agent-*.dist-info/RECORD"))
-    record.write_text("torch/__init__.py,,\nmpsbar_agent/../torch/__init__.py,,\n/etc/passwd,,\n")
+    record.write_text(f"torch/__init__.py,,\nmpsbar_agent/../torch/__init__.py,,\n{theirs},,\n")
     setup.disable(environment)
     assert (this_venv.site / "torch" / "__init__.py").exists()
-    assert Path("/etc/passwd").exists()
+    assert theirs.exists()
 
 
 def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_path):
@@ -283,6 +285,18 @@ def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_pa
     assert setup.disable(environment)
     assert sorted(path.name for path in elsewhere.iterdir()) == before
     assert not (this_venv.site / "mpsbar-agent.pth").exists()
+
+
+@pytest.mark.parametrize("name", ["mpsbar-agent.pth", "_mpsbar_start.py", "mpsbar_agent/server.py"])
+def test_a_link_in_the_place_of_a_file_is_replaced(this_venv, tmp_path, name):
+    """uv links files into its cache: what is written must not go there."""
+    environment = read_environment(this_venv.python)
+    (tmp_path / "cache").write_text("cached")
+    (this_venv.site / name).parent.mkdir(exist_ok=True)
+    (this_venv.site / name).symlink_to(tmp_path / "cache")
+    assert setup.enable(environment)
+    assert not (this_venv.site / name).is_symlink()
+    assert (tmp_path / "cache").read_text() == "cached"
 
 
 def test_a_linked_record_and_cache_are_not_followed(this_venv, tmp_path):

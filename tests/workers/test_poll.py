@@ -320,6 +320,10 @@ def test_who_was_silent_last_time_delays_nobody(workers, polled, monkeypatch):
     wait_for(lambda: states(polled)[silent.pid] == "live", "answer")
     waits.clear()
     assert states(polled, seconds=TIMEOUT)[silent.pid] == "live"
+    silent.freeze()  # it has answered since, so it is waited for again, once
+    waits.clear()
+    assert states(polled, seconds=3)[silent.pid] == "busy"
+    assert max(waits) > 1
 
 
 def test_near_the_limit_of_descriptors_a_reserve_is_kept(workers, polled):

@@ -33,7 +33,8 @@ def choose_columns(width: int, entries: Sequence[Entry], snapshot: Snapshot) -> 
     }
     used = sum(column.width + 1 for column in shown.values()) - 1
     for column in sorted(
-        filter(lambda column: column.rank, COLUMNS), key=lambda column: column.rank
+        filter(lambda column: column.rank and not column.drawing, COLUMNS),
+        key=lambda column: column.rank,
     ):
         words = [entry.cells.get(column.key, "") for entry in entries]
         if "top" in column.hidden_if_unknown and not column.is_known(words):
