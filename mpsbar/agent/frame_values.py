@@ -57,6 +57,11 @@ class Bound:
         self.owner = owner  # the class that has it
 
 
+def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
+    """Whether a type is among these, by identity: a metaclass may compare with foreign code."""
+    return any(kind is each for each in kinds)
+
+
 def variable_names(code: CodeType) -> "tuple[str, ...]":
     """The names of what stands in a frame's memory, in its order."""
     cells = code.co_cellvars
@@ -156,7 +161,7 @@ def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any
         return own[name]
     if found is _MISSING:
         raise Unknown
-    if type(found) in _C_METHODS or _is_cython(type(found)):
+    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
         return Bound(found, thing, owner)
     if _has(type(found), "__get__"):
         raise Unknown  # a function of Python, a class method, …
