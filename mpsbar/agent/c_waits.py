@@ -2,9 +2,9 @@
 
 The callee is found through the frame's own names (call_site, frame_values), then looked for on the
 frame's stack of values, so that a name which was given something else since does not deceive.
-Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What cannot be told
-is no wait. None of the functions below calls anybody's Python code without a frame, and while one
-of them waits it holds no lock of a framework.
+Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What is not
+known is no wait. None of the functions below calls anybody's Python code without a frame, and while
+one of them waits it holds no lock of a framework.
 """
 
 from types import CodeType, FrameType
@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from .call_site import CALLS, CallSite, find_call_site
 from .call_values import Evaluation, KnownValue, LoadedMethod, path_of, type_of
-from .frame_values import Bound, Unknown, read_attribute, stack_holds
+from .frame_values import Bound, Unknown, is_one_of, read_attribute, stack_holds
 
 _FUNCTIONS = frozenset((
     "time.sleep",
@@ -46,10 +46,10 @@ _METHODS = frozenset((
     "ray._raylet.GcsErrorSubscriber.poll", "ray._raylet.GcsLogSubscriber.poll",
 ))  # fmt: skip
 # Values of exactly these types run no code of their own when C code converts them.
-_PLAIN = frozenset((
+_PLAIN = (
     type(None), int, float, bool, str, bytes, bytearray, memoryview, list, tuple, dict, set,
     frozenset, range,
-))  # fmt: skip
+)  # fmt: skip
 
 _MOST_SITES = 100
 # Kept for the length of a job, which looks at the same threads several times.
@@ -87,7 +87,8 @@ def _ends_in_wait(site: CallSite, frame: FrameType, code: CodeType, seen: "list[
     last = site[-1]
     if last.name in CALLS:
         callee, arguments = evaluation.take_call(last)
-        return _is_wait(callee, frame, code) and all(type_of(each) in _PLAIN for each in arguments)
+        are_plain = all(is_one_of(type_of(each), _PLAIN) for each in arguments)
+        return are_plain and _is_wait(callee, frame, code)
     item = evaluation.take()
     if type(item) is not KnownValue:
         return False

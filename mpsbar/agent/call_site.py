@@ -94,7 +94,7 @@ def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
 
 
 def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
-    """What has put so many values on the stack, the last first; nothing: it cannot be told."""
+    """What has put so many values on the stack, the last first; empty: not known."""
     found: list[Instruction] = []
     while needed > 0:
         offset = _previous(raw, offset)

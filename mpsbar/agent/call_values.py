@@ -12,6 +12,7 @@ from .call_site import CALLS, Instruction, effect_of
 from .frame_values import (
     Bound,
     class_path,
+    is_one_of,
     read_attribute,
     read_cell,
     read_global,
@@ -29,6 +30,7 @@ _GIVE_NUMBERS = frozenset((
 _KEEP_NUMBERS = frozenset(("builtins.min", "builtins.max", "builtins.abs", "builtins.round"))
 _PLAIN_CLASSES = (int, float, str, bytes, bool)
 _NUMBERS = (int, float, bool)
+_CONTAINERS = (tuple, list, dict)
 
 # From 3.9 on there is a second type, for methods that want to know their class.
 _C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
@@ -55,7 +57,7 @@ class KnownType:
 
 
 class LoadedMethod:
-    """The first of the two places that a method loaded for a call takes."""
+    """A method that was loaded for a call: the first of its two entries on the stack."""
 
     __slots__ = ("bound",)
 
@@ -63,11 +65,11 @@ class LoadedMethod:
         self.bound = bound
 
 
-class _Sign:
-    """A place on the stack that holds no value of the program's."""
+class _Marker:
+    """An entry on the stack that is no value of the program's."""
 
 
-_NULL, _SELF, _UNKNOWN = _Sign(), _Sign(), _Sign()
+_NULL, _SELF, _UNKNOWN = _Marker(), _Marker(), _Marker()
 
 
 class Evaluation:
@@ -103,7 +105,7 @@ class Evaluation:
         if sys.version_info >= (3, 11):
             callee = _callee_of(callee, stack.pop())
         for container in list(arguments):
-            if type_of(container) not in (tuple, list, dict) or type(container) is KnownType:
+            if type(container) is KnownType or not is_one_of(type_of(container), _CONTAINERS):
                 return callee, [_UNKNOWN]
             values = container.value
             parts = values.values() if type(values) is dict else values
@@ -152,7 +154,7 @@ class Evaluation:
         self._stack.append(self._note(value))
 
     def _note(self, value: Any) -> KnownValue:
-        if type(value) not in _OURS:
+        if not is_one_of(type(value), _OURS):
             self._seen.append(value)
         return KnownValue(value)
 
@@ -186,8 +188,8 @@ class Evaluation:
         if name == "BINARY_SUBSCR":
             self._stack.append(_UNKNOWN)
             return
-        kinds = {type_of(left), type_of(right)}
-        self._stack.append(KnownType(float) if kinds <= set(_NUMBERS) else _UNKNOWN)
+        are_numbers = _is_number(left) and _is_number(right)
+        self._stack.append(KnownType(float) if are_numbers else _UNKNOWN)
 
     def _build(self, name: str, argument: int) -> None:
         stack = self._stack
@@ -196,7 +198,7 @@ class Evaluation:
         if name == "PUSH_NULL":
             stack.append(_NULL)
         elif name == "UNARY_NEGATIVE":
-            stack.append(KnownType(float) if type_of(stack.pop()) in _NUMBERS else _UNKNOWN)
+            stack.append(KnownType(float) if _is_number(stack.pop()) else _UNKNOWN)
         elif name == "DICT_MERGE":  # f(**keywords): into an empty one
             merged, base = stack.pop(), stack.pop()
             stack.append(merged if type(base) is KnownType and base.kind is dict else _UNKNOWN)
@@ -222,7 +224,7 @@ _BUILT = {
 
 
 def _callee_of(first: Any, second: Any) -> Any:
-    """Of the two places below the arguments, one is NULL or the method's self."""
+    """Of the two entries below the arguments, one is NULL or the method's self."""
     if first is _NULL or first is _SELF:
         return second
     return first if second is _NULL or second is _SELF else _UNKNOWN
@@ -238,7 +240,7 @@ def path_of(callee: Any) -> str:
     """time.sleep, _thread.lock.acquire: where a function of C is from; else an empty text."""
     if type(callee) is Bound:
         return f"{class_path(callee.owner)}.{callee.function.__name__}"
-    if type(callee) not in _C_FUNCTIONS:
+    if not is_one_of(type(callee), _C_FUNCTIONS):
         return ""
     name, owner = callee.__name__, callee.__self__
     if type(owner) is ModuleType:
@@ -249,8 +251,12 @@ def path_of(callee: Any) -> str:
     return path_of(found) if type(found) is Bound else ""
 
 
+def _is_number(item: Any) -> bool:
+    return is_one_of(type_of(item), _NUMBERS)
+
+
 def _result_of(callee: Any, arguments: "list[Any]") -> Any:
-    """What a call among the arguments returned, as far as that can be told."""
+    """What a call among the arguments returned, as far as that is known."""
     if type(callee) is LoadedMethod:
         path = path_of(callee.bound)
     elif type(callee) is KnownValue:
@@ -260,6 +266,6 @@ def _result_of(callee: Any, arguments: "list[Any]") -> Any:
         path = path_of(callee.value)
     else:
         return _UNKNOWN
-    are_numbers = all(type_of(each) in _NUMBERS for each in arguments)
+    are_numbers = all(map(_is_number, arguments))
     is_number = path in _GIVE_NUMBERS or (path in _KEEP_NUMBERS and are_numbers)
     return KnownType(float) if is_number else _UNKNOWN

@@ -43,7 +43,7 @@ _LAYOUTS = {
 
 
 class Unknown(Exception):
-    """What a name stands for cannot be told."""
+    """What a name stands for is not known."""
 
 
 class Bound:
@@ -55,6 +55,11 @@ class Bound:
         self.function = function
         self.instance = instance
         self.owner = owner  # the class that has it
+
+
+def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
+    """Whether a type is among these, by identity: a metaclass may compare with foreign code."""
+    return any(kind is each for each in kinds)
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":
@@ -76,10 +81,10 @@ def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
             raise Unknown from None
     if not 0 <= index < len(variable_names(code)):
         raise Unknown
-    place = _values_of(frame, code) + index * _POINTER
-    if not _read_pointer(place):
+    address = _values_of(frame, code) + index * _POINTER
+    if not _read_pointer(address):
         raise Unknown  # not set
-    return ctypes.py_object.from_address(place).value
+    return ctypes.py_object.from_address(address).value
 
 
 def read_cell(cell: Any) -> Any:
@@ -156,7 +161,7 @@ def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any
         return own[name]
     if found is _MISSING:
         raise Unknown
-    if type(found) in _C_METHODS or _is_cython(type(found)):
+    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
         return Bound(found, thing, owner)
     if _has(type(found), "__get__"):
         raise Unknown  # a function of Python, a class method, …

@@ -20,7 +20,7 @@ left_over: "list[Any]" = []
 
 
 def current_frames() -> Frames:
-    """sys._current_frames(), with no collection in its midst.
+    """sys._current_frames(), with no collection inside it.
 
     It holds the lock of the list of threads. Up to 3.11 an allocation in it can start a collection,
     and a finalizer there that lets go of the GIL dead-locks with whoever wants that lock.
@@ -104,7 +104,7 @@ def is_below(frame: Optional[FrameType], folder: str) -> bool:
         drop_references(stack)
 
 
-def place(frame: Optional[FrameType]) -> str:
+def describe_frame(frame: Optional[FrameType]) -> str:
     """Where a frame is, for people: train.py:42 in step."""
     if frame is None:
         return "outside Python"

@@ -22,7 +22,14 @@ from typing import Any, Callable, Optional
 from . import agent_thread
 from .c_waits import call_sites, is_waiting_in_c
 from .gc_pause import paused
-from .host_frames import Frames, current_frames, drop_frames, drop_references, is_below, place
+from .host_frames import (
+    Frames,
+    current_frames,
+    describe_frame,
+    drop_frames,
+    drop_references,
+    is_below,
+)
 from .host_settings import EXTRA_FRAMES, KEEP_SECONDS, lengthen_interval, restore_interval
 from .known_waits import find_code
 
@@ -81,7 +88,7 @@ def check_others(
                     in_c[ident] = code
             if not is_known or is_below(frame, autograd):
                 reason = "thread_computing" if is_below(frame, folder) else "thread_unproven"
-                raise Computing(reason, f"{_thread_name(ident)}, {place(frame)}")
+                raise Computing(reason, f"{_thread_name(ident)}, {describe_frame(frame)}")
     except BaseException:
         frame = None
         drop_frames(frames)
@@ -92,9 +99,9 @@ def check_others(
 def check_main(frame: Optional[FrameType], folder: str) -> None:
     """For work off main: no torch frame on its stack; no frame at all only at the prompt."""
     if is_below(frame, folder):
-        raise Computing("main_computing", place(frame))
+        raise Computing("main_computing", describe_frame(frame))
     if frame is None and not at_classic_prompt(frame):
-        raise Computing("main_unproven", place(frame))
+        raise Computing("main_unproven", describe_frame(frame))
 
 
 def check_unchanged(
@@ -194,7 +201,7 @@ def keep_gil(sleep: Callable[[float], None]) -> Iterator[float]:
     check_interpreter()
     try:
         old = lengthen_interval()
-        sleep(max(2 * old, 0.001))  # who asked with the old interval has had it, or asks anew
+        sleep(max(2 * old, 0.001))  # who asked with the old interval got it, or asks again
         with paused():  # a finalizer could let go of the GIL
             if sys.getswitchinterval() != KEEP_SECONDS:
                 raise Computing("switch_interval", "the process changed it meanwhile")
@@ -213,7 +220,7 @@ def _frames_without(skip: "set[int]") -> Frames:
 def _thread_name(ident: int) -> str:
     if ident == agent_thread.ident:
         return agent_thread.NAME  # seen by %mpsbar free
-    # Not enumerate(): it takes a lock that main may hold when this runs in its midst.
+    # Not enumerate(): it takes a lock that main may hold when this interrupts it.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     # Not thread.name: a subclass may have made it its own code.
     name = vars(thread).get("_name") if thread is not None else None

@@ -61,7 +61,7 @@ class JobQueue:
         job = self._jobs[0]
         try:
             answer = job.work.step()
-        except Exception as problem:  # noqa: BLE001 - the client is told
+        except Exception as problem:  # noqa: BLE001 - the client gets the error
             answer = {"state": "failed", "error": str(problem)[:300]}
         if answer is None:
             return None
@@ -99,7 +99,7 @@ class JobQueue:
 
 
 def _note_kept_free(answer: Message) -> Message:
-    """What an attempt has come to, as it is told; a Free that was done fulfils the kept one."""
+    """The answer of an attempt; a Free that was done fulfils the kept one."""
     kept, now = kept_free.find_kept(), time.monotonic()
     if kept is None:
         return answer

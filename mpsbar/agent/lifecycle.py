@@ -137,7 +137,7 @@ def _may_compute(frame: Optional[FrameType]) -> bool:
     """
     torch = known_waits.torch_folder()
     folders = tuple(os.path.join(torch, name) + os.sep for name in ("utils/data", "_inductor"))
-    starters = [known_waits.find_code(*place) for place in _STARTERS_OF_PROGRAMS]
+    starters = [known_waits.find_code(*names) for names in _STARTERS_OF_PROGRAMS]
     while frame is not None:
         if frame.f_code in starters or frame.f_code.co_filename.startswith(folders):
             return False

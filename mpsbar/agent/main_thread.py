@@ -31,7 +31,7 @@ _REST_FACTOR = 10.0
 _MOST_REST_SECONDS = 1.0
 # A pending call that has not come by then may be lost: an exception of the host can come before it.
 _CALL_SECONDS = 0.5
-# What may run beside a computing main thread waits so long for main to run it itself.
+# How long a job that may run beside a computing main thread waits for main to run it itself.
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
 _MAIN_AWAY_SECONDS = 0.25
@@ -47,13 +47,13 @@ Work = Callable[[], None]
 class MainState:
     """What the main thread does, as plain values: a frame must not be kept."""
 
-    __slots__ = ("in_our_call", "in_torch", "is_waiting", "loop", "place")
+    __slots__ = ("in_our_call", "in_torch", "is_waiting", "loop", "where")
 
-    def __init__(self, is_waiting: bool, in_torch: bool, in_our_call: bool, place: str) -> None:
+    def __init__(self, is_waiting: bool, in_torch: bool, in_our_call: bool, where: str) -> None:
         self.is_waiting = is_waiting
         self.in_torch = in_torch
         self.in_our_call = in_our_call
-        self.place = place
+        self.where = where
         self.loop: Any = None  # the event loop that waits there, if any
 
 
@@ -82,7 +82,7 @@ class MainThreadJob:
         self._attempts = 0
         self._prepared = False
         self._off_main_from = time.monotonic() + _MAIN_FIRST_SECONDS
-        self._next_look = 0.0
+        self._next_read = 0.0
         self._next_call = 0.0
         self._attempt_began = 0.0
         self._rests_until = 0.0  # no pending call before
@@ -114,10 +114,10 @@ class MainThreadJob:
             self._notice_loss()  # else running: answered when it ends, however late
         elif now > self._deadline:
             self._give_up()
-        elif now >= self._next_look:
-            self._next_look = now + _RETRY_SECONDS
-            main = self._look_at_main(with_loop=True)
-            self._next_look = max(self._next_look, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
+        elif now >= self._next_read:
+            self._next_read = now + _RETRY_SECONDS
+            main = self._read_main(with_loop=True)
+            self._next_read = max(self._next_read, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
             self._held.append(main.loop)
             try:
                 self._trigger(main, now)
@@ -142,8 +142,8 @@ class MainThreadJob:
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
 
-    def _look_at_main(self, with_loop: bool = False) -> MainState:
-        """Who asks for the loop too gives it to `drop_references`."""
+    def _read_main(self, with_loop: bool = False) -> MainState:
+        """What main does now. A caller that asks for the loop gives it to `drop_references`."""
         frames = host_frames.current_frames()
         frame = frames.get(self._main)
         stack = host_frames.read_stack(frame)
@@ -154,7 +154,7 @@ class MainThreadJob:
                 or idle_check.is_waiting(stack, self._waits),
                 in_torch=host_frames.is_below(frame, self._folder),
                 in_our_call=any(each.f_code is ours for each in stack),
-                place=host_frames.place(frame),
+                where=host_frames.describe_frame(frame),
             )
             if with_loop:
                 state.loop = idle_check.find_idle_loop(stack, self._waits)
@@ -199,14 +199,14 @@ class MainThreadJob:
         except Computing as reason:
             self._refuse(reason)
             return False
-        except Exception as error:  # noqa: BLE001 - told to the client, never to the host
+        except Exception as error:  # noqa: BLE001 - sent to the client, never raised in the host
             self.failure, self.finished = str(error)[:300], True
         return True
 
     def _notice_loss(self) -> None:
         """Two exceptions of the host in a row can throw main out of our code, the claim taken."""
         attempts = self._attempts
-        main = self._look_at_main()
+        main = self._read_main()
         same = attempts == self._attempts and self._claim.locked()
         if not main.in_our_call and same and not self.finished:
             self.failure, self.finished = INTERRUPTED, True
@@ -228,10 +228,10 @@ class MainThreadJob:
             return found
         if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
             return found
-        main = self._look_at_main()
+        main = self._read_main()
         if main.in_torch:
-            return Computing("main_computing", main.place)
-        return Computing("main_waiting" if main.is_waiting else "main_unproven", main.place)
+            return Computing("main_computing", main.where)
+        return Computing("main_waiting" if main.is_waiting else "main_unproven", main.where)
 
     def _main_is_away(self) -> bool:
         """Whether main has not come by for long: what an earlier attempt found is out of date."""
@@ -260,7 +260,7 @@ class MainThreadJob:
             return  # too late; the agent will say so
         inside = host_frames.outermost_torch_frame(frame, self._folder)
         if inside is not None and self._alone:
-            where = host_frames.place(inside.f_back or frame)
+            where = host_frames.describe_frame(inside.f_back or frame)
             self.refused = Computing("main_computing", where)
             if (
                 self._leaving is None or self._leaving() is None
@@ -329,7 +329,7 @@ class MainThreadJob:
 
     def _refuse(self, reason: Computing) -> None:
         self.refused = reason.with_traceback(None)
-        self._next_look = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
+        self._next_read = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
         self._claim.release()
 
 

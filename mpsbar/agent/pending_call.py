@@ -88,7 +88,8 @@ def call_when_left(frame: FrameType) -> Any:
     """What to keep so that the call is scheduled when `frame` returns, at no cost until then.
 
     A frame drops its trace function when it ends, and without tracing it is never called. None
-    where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's looks do.
+    where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's next try
+    notices it.
     """
     if sys.version_info < (3, 10) or sys.gettrace() is not None or frame.f_trace is not None:
         return None

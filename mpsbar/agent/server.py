@@ -22,7 +22,7 @@ MOST_CONNECTIONS = 64
 ACCEPTED_AT_ONCE = 16
 MOST_WAITING = 100  # answers that one connection may wait for
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
-# long run so many a second, whoever asks how often; a person's few clicks are never slowed.
+# long run this many a second, however many ask; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
 ROUNDS_AT_ONCE = 10.0
 # A round in which clients only came or went does less.
@@ -313,7 +313,7 @@ class Agent:
             self._bind_again()
 
     def _bind_again(self) -> None:
-        """macOS reaps temporary places, people delete directories, hosts close descriptors."""
+        """macOS empties temporary folders, people delete directories, hosts close descriptors."""
         old = self._listener
         try:
             self._listener = bind(self._directories, MOST_CONNECTIONS)

@@ -18,7 +18,7 @@ from .main_thread import MainThreadJob
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
-# Off main all must be done, and let go of, while no other thread can run: so long before that ends.
+# Off main all must be done, and dropped, while no other thread can run: this long before that ends.
 SPARE_SECONDS = 0.05
 MOST_GROUPS = 50
 

@@ -44,7 +44,7 @@ EndCode = Literal[
     "replaced",  # it runs on as another program
     "unknown",
 ]
-# Nobody needs to be told about these in the middle of something else.
+# Not worth a notification.
 NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
 # Their default is a core dump on Linux and macOS; 7 and 10 are SIGBUS on one of them.
@@ -65,7 +65,7 @@ class EndVerdict:
 
     @property
     def is_normal(self) -> bool:
-        """Whether nobody needs to be told; an unknown end is no reason for a notification."""
+        """Whether it is not worth a notification; an unknown end is not either."""
         return self.code in NORMAL or self.code == "unknown"
 
 
@@ -100,7 +100,7 @@ def _judge(e: EndEvidence) -> EndVerdict:
 
 
 def _judge_unseen(e: EndEvidence) -> EndVerdict:
-    """The exit status is not known: mpsbar was not running, or the system does not tell."""
+    """The exit status is not known: mpsbar was not running, or the system does not say."""
     reports = e.reports
     found = _judge_error(e, ())
     if found is not None:
@@ -164,7 +164,7 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
 
 
 def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
-    """SIGKILL tells nothing of who sent it. macOS leaves no report of its usual kill for memory."""
+    """Who sent a SIGKILL is not known. macOS leaves no report of its usual kill for memory."""
     basis: list[Basis] = ["exit_status"]
     if e.reports.cgroup_kill is not None:  # on Linux the kernel counts them: no need to guess
         if e.reports.cgroup_kill:

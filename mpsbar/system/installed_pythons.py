@@ -82,10 +82,10 @@ def _list_conda(home: Path, root: Path) -> Iterator[Path]:
     """The environments that conda lists for this user, then those in the usual folders."""
     listed = _read(home / ".conda/environments.txt").split("\n")
     yield from (Path(line) for line in listed if line.startswith("/"))
-    places = [home / name for name in _CONDA]
-    places += [root / place / name for place in _CONDA_SYSTEM for name in _CONDA]
-    places.append(root / "opt/homebrew/Caskroom/miniforge/base")
-    for base in places:
+    folders = [home / name for name in _CONDA]
+    folders += [root / folder / name for folder in _CONDA_SYSTEM for name in _CONDA]
+    folders.append(root / "opt/homebrew/Caskroom/miniforge/base")
+    for base in folders:
         yield base
         yield from sorted(base.glob("envs/*"))
 

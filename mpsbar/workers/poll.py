@@ -25,7 +25,7 @@ MOST_CONNECTIONS = 150
 _SETTLED_SECONDS = 0.5
 # A process may have started within the second in which its socket was made, by coarser clocks.
 _SAME_SECONDS = 2.0
-# So long a worker that refuses on macOS keeps its row: its queue of connections may be full.
+# How long a worker that refuses on macOS keeps its row: its queue of connections may be full.
 _REFUSING_SECONDS = 60.0
 
 

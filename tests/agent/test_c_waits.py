@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -184,6 +185,44 @@ def test_a_look_keeps_nothing_of_the_host_alive():
     thread.join()
     idle_check.forget_call_sites()
     assert host_frames.left_over == []
+
+
+def test_the_class_of_an_object_is_never_compared_or_hashed_by_its_own_code():
+    ran = []
+
+    class Meta(type):
+        def __eq__(cls, other):
+            ran.append("eq")
+            return cls is other
+
+        def __hash__(cls):
+            ran.append("hash")
+            return type.__hash__(cls)
+
+    class Odd(metaclass=Meta):
+        def fileno(self):
+            return reads
+
+    reads, writes = os.pipe()
+    odd = Odd()
+
+    def wait_for_input():
+        select.select([odd], [], [], TIMEOUT)
+
+    thread = threading.Thread(target=wait_for_input)
+    thread.start()
+
+    def is_proven():
+        frame = host_frames.current_frames().get(thread.ident)
+        return frame is not None and idle_check.waits_in_c(frame, frame.f_code)
+
+    wait_for(is_proven, "its select")
+    os.write(writes, b"x")
+    thread.join()
+    os.close(reads)
+    os.close(writes)
+    idle_check.forget_call_sites()
+    assert ran == []
 
 
 def sites(function):

@@ -10,7 +10,7 @@ import pytest
 from jupyter_client import KernelManager
 from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, need_module, wait_for
 
-from mpsbar.agent import free, host_settings, notebook
+from mpsbar.agent import free, host_settings, notebook, notebook_text
 from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
@@ -490,9 +490,9 @@ def test_sizes_and_times_read_as_everywhere_else():
         for off in (-1, 0, 1)
     ]
     for count in (None, *(edge for edge in edges if edge >= 0), 999.5 * 1024, 99.95 * MB):
-        assert notebook.size(count) == wording.size(count)
+        assert notebook_text.size(count) == wording.size(count)
     for seconds in (0, 0.0401, 0.9994, 0.9996, 1, 9.94, 9.96, 60, 119, 120, 7169, 7171, 1e6):
-        assert notebook.duration(seconds) == wording.duration(seconds)
+        assert notebook_text.duration(seconds) == wording.duration(seconds)
 
 
 @pytest.mark.parametrize("done", [0, 29, 124.5, 199, 200, 1234])
@@ -508,22 +508,22 @@ def test_progress_reads_as_everywhere_else(done, rate):
         told += [bar | steps, bar | steps | {"inner": inner | {"seconds_left": None}}]
     for progress in told:
         shown = say_progress(_parse_progress(progress))
-        assert notebook.describe_progress(progress) == shown
+        assert notebook_text.describe_progress(progress) == shown
 
 
 def test_unknown_numbers_are_question_marks():
     unknown = dict.fromkeys(("allocated", "reserved", "driver", "peak"))
-    assert notebook._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
+    assert notebook_text._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
 
 
 def test_reasons_read_as_everywhere_else():
-    for code, words in notebook._REASONS.items():
+    for code, words in notebook_text._REASONS.items():
         assert outcome_text.reason(Freed(1, "x", "busy", reason=code)) == words
-    on_main = notebook._why({"code": "main_computing", "where": "turn.py:1 in step"})
+    on_main = notebook_text._why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no safe moment was found"
     told = []
     reason = {"code": "main_computing", "where": "cell:1 in <module>"}
-    thread = threading.Thread(target=lambda: told.append(notebook._why(reason)))
+    thread = threading.Thread(target=lambda: told.append(notebook_text._why(reason)))
     thread.start()
     thread.join()
     assert told == ["the main thread is computing (cell:1 in <module>)"]

@@ -1,4 +1,4 @@
-"""How fast something counts, from looks at different times. Pure."""
+"""How fast something counts, from readings at different times. Pure."""
 
 from collections import deque
 from typing import Optional

@@ -11,7 +11,7 @@ from .rates import Pace
 # Lightning first: the bars that it draws with tqdm or rich show the same.
 SOURCES = (lightning, tqdm, rich)
 MOST_READ = 5  # from each end of the list
-# A bar that has not moved for so long is not what the run is doing, if another one moves.
+# A bar that has not moved for this long is not what the run is doing, if another one moves.
 STILL_SECONDS = 300.0
 
 
@@ -22,7 +22,7 @@ class ProgressReader:
         self._paces: dict[tuple[Any, ...], Pace] = {}
 
     def read(self) -> "Optional[dict[str, Any]]":
-        """The fields of `stats`, or None where nothing tells."""
+        """The fields of `stats`, or None where nothing is known."""
         now = time.time()
         candidates = sorted(_find_candidates(now), key=lambda candidate: candidate.started)
         steps = read_steps()

@@ -228,8 +228,8 @@ def parse_gpu_event(text: str, local_time: float) -> GpuEvent | None:
 
 def parse_panic(text: str, local_time: float | None = None) -> Panic | None:
     header, body = split_report(text)
-    told = body.get("panicString") if body is not None else None
-    words = told if isinstance(told, str) else text
+    panic_text = body.get("panicString") if body is not None else None
+    words = panic_text if isinstance(panic_text, str) else text
     match = _PANIC.search(words[:20_000])
     if match is None:
         return None
