@@ -78,7 +78,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "ServiceManagement": ("desktop/",),
     "UserNotifications": ("desktop/",),
     # Not in what a scan runs at every tick, nor in what `mpsbar status` imports: it takes 15 to 25 ms.
-    "psutil": ("system/macos/", "system/stop.py", "workers/request.py"),
+    "psutil": ("system/macos/", "system/stop.py", "system/ownership.py", "workers/request.py"),
     "textual": ("ui/terminal/",),
     "prometheus_client": ("fleet/",),
 }

@@ -55,7 +55,7 @@ def free(options: argparse.Namespace) -> int:
 
     from mpsbar.fleet.hosts import free_on_host
 
-    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
+    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.targets)]
     words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
     hosts = list(dict.fromkeys(options.host))
     seconds = options.timeout + _ONCE_SECONDS

@@ -58,6 +58,14 @@ def test_a_place_that_cannot_be_written_is_one_line(mpsbar, workers):
     assert done.stderr == f"mpsbar: couldn't write {workers.folder}: it is not a file\n"
 
 
+def test_a_missing_folder_is_not_made(mpsbar, workers):
+    target = workers.folder / "missing" / "page.html"
+    done = mpsbar("-o", str(target))
+    told = f"mpsbar: there is no folder {target.parent}: make it first\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    assert not target.parent.exists()
+
+
 def test_nothing_to_open_it_with(mpsbar, workers):
     done = mpsbar("--open", MPSBAR_REPLAY="m1-8gb")
     assert done.returncode == 1

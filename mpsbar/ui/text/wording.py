@@ -224,6 +224,35 @@ def how_to_connect_process(process: Process) -> str:
     return how_to_connect(process.python, kind_of(process.name))
 
 
+def unconnected(process: Process) -> str:
+    """Why nothing can be done with it, and what would help."""
+    return _("not connected: {how}").format(how=how_to_connect_process(process))
+
+
+def without_framework() -> str:
+    return _("not connected, and neither {frameworks} was found in it").format(
+        frameworks=join_labels("nor")
+    )
+
+
+def of_another_user(name: str | None) -> str:
+    if name is None:
+        return _("it belongs to another user, and only that user can connect to it")
+    return _("it belongs to {name}, and only that user can connect to it").format(name=name)
+
+
+def no_such_process() -> str:
+    return _("no process has this PID (run mpsbar status to list them)")
+
+
+def no_such_name(name: str, names: list[str]) -> str:
+    if not names:
+        return _("no process is connected, so none is called {name}").format(name=name)
+    return _("no connected process is called {name}; connected: {names}").format(
+        name=name, names=", ".join(names)
+    )
+
+
 def not_connected(process: Process) -> str:
     return _("not connected ({frameworks})").format(frameworks="+".join(process.frameworks))
 
