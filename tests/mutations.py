@@ -45,6 +45,14 @@ EXPLAINED: dict[tuple[str, str], str] = {
         '_log.info("%s: %s", notice.title, notice.text)',
     ): "a line of the log, for people",
     (
+        "mpsbar/ui/menubar/menu_items.py",
+        "self.is_spare = False  # hidden, and may be shown while the menu is open",
+    ): "each lay-out sets it before anybody reads it",
+    (
+        "mpsbar/ui/menubar/menu_items.py",
+        "for slots, rows in zip(self._sections, sections, strict=True):",
+    ): "a check of our own code: there are always as many sections",
+    (
         "mpsbar/desktop/login_export.py",
         "_link(file.path).unlink(missing_ok=True)",
     ): "where the link is gone already, so is its folder, or it has other units in it",

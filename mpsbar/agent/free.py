@@ -112,6 +112,7 @@ class FreeJob:
             "collected": self._collected,
             "trimmed": any("trimmed" in report for report in self._reports.values()),
             "gui_toolkit": self._gui_toolkit,
+            "main_was_waiting": job is not None and job.main_was_waiting,
             "not_known": self._not_known,
             "backends": self._reports,
         }

@@ -127,6 +127,13 @@ class MainThreadJob:
         drop_left_over()
         return self.finished or self.given_up
 
+    @property
+    def main_was_waiting(self) -> bool:
+        """Once over: whether main stood in a wait, and so ran nothing of this."""
+        if self.given_up:
+            return self.refused is not None and self.refused.code == "main_waiting"
+        return not self.on_main
+
     def end_waiting(self) -> None:
         """Give up at the next step, unless it runs already."""
         self._deadline = 0.0

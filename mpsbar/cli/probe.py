@@ -49,13 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="FILE", help="show what changed since this result of --json"
     )
     parser.add_argument(
+        "--no-compile", action="store_true", help="don't try torch.compile (on a GPU)"
+    )
+    parser.add_argument(
         "--force", action="store_true", help="probe even while memory pressure is critical"
     )
     parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.results import read_result
+    from mpsbar.dtypes.results import find_last, read_result
     from mpsbar.dtypes.summary import build_probe
     from mpsbar.dtypes.table import render_probe
     from mpsbar.dtypes.verdicts import find_changes, find_surprises
@@ -67,12 +70,14 @@ def run(options: argparse.Namespace) -> int:
     probe = _probe(snapshot, options)
     if not probe.cells:
         return _complain(probe, options)
+    last = find_last(probe)
     file, is_saved = _save(probe)
     changes = None if before is None else find_changes(before, probe)
     if options.json:
-        print(json.dumps(build_probe(probe, changes)))
+        print(json.dumps(build_probe(probe, changes, last)))
     else:
-        print(shorten_home(render_probe(probe, _table_style(), file, changes), str(Path.home())))
+        page = render_probe(probe, _table_style(), file, changes, last)
+        print(shorten_home(page, str(Path.home())))
     if probe.ended == "cancelled":
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not find_surprises(probe) else 1
@@ -99,7 +104,7 @@ def _probe(snapshot: "Snapshot", options: argparse.Namespace) -> "Probe":
         pythons = [find_python(options.python)]
     else:
         pythons = find_pythons(snapshot, read_enabled())
-    runner = Runner(pythons, options.device)
+    runner = Runner(pythons, options.device, with_compile=not options.no_compile)
     return run_cancellable(
         lambda: runner.run(lambda done: show_progress(draw_progress(done))), runner.cancel
     )

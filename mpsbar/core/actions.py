@@ -218,6 +218,7 @@ class Freed:
     pinned: int | None = None  # still cached afterwards: live tensors share its heaps
     collected: bool | None = None  # whether gc.collect() ran first; None for an older agent
     gui_toolkit: str | None = None  # beside which gc.collect() is not safe
+    main_was_waiting: bool = False  # and so could not run gc.collect(); False for an older agent
     not_known: tuple[str, ...] = ()  # backends that may or may not be in use
     reason: str | None = None  # a code: thread_computing, main_computing, …
     where: str | None = None  # the place in the program that the reason is about

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mpsbar.agent import user_folders
@@ -63,6 +63,16 @@ def find_result(snapshot: Snapshot) -> Probe | None:
     return next(iter(results), None) if not interpreters else None
 
 
+def find_last(probe: Probe) -> Probe | None:
+    """The newest complete result before this one, of the same Python and device."""
+    results = [
+        result
+        for result in _read_all(is_quiet=True)
+        if (result.device, result.prefix) == (probe.device, probe.prefix) and result.ended == "ok"
+    ]
+    return max(results, key=lambda result: result.time or 0.0, default=None)
+
+
 def _find_interpreters(snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
     """The Pythons that run torch, with its version where it is known."""
     for worker in snapshot.workers:
@@ -79,29 +89,30 @@ def _is_of(probe: Probe, python: str) -> bool:
 
 def _read_current() -> Iterator[Probe]:
     """Results that still hold: for this system, and for the torch that is installed."""
+    # The file name has the system in it: a file of another system need not be opened.
+    return (probe for probe in _read_all(_systems()) if _is_current(probe))
+
+
+def _read_all(systems: Sequence[str] = ("",), is_quiet: bool = False) -> Iterator[Probe]:
+    """The results in our folder, the newest first."""
     folder = paths.probe_folder()
     if folder is None:
         return
     files: list[Path] = []
     try:
         user_folders.check(str(folder))
-        # The file name has the system in it: a file of another system need not be opened.
-        fitting = [
-            file for file in folder.glob("*.json") if any(s in file.name for s in _systems())
-        ]
+        fitting = [file for file in folder.glob("*.json") if any(s in file.name for s in systems)]
         files = sorted(fitting, key=lambda file: -file.stat().st_mtime)
     except FileNotFoundError:
         return
     except OSError as problem:
-        log_refused(folder, problem)
+        if not is_quiet:
+            log_refused(folder, problem)
         return
     for file in files[:_MOST]:
         with contextlib.suppress(UserError):
-            if not is_usable(file):
-                continue
-            probe = read_result(file)
-            if _is_current(probe):
-                yield probe
+            if is_usable(file):
+                yield read_result(file)
 
 
 def _is_current(probe: Probe) -> bool:

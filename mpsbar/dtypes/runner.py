@@ -18,10 +18,13 @@ from mpsbar.core.dtype_results import (
     ProbeEnded,
     Progress,
     build_cell,
+    build_speed,
+    parse_number,
     parse_text,
 )
 from mpsbar.core.secrets import mask
-from mpsbar.dtypes.dtype_child import MARK
+from mpsbar.dtypes.dtype_child import MARK, SPEED
+from mpsbar.dtypes.operations import COMPILE
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
 
@@ -36,7 +39,7 @@ _MOST_RESTARTS = 16
 _MOST_CRASHES = 3
 _MOST_CELLS = 2000
 # Signals that somebody else sent: the cell is tried once more.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 
@@ -98,11 +101,13 @@ class Runner:
         pythons: Sequence[str],
         device: str = "auto",
         *,
+        with_compile: bool = False,
         ceiling: int = CEILING,
         start_seconds: float = START_SECONDS,
         cell_seconds: float = CELL_SECONDS,
     ) -> None:
         self._pythons, self._device, self._ceiling = pythons, device, ceiling
+        self._with_compile = with_compile
         self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
         self._cancelled = threading.Event()
 
@@ -155,7 +160,10 @@ class Runner:
 
     def _run_once(self, python: str, session: _Session, on_progress: OnProgress) -> int | None:
         """Run one child process; return its exit code, or None if it hung and was ended."""
-        plan = {"device": self._device, "skip": list(session.answers), "ceiling": self._ceiling}
+        plan = {
+            "device": self._device, "skip": list(session.answers), "ceiling": self._ceiling,
+            "compile": self._with_compile,
+        }  # fmt: skip
         session.has_started = session.is_over = False
         # The script must be a file, also where mpsbar itself is in an archive.
         with (
@@ -174,7 +182,9 @@ class Runner:
                 is_first = is_first and answer.get("stage") != "cell"
                 session.add(answer)
             if answers:
-                seconds = self._start_seconds if is_first else self._cell_seconds
+                # The first cell may compile a kernel, and torch.compile imports half of torch.
+                is_long = is_first or (session.next_cell or "").startswith(COMPILE)
+                seconds = self._start_seconds if is_long else self._cell_seconds
                 deadline = time.monotonic() + seconds
                 on_progress(Progress(len(session.answers), len(session.cells) or None))
             if self._cancelled.is_set() or session.is_over:
@@ -202,10 +212,10 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
         session.false_starts += 1
     elif code is None:
         session.blame(cell, "hung")
-    elif -code in _FROM_OUTSIDE and cell not in session.killed:
+    elif -code in FROM_OUTSIDE and cell not in session.killed:
         session.killed.add(cell)
     else:
-        session.blame(cell, "crashed", _signal_name(code))
+        session.blame(cell, "crashed", signal_name(code))
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
@@ -235,8 +245,17 @@ def _build_probe(
         session.stages.get(stage, {}) for stage in ("python", "import", "device")
     )
     names = session.cells if device.get("device") else []
-    results = [build_cell(name, session.answers.get(name, {})) for name in names]
-    dtypes = device.get("dtypes")
+    results = [
+        build_cell(name, session.answers.get(name, {}))
+        for name in names
+        if not name.startswith(SPEED)
+    ]
+    speeds = [
+        build_speed(name[len(SPEED) :], session.answers.get(name, {}))
+        for name in names
+        if name.startswith(SPEED)
+    ]
+    dtypes, cores = device.get("dtypes"), device.get("cores")
     return Probe(
         python=python,
         ended=ended,
@@ -253,6 +272,9 @@ def _build_probe(
         error=_find_error(ended, session),
         cells=tuple(result for result in results if isinstance(result, Cell)),
         checks=tuple(result for result in results if isinstance(result, Check)),
+        speeds=tuple(speeds),
+        load=parse_number(device.get("load")),
+        cores=cores if isinstance(cores, int) else None,
         time=times[0],
         seconds=times[1],
         memory=session.memory,
@@ -269,7 +291,7 @@ def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
     return None if text is None else mask(text)
 
 
-def _signal_name(code: int) -> str:
+def signal_name(code: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return str(-code)

@@ -137,6 +137,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
         pinned=None if busy or worker.cached_is_bound else worker.cached,
         collected=collected if isinstance(collected := answer.get("collected"), bool) else None,
         gui_toolkit=parse_text(toolkit) if (toolkit := answer.get("gui_toolkit")) else None,
+        main_was_waiting=answer.get("main_was_waiting") is True,
         not_known=tuple(map(parse_text, names[:10])) if isinstance(names, list) else (),
         reason=code,
         where=where,

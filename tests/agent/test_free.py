@@ -74,7 +74,9 @@ class Cycle:
 Cycle()
 """ + ATTACH + "while True: pass", SOFTMPS_GRAPHS="0")  # fmt: skip
     assert worker.ask("stats")["backends"]["mps"]["allocated"] == 4 * MiB
-    assert worker.ask("free")["backends"]["mps"]["freed"] == 32 * MiB
+    answer = worker.ask("free")
+    assert answer["backends"]["mps"]["freed"] == 32 * MiB
+    assert (answer["collected"], answer["main_was_waiting"]) == (True, False)
     assert worker.wait_line("collected") == "collected on MainThread"
 
 
@@ -89,6 +91,8 @@ block(4)
 """ + ATTACH + "wait(); gc.collect()")  # fmt: skip
     report = wait_for(lambda: off_main(worker), "main in its wait")
     assert report["on_main"] is False
+    answer = worker.ask("free")
+    assert (answer["collected"], answer["main_was_waiting"]) == (False, True)
     go_on(worker)
     assert worker.wait_line("collected") == "collected on MainThread"
 

@@ -124,6 +124,65 @@ def test_greenlets_go_on_and_polls_are_answered(workers, patch, scene):
     put_load_on(worker)
 
 
+# Every function and class that gevent or eventlet has replaced notes who calls it on another thread than
+# main: a crash comes by chance, after many rounds of their loops, and this does not.
+WATCH = """
+import functools, importlib, sys, threading
+def list_replaced():
+    if "gevent" in sys.modules:
+        from gevent import monkey
+        return {module: list(names) for module, names in monkey.saved.items()}
+    found = {}
+    for module in ("os", "select", "selectors", "socket", "time", "subprocess"):
+        green = importlib.import_module("eventlet.green." + module)
+        found[module] = list(green.__patched__)
+    return found
+main, called = threading.get_native_id(), set()
+def note(name):
+    if threading.get_native_id() != main: called.add(name)
+def watch(name, value):
+    if isinstance(value, type):
+        class Watched(value):
+            def __init__(self, *a, **k): note(name); super().__init__(*a, **k)
+            def __new__(cls, *a, **k): note(name); return super().__new__(cls, *a, **k)
+        return Watched
+    @functools.wraps(value, updated=())
+    def watched(*a, **k): note(name); return value(*a, **k)
+    return watched
+count_watched = 0
+for module, names in list_replaced().items():
+    for name in names:
+        value = getattr(sys.modules.get(module), name, None)
+        if callable(value) and module not in ("threading", "_thread") and not (isinstance(value, type) and issubclass(value, BaseException)):
+            try: setattr(sys.modules[module], name, watch(module + "." + name, value))
+            except TypeError: continue  # a class that cannot be derived from
+            count_watched += 1
+print("watched", count_watched, flush=True)
+"""
+ASKED = ("hello", "stats", "free", "tensors", "limit", "no such method")
+
+
+@pytest.mark.parametrize("patch", ["gevent without threads", "eventlet without threads"])
+@pytest.mark.parametrize("scene", ["patched before", "patched after"])
+def test_nothing_that_was_replaced_is_called_on_our_thread(workers, patch, scene):
+    need(patch)
+    imports, call = PATCHES[patch]
+    attach = "assert mpsbar.attach()\n"
+    steps = [call + WATCH, attach] if scene == "patched before" else [attach, call + WATCH]
+    done = "run()\nprint('called', sorted(called), flush=True)\n"
+    worker = start_host(workers, "\n".join([imports + START, *steps, done]), **QUIET)
+    assert int(worker.wait_line("watched").split()[1]) >= 10
+    if not ALONE:
+        for method in ASKED:
+            with worker.connect() as client:
+                client.send(method)
+                client.receive()
+    (worker.run_dir / "stop").touch()
+    assert worker.wait_line("called") == "called []"
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    assert worker.process.returncode == 0, worker.end()
+
+
 REFUSABLE = """
 print("attached", mpsbar.attach(), flush=True)
 run()

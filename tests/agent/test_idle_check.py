@@ -353,3 +353,19 @@ def test_the_loop_is_found_only_in_its_own_wait(release):
     assert idle_check.find_idle_loop([], there.waits) is None
     found[0].call_soon_threadsafe(spin_until, release)
     wait_for(lambda: loop_of(there.thread) is None, "busy loop")
+
+
+def test_a_deep_stack_costs_no_call_for_each_frame_since_a_debugger_traces_every_one():
+    names = {"look": lambda: idle_check.outermost_torch_frame(sys._getframe(), "/lib/torch/")}
+    code = "def dive(depth): return look() if depth == 0 else dive(depth - 1)"
+    exec(compile(code, "/lib/torch/deep.py", "exec"), names)
+    calls = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: calls.append(frame.f_code.co_filename))
+    try:
+        found = names["dive"](100)
+    finally:
+        sys.settrace(before)
+    assert found is not None
+    assert calls.count("/lib/torch/deep.py") == 101
+    assert calls.count(idle_check.__file__) == 1

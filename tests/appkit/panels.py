@@ -1,9 +1,14 @@
-"""NSOpenPanel: modal as an alert; the test's answer names its button, and the folder as text."""
+"""NSOpenPanel: modal as an alert; the test's answer names its button, and the folder as text.
+
+A relative text is what the person clicks in the folder that the panel opens with.
+"""
 
 # ruff: noqa: N802, N815 - the names are Objective-C's
 
+import os
 from typing import Any
 
+from appkit import session
 from appkit.alerts import run_modal
 from appkit.objects import is_text, stored
 from appkit.values import NSURL
@@ -29,8 +34,17 @@ class NSSavePanel(NSPanel, framework="AppKit"):
         if answer.button == _CANCEL:
             return 0
         assert answer.text is not None, "the panel wants a path: answer(button, text=path)"
-        self._chosen = NSURL.fileURLWithPath_(answer.text)
+        elsewhere = str(
+            session.current().home / "Documents"
+        )  # where the last panel was, for instance
+        shown = elsewhere if self.directoryURL() is None else self.directoryURL().path()
+        self._check(answer.text)
+        self._chosen = NSURL.fileURLWithPath_(os.path.join(shown, answer.text))
         return 1
+
+    def _check(self, choice: str) -> None:
+        if not self.showsHiddenFiles() and any(name.startswith(".") for name in choice.split("/")):
+            session.current().fault(RuntimeError(f"the panel does not show {choice!r}"))
 
 
 class NSOpenPanel(NSSavePanel, framework="AppKit"):
@@ -41,3 +55,9 @@ class NSOpenPanel(NSSavePanel, framework="AppKit"):
     @classmethod
     def openPanel(cls) -> Any:
         return cls.alloc().init()
+
+    def _check(self, choice: str) -> None:
+        super()._check(choice)
+        allowed = self.canChooseFiles() if os.path.isfile(choice) else self.canChooseDirectories()
+        if not allowed:
+            session.current().fault(RuntimeError(f"the panel does not let {choice!r} be chosen"))

@@ -72,6 +72,7 @@ def test_all_is_quiet_without_a_fault(clean):
         "right",
         "meaningless",
         "unsupported",
+        "timed",
     }
 
 
@@ -173,9 +174,11 @@ def test_a_fall_back_in_other_words_and_in_the_backward_pass():
 
 def test_slowness_is_measured():
     _, answers, _ = run_child(
-        ["softmax/float32", "softmax/float16"], SOFTMPS_FAULTS="slow _softmax float16"
+        ["speed:attention"],
+        SOFTMPS_FAULTS="slow _scaled_dot_product_attention_math_for_mps float16; slow bmm float16",
     )
-    assert answers["softmax/float16"]["seconds"] > 0.02 > answers["softmax/float32"]["seconds"]
+    seconds = answers["speed:attention"]["seconds"]
+    assert seconds["float16"][0] > 0.02
 
 
 @pytest.mark.xdist_group("torch")  # imported into the test process

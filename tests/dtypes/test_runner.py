@@ -11,7 +11,7 @@ import interpreters
 import psutil
 import pytest
 from fake_torch import add_startup, make_torch
-from probe_kit import EVERY, hold_once, needs_mps, wait_until_held
+from probe_kit import RESULTS, hold_once, needs_mps, wait_until_held
 from thorough import two_sizes
 from worker_kit import TIMEOUT, need_module, wait_for
 
@@ -60,7 +60,7 @@ def test_the_whole_on_the_cpu():
     probe = Runner([sys.executable], "cpu").run(seen.append)
     assert (probe.ended, probe.error, probe.device) == ("ok", None, "cpu")
     assert (probe.torch, probe.torch_file) == (torch.__version__, torch.__file__)
-    assert probe.measured == len(EVERY) == len(probe.cells) + len(probe.checks)
+    assert probe.measured == RESULTS == len(probe.cells) + len(probe.checks)
     assert probe.prefix == os.path.realpath(sys.prefix)
     assert find_surprises_of_results(probe) == []
     assert 0 < probe.memory < probe.ceiling
@@ -99,7 +99,7 @@ def test_a_crash_costs_its_cell(softmps):
     assert [(c.name, c.text) for c in probe.checks if c.state == "crashed"] == [
         ("unique", "SIGABRT")
     ]
-    assert probe.measured == len(EVERY)
+    assert probe.measured == RESULTS
     assert find_surprises_of_results(probe) == ["check_crashed", "dtype_crashed"]
 
 
@@ -109,7 +109,7 @@ def test_a_hang_costs_its_cell(softmps):
     probe = Runner([sys.executable], "mps", cell_seconds=CELL_SECONDS).run()
     assert probe.ended == "ok"
     assert states(probe, "sort/int16", "create/int8") == [("hung", None), ("works", None)]
-    assert probe.measured == len(EVERY)
+    assert probe.measured == RESULTS
 
 
 @needs_mps
@@ -166,7 +166,7 @@ def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path):
     wait_until_held(tmp_path)
     os.kill(find_child()[0].pid, signal.SIGKILL)
     thread.join(TIMEOUT)
-    assert (found[0].ended, found[0].measured) == ("ok", len(EVERY))
+    assert (found[0].ended, found[0].measured) == ("ok", RESULTS)
     assert states(found[0], "softmax/float32") == [("works", None)]
 
 

@@ -287,6 +287,16 @@ def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_pa
     assert not (this_venv.site / "mpsbar-agent.pth").exists()
 
 
+def test_nothing_is_written_where_others_could_change_it(this_venv):
+    """Also when an outdated copy is renewed, for which the Python itself is not asked."""
+    environment = read_environment(this_venv.python)
+    this_venv.site.chmod(0o777)
+    before = sorted(path.name for path in this_venv.site.iterdir())
+    with pytest.raises(EnvironmentProblem, match="site-packages is writable by everyone"):
+        setup.enable(environment)
+    assert sorted(path.name for path in this_venv.site.iterdir()) == before
+
+
 @pytest.mark.parametrize("name", ["mpsbar-agent.pth", "_mpsbar_start.py", "mpsbar_agent/server.py"])
 def test_a_link_in_the_place_of_a_file_is_replaced(this_venv, tmp_path, name):
     """uv links files into its cache: what is written must not go there."""

@@ -209,6 +209,8 @@ def _freed_done(outcome: Freed) -> str:
         words += _("; gc.collect() skipped: it can crash a program that uses {toolkit}").format(
             toolkit=outcome.gui_toolkit
         )
+    elif outcome.collected is False and outcome.main_was_waiting:
+        words += _("; gc.collect() skipped: the main thread was waiting")
     elif outcome.collected is False:
         words += _("; gc.collect() skipped: the main thread couldn't be reached")
     return words

@@ -104,6 +104,14 @@ def test_long_names_are_cut_in_the_middle():
             "freed 0 B in 1 ms; gc.collect() skipped: it can crash a program that uses Tk",
         ),
         (
+            Freed(1, "a", "done", 0, 0.001, collected=False, main_was_waiting=True),
+            "freed 0 B in 1 ms; gc.collect() skipped: the main thread was waiting",
+        ),
+        (
+            Freed(1, "a", "done", 0, 0.001, collected=False),
+            "freed 0 B in 1 ms; gc.collect() skipped: the main thread couldn't be reached",
+        ),
+        (
             Freed(1, "a", "done", 2 * GB, 0.04, pinned=int(1.5 * GB)),
             "freed 2.0 GB in 40 ms; 1.5 GB can't be returned yet: live tensors share those blocks",
         ),
