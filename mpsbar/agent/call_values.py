@@ -114,7 +114,7 @@ class Evaluation:
 
     def follow(self, instruction: Instruction) -> None:
         """Do to the stack what the instruction did."""
-        _, name, argument = instruction
+        name, argument = instruction.name, instruction.argument
         if name in CALLS:
             callee, arguments = self.take_call(instruction)
             self._stack.append(_result_of(callee, arguments))

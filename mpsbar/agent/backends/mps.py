@@ -18,7 +18,7 @@ _HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _USUAL_RATIO = 1.7  # of what Metal recommends
 _MOST_RATIO = 2.0
 # What torch reads the variable with. PyDLL: it may not let another thread run in a job on main.
-_strtod: Any = ctypes.PyDLL(None).strtod
+_strtod: Any = ctypes.pythonapi["strtod"]
 _strtod.restype = ctypes.c_double
 
 
