@@ -30,6 +30,9 @@ KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
         (("python", "/v/bin/gunicorn", "-w", "4", "-b", ":80", "serve:app"), "gunicorn serve:app"),
         (("python", "/v/bin/streamlit", "run", "page.py"), "streamlit page.py"),
         (("python", "/v/bin/torchrun"), "torchrun"),
+        (("python", "-Xfrozen_modules=off", "-m", "debugpy", "--connect", "127.0.0.1:5678", "train.py"), "debugpy train.py"),
+        # As VS Code starts it.
+        (("python", "/x/debugpy/launcher/../../debugpy", "--connect", "5678", "/home/me/train.py"), "debugpy train.py"),
         (("python", "/v/bin/gunicorn", "-b", "localhost:80", "-c", "x.py", "serve:make()"), "gunicorn serve:make()"),
         (("python", "/v/bin/mlx_lm.server", "--port", "8080"), "mlx_lm.server"),
         (("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(3)"), "child process"),
