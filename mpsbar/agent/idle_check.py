@@ -153,6 +153,7 @@ def check_recursion() -> None:
     except RecursionError:
         deep = True
     if deep:
+        limit = recursion_limit_of_host() or limit
         raise Computing("deep_recursion", f"the main thread is near its limit of {limit} calls")
 
 

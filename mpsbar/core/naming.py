@@ -18,8 +18,8 @@ _SCRIPT = re.compile(r".+\.py")
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.()]*")
 _LAUNCHERS: dict[str, re.Pattern[str] | None] = {
     "torchrun": _SCRIPT, "accelerate": _SCRIPT, "deepspeed": _SCRIPT, "streamlit": _SCRIPT,
-    "fastapi": _SCRIPT, "uvicorn": _APP, "gunicorn": _APP, "hypercorn": _APP, "flask": None,
-    "vllm": None, "mlx_lm.server": None, "mlx_lm.generate": None,
+    "fastapi": _SCRIPT, "debugpy": _SCRIPT, "uvicorn": _APP, "gunicorn": _APP, "hypercorn": _APP,
+    "flask": None, "vllm": None, "mlx_lm.server": None, "mlx_lm.generate": None,
 }  # fmt: skip
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
 # Modules that nobody starts by hand, and what they are.

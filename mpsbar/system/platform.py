@@ -28,8 +28,14 @@ _STORED_VARIABLES = frozenset(
 )  # fmt: skip
 
 
+# Once setproctitle is imported, all arguments are one text until a title is set.
+_JOINED_COMMAND = re.compile(rb"((?:.*?/)?[Pp]ython[\d.]*) (.*)", re.DOTALL)
+
+
 def parse_command(arguments: Iterable[bytes]) -> tuple[str, ...]:
-    first = islice(arguments, MAX_ARGUMENTS)
+    first = list(islice(arguments, MAX_ARGUMENTS))
+    if len(first) == 1 and (joined := _JOINED_COMMAND.fullmatch(first[0])):
+        first = [joined[1], *joined[2].split(b" ")[: MAX_ARGUMENTS - 1]]
     return tuple(
         printable(argument[: 4 * MAX_CHARACTERS].decode(errors="replace"), MAX_CHARACTERS)
         for argument in first

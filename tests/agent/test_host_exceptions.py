@@ -123,6 +123,11 @@ def catch_all():
             ready = False
             caught.append(type(error).__name__)
             if error.__context__ or error.__cause__: others.append(f"context {error.__context__!r}")
+            trace = error.__traceback__
+            while trace is not None:
+                path = trace.tb_frame.f_code.co_filename
+                if "mpsbar/agent" in path: others.append(f"on its traceback: {path}")
+                trace = trace.tb_next
 def report(): return {"sent": sent, "caught": caught, "others": others}
 assert mpsbar.attach()
 """

@@ -403,6 +403,25 @@ __import__("ctypes").CDLL(None).sleep(600)
     assert answer["reason"]["where"].endswith(" in <module>")
 
 
+def test_a_main_thread_near_its_recursion_limit_is_told_with_the_limit_that_the_host_has_set(
+    workers,
+):
+    worker = workers.start_mps(START + """
+sys.setrecursionlimit(1234)
+def dive(levels):
+    if levels: return dive(levels - 1)
+    print("deep")
+    while True: pass
+dive(1234 - 60)
+""")  # fmt: skip
+    worker.wait_line("deep")
+    answer = worker.ask("free", seconds=1)
+    assert answer["reason"] == {
+        "code": "deep_recursion",
+        "where": "the main thread is near its limit of 1234 calls",
+    }
+
+
 def test_nothing_of_the_host_is_kept_alive_by_a_free_that_waits(workers):
     worker = workers.start_mps(START + SLEEPER + """
 import weakref

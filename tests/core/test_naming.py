@@ -1,7 +1,11 @@
 """Names for people, from command lines as they really are."""
 
+import json
+import subprocess
+
+import interpreters
 import pytest
-from worker_kit import ATTACH
+from worker_kit import ATTACH, ROOT
 
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import kind_of, name_process
@@ -26,6 +30,9 @@ KERNEL = ("python", "-m", "ipykernel_launcher", "-f", "k.json")
         (("python", "/v/bin/gunicorn", "-w", "4", "-b", ":80", "serve:app"), "gunicorn serve:app"),
         (("python", "/v/bin/streamlit", "run", "page.py"), "streamlit page.py"),
         (("python", "/v/bin/torchrun"), "torchrun"),
+        (("python", "-Xfrozen_modules=off", "-m", "debugpy", "--connect", "127.0.0.1:5678", "train.py"), "debugpy train.py"),
+        # As VS Code starts it.
+        (("python", "/x/debugpy/launcher/../../debugpy", "--connect", "5678", "/home/me/train.py"), "debugpy train.py"),
         (("python", "/v/bin/gunicorn", "-b", "localhost:80", "-c", "x.py", "serve:make()"), "gunicorn serve:make()"),
         (("python", "/v/bin/mlx_lm.server", "--port", "8080"), "mlx_lm.server"),
         (("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(3)"), "child process"),
@@ -170,3 +177,30 @@ time.sleep(600)
     found = parse_hello(worker.pid, worker.ask("hello"))
     assert found.name.endswith(".py")
     assert found.join(process).name == outside == "ray::A.work"
+
+
+@pytest.mark.starts_processes
+@pytest.mark.parametrize("version", interpreters.VERSIONS)
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["train.py", "first"], "train.py"),
+        (["-u", "-X", "dev", "-W", "ignore", "train.py", "-m"], "train.py"),
+        (["-m", "train", "first"], "train"),
+        (["-c", "import train", "other.py"], "python -c"),
+    ],
+)
+def test_a_connected_python_of_any_version_is_named_as_it_was_started(
+    tmp_path, version, arguments, name
+):
+    python = interpreters.need(version)
+    (tmp_path / "train.py").write_text(
+        f"import json, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from mpsbar.agent.methods import hello\n"
+        "print(json.dumps(hello()))\n"
+    )
+    done = subprocess.run(
+        [python, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert parse_hello(1, json.loads(done.stdout)).name == name

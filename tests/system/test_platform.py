@@ -1,8 +1,10 @@
-"""Which files make a process one of PyTorch or MLX."""
+"""What the platforms share: command lines, and which files make a process one of PyTorch or MLX."""
 
 import pytest
 
-from mpsbar.system.platform import framework_of
+from mpsbar.core.naming import name_process
+from mpsbar.core.secrets import shorten_command
+from mpsbar.system.platform import framework_of, parse_command
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,28 @@ from mpsbar.system.platform import framework_of
 )
 def test_frameworks(path, framework):
     assert framework_of(path) == framework
+
+
+# What `import setproctitle` makes of the arguments before a title is set.
+@pytest.mark.parametrize(
+    ("joined", "name", "command"),
+    [
+        ("/v/bin/python train.py", "train.py", ("/v/bin/python", "train.py")),
+        ("python3.11 -m gunicorn serve:app -w 2", "gunicorn serve:app",
+         ("python3.11", "-m", "gunicorn", "serve:app", "…")),
+        ("/my runs/venv/bin/python train.py --password hidden", "train.py",
+         ("/my runs/venv/bin/python", "train.py", "…")),
+    ],
+)  # fmt: skip
+def test_arguments_that_setproctitle_has_joined(joined, name, command):
+    parsed = parse_command([joined.encode()])
+    assert name_process(parsed, executable="/usr/bin/python3.11") == name
+    assert shorten_command(parsed) == command
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ray::A.work"], ["gunicorn: worker [serve]"], ["/v/bin/python"], ["/v/my python tool", "x"]],
+)
+def test_other_arguments_are_left_as_they_are(arguments):
+    assert parse_command([each.encode() for each in arguments]) == tuple(arguments)
