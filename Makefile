@@ -105,7 +105,7 @@ bench: setup
 endings: setup
 	@PYTHONPATH=tests $(PY) -m endings $(ARGS)
 
-# Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults; SECONDS is for soak.
+# Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults, SECONDS=1800 that of soak.
 SCALE ?= 1
 SECONDS ?= 1800
 RUNS ?= 700000

@@ -31,6 +31,8 @@ _UNKNOWN_FOOTPRINT = Footprint(None, None)
 # Processes that were here before us are spread over time, so that they do not come due together.
 _GOLDEN_RATIO = 0.618034
 
+_LATE = TimeoutError("not read in time")
+
 _Jobs = list[tuple[int, Callable[[], Any]]]
 
 
@@ -136,7 +138,7 @@ class Scanner:
         ]
         jobs = self._pick_due()
         results = self._readers.run([*standing, *jobs], seconds, vital=len(standing))
-        problems = [_describe_problem(key, results.get(key, Stuck())) for key, _ in standing]
+        problems = [_describe_problem(key, results.get(key, _LATE)) for key, _ in standing]
         values = (results.get(key) for key, _ in standing)
         machine, pids, gpu = (None if isinstance(v, Exception) else v for v in values)
         read_at, clients = gpu or (self._clock(), None)
@@ -166,7 +168,7 @@ class Scanner:
 
     def _is_listed(self, results: dict[Any, Any]) -> bool:
         """Whether the list of processes is current: None means unchanged, an exception failed."""
-        pids = results.get("processes", Stuck())
+        pids = results.get("processes", _LATE)
         self._was_listed = self._was_listed or isinstance(pids, dict)
         return self._was_listed and not isinstance(pids, Exception)
 
@@ -306,6 +308,8 @@ def _with_footprint(process: Process | None, footprint: Footprint) -> Process | 
 def _describe_problem(reader: str, result: Any) -> Problem | None:
     if isinstance(result, Stuck):
         return Problem(reader, "does not answer")
+    if result is _LATE:
+        return Problem(reader, "could not be read in time")
     if isinstance(result, Exception):
         return Problem(reader, f"{type(result).__name__}: {result}")
     return None

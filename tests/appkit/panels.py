@@ -34,30 +34,33 @@ class NSSavePanel(NSPanel, framework="AppKit"):
         if answer.button == _CANCEL:
             return 0
         assert answer.text is not None, "the panel wants a path: answer(button, text=path)"
-        elsewhere = str(
-            session.current().home / "Documents"
-        )  # where the last panel was, for instance
-        shown = elsewhere if self.directoryURL() is None else self.directoryURL().path()
-        self._check(answer.text)
-        self._chosen = NSURL.fileURLWithPath_(os.path.join(shown, answer.text))
+        # Without a folder of its own it opens where the last one was.
+        last = str(session.current().home / "Documents")
+        shown = last if self.directoryURL() is None else self.directoryURL().path()
+        if not self.showsHiddenFiles() and "/." in f"/{answer.text}":
+            session.current().fault(RuntimeError(f"the panel does not show {answer.text!r}"))
+        chosen = os.path.join(shown, answer.text)
+        self._check(chosen)
+        self._chosen = NSURL.fileURLWithPath_(chosen)
         return 1
 
-    def _check(self, choice: str) -> None:
-        if not self.showsHiddenFiles() and any(name.startswith(".") for name in choice.split("/")):
-            session.current().fault(RuntimeError(f"the panel does not show {choice!r}"))
+    def _check(self, chosen: str) -> None:
+        pass
 
 
 class NSOpenPanel(NSSavePanel, framework="AppKit"):
     canChooseFiles, setCanChooseFiles_ = stored("files", True)
     canChooseDirectories, setCanChooseDirectories_ = stored("folders", False)
+    canCreateDirectories, setCanCreateDirectories_ = stored("creates", False)
     allowsMultipleSelection, setAllowsMultipleSelection_ = stored("many", False)
 
     @classmethod
     def openPanel(cls) -> Any:
         return cls.alloc().init()
 
-    def _check(self, choice: str) -> None:
-        super()._check(choice)
-        allowed = self.canChooseFiles() if os.path.isfile(choice) else self.canChooseDirectories()
+    def _check(self, chosen: str) -> None:
+        allowed = self.canChooseFiles() if os.path.isfile(chosen) else self.canChooseDirectories()
+        if not os.path.exists(chosen):
+            allowed = allowed and self.canCreateDirectories()
         if not allowed:
-            session.current().fault(RuntimeError(f"the panel does not let {choice!r} be chosen"))
+            session.current().fault(RuntimeError(f"the panel does not let {chosen!r} be chosen"))

@@ -2,6 +2,9 @@
 
 import threading
 
+import pytest
+
+from mpsbar.system import read_timeouts
 from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
 
 # Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
@@ -41,6 +44,39 @@ def test_one_stuck_read_does_not_stop_the_rest():
     assert isinstance(results["stuck"], Stuck)
     gate.set()
     some.close()
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """Reading threads get none until it is set, as beside many busy programs."""
+    gate, run = threading.Event(), read_timeouts._Reader._run
+
+    def starved(self):
+        assert gate.wait(PATIENCE)
+        run(self)
+
+    monkeypatch.setattr(read_timeouts._Reader, "_run", starved)
+    yield gate
+    gate.set()
+
+
+def test_a_thread_that_waits_for_a_processor_does_not_hang(processor):
+    some = readers()
+    threading.Timer(0.5, processor.set).start()  # ten times as late as a read that hangs
+    assert some.run([("a", lambda: 1), ("b", lambda: 2)], PATIENCE) == {"a": 1, "b": 2}
+    some.close()
+
+
+def test_what_was_late_is_asked_again_the_next_time(processor):
+    some, others, calls = readers(), threads(), []
+    assert some.run([("a", lambda: calls.append("late"))], seconds=0.2) == {}
+    started = threads() - others
+    processor.set()
+    assert some.run([("a", lambda: 1)], PATIENCE) == {"a": 1}
+    some.close()
+    for thread in started:
+        thread.join(PATIENCE)
+    assert calls == []
 
 
 def test_what_is_stuck_is_not_asked_again_until_it_came_back():
