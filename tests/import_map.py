@@ -61,6 +61,7 @@ FOLDERS: dict[str, set[str]] = {
 HOMES: dict[str, tuple[str, ...]] = {
     "torch": (
         "dtypes/dtype_child.py",
+        "dtypes/deep_child.py",
         "dtypes/operations.py",
         "dtypes/checks.py",
         "dtypes/compare/",
@@ -86,7 +87,7 @@ IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
     "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
-    "time", "types", "typing", "weakref",
+    "time", "types", "typing", "warnings", "weakref",
 }  # fmt: skip
 # What a file exists to import: the agent under its other name, the user's sitecustomize, the
 # backends that the list of frameworks names ("?": no literal).

@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, places
+from . import fallbacks, memory, places
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -23,6 +23,7 @@ OFF = "no-last-words"
 MOST_FILES = 500
 _MOST_REMOVED = 20
 MOST_TEXT = 200
+MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # Options of python that take the next argument.
@@ -64,6 +65,7 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
+        "fallbacks": fallbacks.summarise()[:MOST_FALLBACKS],
         "error": _find_error(),
     }
 

@@ -9,6 +9,7 @@ from typing import Optional
 
 from . import agent_thread, idle_check, last_words, methods, progress
 from .backends import mps
+from .fallbacks import explain_at_import  # noqa: F401 - for the startup hook
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
 from .server import Agent

@@ -95,6 +95,7 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "on_hosts",
         "run_summary",
         "ended_runs",
+        "deep_probe",
     }
     assert files - set(VERBS) == shared
 
