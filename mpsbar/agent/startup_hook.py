@@ -60,9 +60,9 @@ class Finder:
                 lifecycle = find_agent(self.folder)
                 if is_limited:
                     lifecycle.limit_at_import(name)  # type: ignore[attr-defined]
+                lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
                 if is_explained:
                     lifecycle.explain_at_import(name)  # type: ignore[attr-defined]
-                lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
             pass
 

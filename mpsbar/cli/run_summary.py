@@ -124,9 +124,12 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
     """The same, and what fell back to the CPU. OSError: the command could not be started."""
     from mpsbar.workers.explain import build_explain_environment, read_explanation
 
-    with tempfile.TemporaryDirectory(
-        prefix="mpsbar-explain-", ignore_cleanup_errors=True
-    ) as folder:
+    try:
+        place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
+    except OSError as problem:
+        print(f"mpsbar: not explained: {problem.strerror or problem}", file=sys.stderr)
+        return run(command, environ, json_file)
+    with place as folder:
         added = build_explain_environment(environ, folder)
         return run(command, {**environ, **added}, json_file, lambda: read_explanation(Path(folder)))
 

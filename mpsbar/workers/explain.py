@@ -53,7 +53,7 @@ def read_explanation(folder: Path) -> Explanation:
     operations: list[FallbackOperation] = []
     stderr: list[str] = []
     torch, is_profiled, is_complete = None, False, True
-    for name in sorted(os.listdir(folder))[:_MOST_FILES]:  # noqa: PTH208 - names
+    for name in _list_names(folder):
         match = _NAME.fullmatch(name)
         record = _read_record(folder / name) if match else None
         if match is None or record is None:
@@ -68,6 +68,13 @@ def read_explanation(folder: Path) -> Explanation:
     return Explanation(
         Fallbacks(merged, torch, is_profiled, is_complete), tuple(stderr[:_MOST_LINES])
     )
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))[:_MOST_FILES]  # noqa: PTH208 - names
+    except OSError:  # the program has removed it: nothing is known
+        return []
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
