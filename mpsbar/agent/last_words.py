@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import fallbacks, memory, places
+from . import memory, places
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -65,7 +65,7 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
-        "fallbacks": fallbacks.summarise()[:MOST_FALLBACKS],
+        "fallbacks": _read_fallbacks(),
         "error": _find_error(),
     }
 
@@ -75,6 +75,12 @@ def _read_memory() -> "dict[str, int]":
         return memory.read_memory()
     except Exception:  # noqa: BLE001 - a framework that is half gone already
         return {}
+
+
+def _read_fallbacks() -> "list[list[Any]]":
+    """What `mpsbar run --explain` counted; without it that module is not imported."""
+    fallbacks = sys.modules.get(f"{__package__}.fallbacks")
+    return [] if fallbacks is None else fallbacks.summarise()[:MOST_FALLBACKS]
 
 
 def _find_error() -> "Optional[dict[str, Any]]":

@@ -9,7 +9,6 @@ from typing import Optional
 
 from . import agent_thread, idle_check, last_words, methods, progress
 from .backends import mps
-from .fallbacks import explain_at_import  # noqa: F401 - for the startup hook
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
 from .server import Agent
@@ -65,6 +64,13 @@ def attach_by_hook(quiet: bool) -> bool:
     if is_new:
         progress.count_steps(is_early=True)  # a framework was just imported: no step has run yet
     return is_new
+
+
+def explain_at_import(name: str) -> None:
+    """For `mpsbar run --explain`; nobody else imports it."""
+    from . import fallbacks
+
+    fallbacks.explain_at_import(name)
 
 
 def is_attached() -> bool:
