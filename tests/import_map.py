@@ -24,7 +24,10 @@ FOLDERS: dict[str, set[str]] = {
     "ui.text": {"core", "agent.frameworks", "ui.columns"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"core", "ui.text"},
-    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
+    # The words of a comparison are pure; the rest of `compare` imports torch.
+    "dtypes": {
+        "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places", "dtypes.compare.text",
+    },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
