@@ -26,7 +26,10 @@ FOLDERS: dict[str, set[str]] = {
     "ui.columns": {"core", "ui.text"},
     # Their rows and which columns fit, for `status` and `top`.
     "ui.process_table": {"core", "ui.text", "ui.columns"},
-    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders"},
+    # The words of a comparison are pure; the rest of `compare` imports torch.
+    "dtypes": {
+        "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders", "dtypes.compare.text",
+    },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
@@ -63,6 +66,7 @@ FOLDERS: dict[str, set[str]] = {
 HOMES: dict[str, tuple[str, ...]] = {
     "torch": (
         "dtypes/dtype_child.py",
+        "dtypes/deep_child.py",
         "dtypes/operations.py",
         "dtypes/checks.py",
         "dtypes/compare/",
@@ -88,7 +92,7 @@ IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
     "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
-    "time", "types", "typing", "weakref",
+    "time", "types", "typing", "warnings", "weakref",
 }  # fmt: skip
 # What a file exists to import: the agent under its other name, the user's sitecustomize, the
 # backends that the list of frameworks names ("?": no literal).

@@ -30,7 +30,13 @@ from .host_frames import (
     drop_references,
     is_below,
 )
-from .host_settings import EXTRA_FRAMES, KEEP_SECONDS, lengthen_interval, restore_interval
+from .host_settings import (
+    EXTRA_FRAMES,
+    KEEP_SECONDS,
+    lengthen_interval,
+    recursion_limit_of_host,
+    restore_interval,
+)
 from .known_waits import find_code
 
 # Less room than this below the host's limit, and nothing is tried: finalizers may need some.

@@ -23,6 +23,7 @@ OFF = "no-last-words"
 MOST_FILES = 500
 _MOST_REMOVED = 20
 MOST_TEXT = 200
+MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # Options of python that take the next argument.
@@ -64,6 +65,7 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
+        "fallbacks": _read_fallbacks(),
         "error": _find_error(),
     }
 
@@ -73,6 +75,12 @@ def _read_memory() -> "dict[str, int]":
         return memory.read_memory()
     except Exception:  # noqa: BLE001 - a framework that is half gone already
         return {}
+
+
+def _read_fallbacks() -> "list[list[Any]]":
+    """What `mpsbar run --explain` counted; without it that module is not imported."""
+    fallbacks = sys.modules.get(f"{__package__}.fallbacks")
+    return [] if fallbacks is None else fallbacks.summarise()[:MOST_FALLBACKS]
 
 
 def _find_error() -> "Optional[dict[str, Any]]":

@@ -69,6 +69,13 @@ def attach_by_hook(quiet: bool) -> bool:
     return is_new
 
 
+def explain_at_import(name: str) -> None:
+    """For `mpsbar run --explain`; nobody else imports it."""
+    from . import fallbacks
+
+    fallbacks.explain_at_import(name)
+
+
 def is_attached() -> bool:
     return _agent is not None and _agent.is_alive()
 

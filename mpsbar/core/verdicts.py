@@ -18,7 +18,7 @@ Sureness = Literal["known", "likely", "unknown"]
 Basis = Literal[
     "exit_status", "last_words", "no_last_words", "crash_report", "jetsam_report", "kernel_log",
     "cgroup", "pressure", "swap", "stop_asked", "gpu_recovery", "gpu_event", "panic_report",
-    "restart", "still_running", "other_rank", "exit_reason",
+    "restart", "still_running", "other_rank", "exit_reason", "fallbacks",
 ]  # fmt: skip
 EndCode = Literal[
     "finished",  # exit code 0
@@ -75,9 +75,12 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
     for name, number in (("peak", evidence.peak), ("held", evidence.held)):
         if number is not None:
             values.setdefault(name, number)
-    return EndVerdict(
-        verdict.code, verdict.sure, values, verdict.basis, evidence.reports.unreadable
-    )
+    basis = verdict.basis
+    if evidence.words is not None and evidence.words.fallbacks:
+        basis = (*basis, "fallbacks")
+        counts = evidence.words.fallbacks.items()
+        values["fallbacks"] = ", ".join(f"{name} {count}×" for name, count in counts)[:_MOST_TEXT]
+    return EndVerdict(verdict.code, verdict.sure, values, basis, evidence.reports.unreadable)
 
 
 def _judge(e: EndEvidence) -> EndVerdict:

@@ -115,6 +115,7 @@ def parse_last_words(record: Any) -> LastWords | None:
         pid, float(attached), float(ended), _parse_error(record.get("error")),
         name if words else "", parent if isinstance(parent, int) and parent else None,
         _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
+        _parse_fallbacks(record.get("fallbacks")),
     )  # fmt: skip
 
 
@@ -142,6 +143,16 @@ def _parse_counts(value: Any) -> dict[str, int]:
 def _parse_frameworks(value: Any) -> dict[str, str]:
     items = list(value.items())[:10] if isinstance(value, dict) else []
     return {_text(name)[:20]: _text(version)[:40] for name, version in items}
+
+
+def _parse_fallbacks(value: Any) -> dict[str, int]:
+    found = {}
+    for entry in value[:10] if isinstance(value, list) else ():
+        if isinstance(entry, list) and len(entry) == 3:
+            name, count = _text(entry[0])[:100], _number(entry[1], _MOST_NUMBER)
+            if name and isinstance(count, int):
+                found[name] = count
+    return found
 
 
 def _text(value: Any) -> str:

@@ -106,6 +106,7 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "ended_runs",
         "targets",
         "follow",
+        "deep_probe",
     }
     assert files - set(VERBS) == shared
 

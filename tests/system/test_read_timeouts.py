@@ -52,7 +52,7 @@ def processor(monkeypatch):
     gate, run = threading.Event(), read_timeouts._Reader._run
 
     def starved(self):
-        assert gate.wait(PATIENCE)
+        assert gate.wait(TIMEOUT)
         run(self)
 
     monkeypatch.setattr(read_timeouts._Reader, "_run", starved)
@@ -63,7 +63,7 @@ def processor(monkeypatch):
 def test_a_thread_that_waits_for_a_processor_does_not_hang(processor):
     some = readers()
     threading.Timer(0.5, processor.set).start()  # ten times as late as a read that hangs
-    assert some.run([("a", lambda: 1), ("b", lambda: 2)], PATIENCE) == {"a": 1, "b": 2}
+    assert some.run([("a", lambda: 1), ("b", lambda: 2)], TIMEOUT) == {"a": 1, "b": 2}
     some.close()
 
 
@@ -72,10 +72,10 @@ def test_what_was_late_is_asked_again_the_next_time(processor):
     assert some.run([("a", lambda: calls.append("late"))], seconds=0.2) == {}
     started = threads() - others
     processor.set()
-    assert some.run([("a", lambda: 1)], PATIENCE) == {"a": 1}
+    assert some.run([("a", lambda: 1)], TIMEOUT) == {"a": 1}
     some.close()
     for thread in started:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert calls == []
 
 
