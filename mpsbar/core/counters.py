@@ -23,7 +23,7 @@ class Counter:
 
 COUNTERS = (
     Counter("allocated", "in live tensors", is_sent=True, rank=10, recorded=1),
-    Counter("cached", "kept for reuse", rank=3, recorded=1),
+    Counter("cached", "kept for reuse", rank=6, recorded=1),
     Counter("other", "graphs and other memory, some of which Free may return"),
     Counter("reserved", "what the allocator got from the driver", is_sent=True),
     Counter("driver", "everything Metal gave the process", is_sent=True),

@@ -120,7 +120,7 @@ COLUMNS = (
     ),
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
     Column("DEVICE", "Device", None, _device, 7, 6, False, is_outside=True),
-    Column("MEMORY", "", _measure, _draw, 5, 10, False, drawing="bar"),
+    Column("MEMORY", "", _measure, _draw, 3, 8, False, drawing="bar"),
     *map(_of_counter, _SHOWN),
     Column("HISTORY", "", _measure, _draw, 8, 8, False, drawing="history"),
     Column(
@@ -128,7 +128,7 @@ COLUMNS = (
         is_outside=True,
     ),
     Column(
-        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 6, 4,
+        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 5, 4,
         is_outside=True, hidden_if_unknown=("status", "top"),
     ),
     Column(

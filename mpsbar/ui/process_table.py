@@ -102,6 +102,8 @@ def choose_columns(
             break
         shown.append(column)
     widths = least | _share(width, used, least, full)
+    if table == "top":
+        _stretch_drawings(widths, full, shown)
     if width is not None and used > width:  # not even name and note fit as they are
         widths["NAME"] = max(min(widths["NAME"], width), 1)
         room = width - widths["NAME"] - gap
@@ -114,7 +116,8 @@ def choose_columns(
     ]
 
 
-_LEAST_NOTE = 6
+_LEAST_NOTE, _USUAL_NOTE = 6, 24
+_WIDEST_DRAWING = 28
 
 
 def _list_columns(rows: Sequence[TableRow], table: Table) -> Iterable[Column]:
@@ -146,6 +149,18 @@ def _share(
     left = max(width - used, 0)
     name = min(full["NAME"] - least["NAME"], max(left // 2, left - full["NOTE"] + least["NOTE"]))
     return {"NAME": least["NAME"] + max(name, 0), "NOTE": least["NOTE"] + left - max(name, 0)}
+
+
+def _stretch_drawings(
+    widths: dict[str, int], full: dict[str, int], shown: Sequence[Column]
+) -> None:
+    """In a wide window bars and histories grow, by what the notes do not need."""
+    for column in shown:
+        spare = widths["NOTE"] - max(full["NOTE"], _USUAL_NOTE)
+        if column.drawing is not None and spare > 0:
+            more = min(spare, _WIDEST_DRAWING - widths[column.key])
+            widths[column.key] += more
+            widths["NOTE"] -= more
 
 
 def _shorten(name: str, width: int) -> str:

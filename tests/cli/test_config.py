@@ -36,6 +36,7 @@ last_words = true  # default
 keep_cache_below = "off"  # default
 free_when_idle = false  # default
 free_at_critical_pressure = false  # default
+theme = "dark"  # default
 """
 
 

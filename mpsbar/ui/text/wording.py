@@ -196,14 +196,20 @@ def found(snapshot: Snapshot) -> str:
         return ""
     count = len(snapshot.processes)
     if not count:
-        return _(
-            "You have no {frameworks} processes running. To start one: mpsbar run python train.py"
-        ).format(frameworks=join_labels(_("or")))
+        return f"{nothing_runs()} {how_to_start()}"
     loaded = {name for process in snapshot.processes for name in process.frameworks}
     kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
     if count == 1:
         return _("1 {kind} process, not connected").format(kind=kind)
     return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
+
+
+def nothing_runs() -> str:
+    return _("You have no {frameworks} processes running.").format(frameworks=join_labels(_("or")))
+
+
+def how_to_start() -> str:
+    return _("To start one: mpsbar run python train.py")
 
 
 def children(count: int) -> str:

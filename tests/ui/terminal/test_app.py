@@ -1,6 +1,8 @@
 """The terminal app under textual's Pilot: screens as text, keys, the mouse, the end of workers."""
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from probe_samples import make_probe
@@ -35,7 +37,13 @@ BUSY = make_training(4712, "notebook kernel", 1400 * MB, 400 * MB, state="busy",
 
 @pytest.fixture(autouse=True)
 def noon(monkeypatch):
-    monkeypatch.setattr("mpsbar.ui.terminal.state.time.strftime", lambda *_: "12:00:00")
+    clock = SimpleNamespace(strftime=lambda *_: "12:00:00")
+    monkeypatch.setattr("mpsbar.ui.terminal.state.time", clock)
+    monkeypatch.setenv("TZ", "UTC")  # of the axis
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def seen():
@@ -70,10 +78,8 @@ def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
         await p.press("down", "f")
         assert p.asked == [Free(4712)]
         await p.end(0, Freed(4712, "4712", "busy", reason="thread_computing", where="a.py:1"))
-        line = p.line("12:00:00")
-        assert line.startswith(
-            "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
-        )
+        text = "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
+        assert text in p.screen()
 
     play(FakeMonitor(seen()), person)
 
@@ -167,20 +173,23 @@ def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
     play(FakeMonitor(make_snapshot(make_training())), person)
 
 
-def test_the_menu_of_a_row_by_enter_and_by_a_click():
+def test_the_actions_of_a_row_and_its_detail_by_a_key_and_by_a_click():
     copied = []
 
     async def person(p):
         p.app._controller.front_end.copy = copied.append
-        await p.press("enter")
+        await p.press("a")
         assert "Notify When Finished" in p.screen()
         await p.click("Copy PID")
         assert copied == ["4711"]
-        await p.click("serve.py")  # chooses
-        assert p.app._terminal_state.view.table.chosen == "worker-4720"
+        await p.click("serve.py")  # selects
+        assert p.app.state.selected == "process-4720"
+        assert "mpsbar enable --python /v/bin/python" not in p.screen()
         await p.click("serve.py")  # opens
+        assert "mpsbar enable --python /v/bin/python" in p.screen()
+        await p.press("escape", "a")
         assert "Connect This Environment…" in p.screen()
-        await p.pilot.click(offset=(0, 0))
+        await p.press("escape")
         assert "Connect This Environment…" not in p.screen()
         await p.click("F Free all")
         assert p.asked == [Free(4711), Free(4712)]
@@ -193,16 +202,17 @@ def test_the_menu_of_a_row_by_enter_and_by_a_click():
 def test_the_filter_keeps_what_contains_it():
     async def person(p):
         await p.press("slash", *"TRain")
-        assert "/TRain▏" in p.screen()
+        assert "\nTRain" in p.screen()
         assert "serve.py" not in p.screen()
         await p.press("enter")
-        assert "“TRain”: 1 of 3" in p.screen()
+        assert [row.key for row in p.app.state.rows] == ["process-4711"]
+        assert "underline" in str(p.style_of("train"))
         await p.press("f")
         assert p.asked == [Free(4711)]
         await p.press("slash", *"zz")
         assert "No rows contain “TRainzz”" in p.screen()
         await p.press("backspace", "backspace", "q")  # a letter here, not the end
-        assert "/TRainq▏" in p.screen()
+        assert "TRainq" in p.screen()
         await p.press("escape")
         assert "serve.py" in p.screen()
 
@@ -210,9 +220,13 @@ def test_the_filter_keeps_what_contains_it():
 
 
 def names(p):
-    """From the head of the table to the next line across the screen."""
-    table = p.screen().split("NOTE\n")[1].split("──")[0]
-    return [line.split()[1] for line in table.splitlines() if line.strip()]
+    """As they stand in the table on the screen."""
+    lines = [line.strip("│ ").split() for line in p.screen().splitlines()]
+    return [
+        words[1]
+        for words in lines
+        if len(words) > 2 and words[0].isdigit() and words[1].endswith(".py")
+    ]
 
 
 def test_sorting_by_key_and_by_a_click_and_back_to_the_order_of_the_menu():
@@ -259,14 +273,13 @@ def test_a_worker_that_dies_is_reported_and_another_takes_its_place():
         await p.show(seen())
         for number in range(3):
             await p.show(make_snapshot(BUSY, processes=(SERVE,), time=1002.0 + number))
-        assert (
-            "12:00:00 train.py ended: Process 4711 is no longer running; it last held 6.0 GB"
-            in p.screen()
-        )
+        text = "train.py ended: Process 4711 is no longer running; it last held 6.0 GB, peak 6.0 GB"
+        assert text in [note.text for note in p.app.state.notes]
+        assert "12:00:00 train.py ended" in p.screen()
         await p.press("f")
         assert p.asked == [Free(4712)]
 
-    play(FakeMonitor(seen()), person)
+    play(FakeMonitor(seen()), person, (120, 40))
 
 
 def test_a_free_by_another_program_is_a_line_of_the_log_and_ours_is_not_told_twice():
@@ -275,7 +288,8 @@ def test_a_free_by_another_program_is_a_line_of_the_log_and_ours_is_not_told_twi
         p.monitor.happen(Freed(4712, "notebook kernel", "done", GB, 0.04))
         await p.show(replace(seen(), time=1002.0))
         await p.show(replace(seen(), time=1004.0))
-        assert p.screen().count("freed") == 1
+        assert p.screen().count("freed 2.0 GB") == 1
+        assert "freed 1.0 GB" not in p.screen()
         assert "12:00:00 train.py: freed 2.0 GB in 40 ms" in p.screen()
 
     play(FakeMonitor(seen()), person)
@@ -296,7 +310,7 @@ def test_asking_never_waits_and_a_failure_is_reported():
     async def person(p):
         await p.press("f", "f", "t", "escape", "down")
         assert len(p.asked) == 3  # none has ended, and the screen moved on
-        assert p.app._terminal_state.view.table.chosen == "worker-4712"
+        assert p.app.state.selected == "process-4712"
         p.monitor.asked[0][1].set_exception(OSError("no socket"))
         await p.pilot.pause()
         assert "12:00:00 OSError: no socket" in p.screen()
@@ -326,7 +340,7 @@ def test_a_hostile_name_stays_text_everywhere(name):
             assert "\r" not in whole
             assert "\u202e" not in whole
             assert all(line.isprintable() for line in whole.splitlines())
-            assert len(whole.splitlines()) == 24
+            assert len(whole.split("\n")) == 24
             await p.press("escape")
         if name.startswith("["):
             assert name in p.screen()  # no markup was understood
@@ -356,7 +370,7 @@ def test_no_colour_where_none_is_wanted(monkeypatch):
         return {style.color.name for style in styles if style.color and not style.color.is_default}
 
     async def with_colour(p):
-        assert "cyan" in await colours(p)
+        assert "#5b8ff9" in await colours(p)
 
     async def without(p):
         assert await colours(p) == set()
@@ -377,7 +391,6 @@ def test_nobody_there_says_what_to_do():
 
 def test_copy_is_an_action_of_a_row_as_in_the_menu():
     async def person(p):
-        rows = [row for entry in p.app._terminal_state.entries for row in entry.row.children]
-        assert Copy("4711") in [action for row in rows for action in row.actions]
+        assert Copy("4711") in [a for row in p.app.state.actions for a in row.actions]
 
     play(FakeMonitor(seen()), person)
