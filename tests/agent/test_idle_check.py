@@ -356,7 +356,7 @@ def test_the_loop_is_found_only_in_its_own_wait(release):
 
 
 def test_a_deep_stack_costs_no_call_for_each_frame_since_a_debugger_traces_every_one():
-    names = {"look": lambda: idle_check.outermost_torch_frame(sys._getframe(), "/lib/torch/")}
+    names = {"look": lambda: host_frames.outermost_torch_frame(sys._getframe(), "/lib/torch/")}
     code = "def dive(depth): return look() if depth == 0 else dive(depth - 1)"
     exec(compile(code, "/lib/torch/deep.py", "exec"), names)
     calls = []
@@ -368,4 +368,4 @@ def test_a_deep_stack_costs_no_call_for_each_frame_since_a_debugger_traces_every
         sys.settrace(before)
     assert found is not None
     assert calls.count("/lib/torch/deep.py") == 101
-    assert calls.count(idle_check.__file__) == 1
+    assert calls.count(host_frames.__file__) == 1

@@ -13,7 +13,7 @@ from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Worker
 from mpsbar.core.trends import MachineSeries
-from mpsbar.ui.process_rows import build_tensors
+from mpsbar.ui.process_submenu import build_tensors
 from mpsbar.ui.terminal.chart import Chart, Run, chart_machine, chart_process, render_chart
 from mpsbar.ui.terminal.drawing import draw_history, make_text
 from mpsbar.ui.terminal.state import TerminalState
