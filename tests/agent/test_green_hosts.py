@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import os
 import sys
+from functools import partial
 
 import pytest
 from host_kit import ALONE, REPORT, Load, add_stand_in, run_host, start_host
@@ -70,6 +71,8 @@ CASES = [
     for scene in SCENES
     if " " in patch or scene != "patched before"  # those are below
 ]
+# So that there is a cache to free.
+USED = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
 # What they themselves say of being late or outdated.
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
@@ -170,7 +173,9 @@ def test_nothing_that_was_replaced_is_called_on_our_thread(workers, patch, scene
     attach = "assert mpsbar.attach()\n"
     steps = [call + WATCH, attach] if scene == "patched before" else [attach, call + WATCH]
     done = "run()\nprint('called', sorted(called), flush=True)\n"
-    worker = start_host(workers, "\n".join([imports + START, *steps, done]), **QUIET)
+    code = "\n".join([imports + START, USED if NO_MPS is None else "", *steps, done])
+    start = partial(start_host, workers) if NO_MPS is not None else workers.start_mps
+    worker = start(code, **QUIET)
     assert int(worker.wait_line("watched").split()[1]) >= 10
     if not ALONE:
         for method in ASKED:
@@ -241,8 +246,7 @@ def test_a_late_patch_does_not_make_free_busy(workers, patch):
     need(patch)
     imports, call = PATCHES[patch]
     late = SCENES["patched after"].format(patch=f"{call}\nspawn(print, 'patched')")
-    used = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
-    worker = workers.start_mps(imports + START + used + late, **QUIET)
+    worker = workers.start_mps(imports + START + USED + late, **QUIET)
     worker.wait_line("patched")  # a Free in the midst of attach() would say nothing of the patch
     for _ in range(3):
         answer = worker.ask("free")
