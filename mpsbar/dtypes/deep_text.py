@@ -11,9 +11,11 @@ from mpsbar.dtypes.text import states
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
-_MOST_NAMED = 4
 _MOST_LINES = 30
-_COLUMNS = ("works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless")
+_COLUMNS = (
+    "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
+    "unknown",
+)  # fmt: skip
 
 
 def render_deep(
@@ -90,7 +92,8 @@ def _subject(probe: DeepProbe) -> str:
 def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
     found = {cell.state for cell in probe.cells}
     columns = [state for state in _COLUMNS if state in found]
-    heads = [_("DTYPE"), *(states()[state].upper() for state in columns), _("NEWS")]
+    words = states() | {"no_memory": _("no memory")}
+    heads = [_("DTYPE"), *(words[state].upper() for state in columns), _("NEWS")]
     rows = [heads]
     for dtype in probe.dtypes:
         cells = [cell for cell in probe.cells if cell.dtype == dtype]

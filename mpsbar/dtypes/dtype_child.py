@@ -31,7 +31,6 @@ from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 MARK = "\x1empsbar-probe "
 SPEED = "speed:"  # before the name of an operation: its speeds
-_AT_END: list[Callable[[], None]] = []
 _LAST_RESORT_SECONDS = 1800  # SIGALRM ends us if we hang and the runner was killed
 _LONGEST_TEXT = 600
 # Speeds: rounds over all dtypes in turn, so that other work does not hit one dtype alone.
@@ -48,6 +47,7 @@ def main() -> None:
     wire = _take_stdout()
     plan = json.loads(sys.stdin.readline())
     _lower_priority()
+    _keep_compiled_in(plan.get("compile"))
     _send(wire, "python", _guarded(_read_python))
     found = _guarded(_find_torch)
     _send(wire, "torch", found)
@@ -95,6 +95,13 @@ def _list_cells(
     return cells
 
 
+def _keep_compiled_in(folder: Any) -> None:
+    """What torch.compile writes goes to a folder that the runner removes."""
+    if isinstance(folder, str):
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TRITON_CACHE_DIR"] = folder
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+
 def _read_load() -> float | None:
     """The processes that wanted a core in the last minute."""
     try:
@@ -121,7 +128,7 @@ class _Cases:
         if cell.startswith(SPEED):
             return self._measure_speed(cell[len(SPEED) :])
         name, dtype = cell.split("/")
-        if name == self.operations.COMPILE and not _prepare_compile(self.torch):
+        if name == self.operations.COMPILE and not hasattr(self.torch, "compile"):
             return {"state": "meaningless"}
         build, meaningful = self.operations.OPERATIONS[name]
         if dtype not in meaningful:
@@ -199,22 +206,6 @@ class _Cases:
         if self.device != "cpu":
             getattr(self.torch, self.device).synchronize()
         return (time.perf_counter() - start) / calls
-
-
-def _prepare_compile(torch: Any) -> bool:
-    """Whether this torch has torch.compile; what it writes goes to a folder that we remove."""
-    if not hasattr(torch, "compile"):
-        return False
-    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        import shutil
-        import tempfile
-
-        folder = tempfile.mkdtemp(prefix="mpsbar-compile-")
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        os.environ.setdefault("TRITON_CACHE_DIR", folder)
-        _AT_END.append(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    return True
 
 
 def _refusal(error: Exception, state: str) -> dict[str, Any]:
@@ -409,6 +400,4 @@ def _get(value: Any, path: str) -> Any:
 
 if __name__ == "__main__":
     main()
-    for _finish in _AT_END:
-        _finish()
     os._exit(0)  # all answers are sent; a crash of torch at exit does not matter

@@ -4,10 +4,11 @@ import contextlib
 import importlib.resources
 import json
 import signal
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,6 +109,7 @@ class Runner:
     ) -> None:
         self._pythons, self._device, self._ceiling = pythons, device, ceiling
         self._with_compile = with_compile
+        self._compile_folder: str | None = None
         self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
         self._cancelled = threading.Event()
 
@@ -129,7 +131,8 @@ class Runner:
     def _run_in(self, python: str, on_progress: OnProgress) -> Probe:
         session, start, wall = _Session(), time.monotonic(), time.time()
         try:
-            ended = self._finish(python, session, on_progress)
+            with self._making_compile_folder():
+                ended = self._finish(python, session, on_progress)
         except NotTrusted as problem:
             session.tail, ended = str(problem).encode(), "unsafe"
         except (FileNotFoundError, NotADirectoryError):
@@ -138,6 +141,17 @@ class Runner:
             session.tail, ended = str(error).encode(), "not_python"
         seconds = time.monotonic() - start
         return _build_probe(python, ended, session, self._ceiling, (wall, seconds))
+
+    @contextlib.contextmanager
+    def _making_compile_folder(self) -> Iterator[None]:
+        """torch.compile writes what it compiles into a folder: ours is removed in any case."""
+        if not self._with_compile:
+            yield
+            return
+        with tempfile.TemporaryDirectory(
+            prefix="mpsbar-compile-", ignore_cleanup_errors=True
+        ) as self._compile_folder:
+            yield
 
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
         """Start one child process after the other, until every cell is known."""
@@ -162,7 +176,7 @@ class Runner:
         """Run one child process; return its exit code, or None if it hung and was ended."""
         plan = {
             "device": self._device, "skip": list(session.answers), "ceiling": self._ceiling,
-            "compile": self._with_compile,
+            "compile": self._compile_folder,
         }  # fmt: skip
         session.has_started = session.is_over = False
         # The script must be a file, also where mpsbar itself is in an archive.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.headlines import find_headlines, say_change
+from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
 from mpsbar.dtypes.text import generalise_error, say_why, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
@@ -136,7 +137,7 @@ def _strip(probe: Probe, dtype: str) -> str:
 
 
 def _count(cells: Sequence[Cell]) -> str:
-    meant = [cell for cell in cells if cell.state != "meaningless"]
+    meant = [c for c in cells if c.state != "meaningless" and c.operation != COMPILE]
     works = sum(cell.state == "works" for cell in meant)
     return _("{works} of {all} work").format(works=works, all=len(meant))
 
@@ -255,8 +256,16 @@ def _say_checks(probe: Probe) -> str:
     return "; ".join([words.format(here=here, n=number), *others])
 
 
+def _say_compile(probe: Probe) -> list[str]:
+    """torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
+    words = states() | {"unsupported": _("raises")}
+    cells = [cell for cell in probe.cells if cell.operation == COMPILE]
+    said = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
+    return [f"torch.compile: {', '.join(said)}"] if said else []
+
+
 def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
-    lines = [_say_checks(probe)]
+    lines = [*_say_compile(probe), _say_checks(probe)]
     used = _(
         "took {seconds}; used up to {used} of memory beyond torch's own (limit {ceiling})"
     ).format(

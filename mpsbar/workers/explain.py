@@ -60,7 +60,7 @@ def read_explanation(folder: Path) -> Explanation:
             continue
         torch = torch or _text(record.get("torch")) or None
         profiled, others, has_log = _read_log(folder / f"{match[1]}.log")
-        operations += complete_by_profile(_parse_operations(record.get("operations")), profiled)
+        operations += complete_by_profile(parse_operations(record.get("operations")), profiled)
         stderr += others
         is_profiled = is_profiled or has_log
         is_complete = is_complete and record.get("is_final") is True
@@ -93,7 +93,7 @@ def _read_log(path: Path) -> tuple[list[FallbackOperation], list[str], bool]:
     return parse_profile(text)
 
 
-def _parse_operations(value: Any) -> list[FallbackOperation]:
+def parse_operations(value: Any) -> list[FallbackOperation]:
     found = []
     for entry in value[:_MOST_OPERATIONS] if isinstance(value, list) else ():
         if not isinstance(entry, list) or len(entry) != 3:

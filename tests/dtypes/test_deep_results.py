@@ -89,6 +89,13 @@ def test_headlines_of_other_days():
     assert "nothing to compare them with" in render_deep(make(device="cpu"), TableStyle())
 
 
+def test_what_is_not_known_has_a_column():
+    cells = (DeepCell("mm", "int8", "unknown", True), DeepCell("mm", "bool", "no_memory", True))
+    page = render_deep(make(cells), TableStyle())
+    assert "DTYPE  NO MEMORY  NOT MEASURED  NEWS\n" in page
+    assert "int8           –             1     –\n" in page
+
+
 def test_what_changed_comes_first():
     after = make((*CELLS[:3], DeepCell("mm", "float16", "works", True), *CELLS[4:]))
     page = render_deep(after, TableStyle(), None, find_deep_changes(make(), after))

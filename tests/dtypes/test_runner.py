@@ -303,3 +303,15 @@ def test_one_that_never_reads_its_plan_does_not_hold_us(tmp_path):
     script.chmod(0o755)
     assert Runner([str(script)], "cpu", start_seconds=2.0).run().ended == "hung"
     wait_for(lambda: not find_child(), "the end of it")
+
+
+@needs_mps
+def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path):
+    """Here it raises, because Metal's code generator is missing, and has written by then."""
+    monkeypatch.setenv("SOFTMPS", "1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    probe = Runner([sys.executable], "mps", with_compile=True).run()
+    cells = [cell for cell in probe.cells if cell.operation == "torch.compile"]
+    assert [cell.dtype for cell in cells] == ["float32", "float16", "bfloat16"]
+    assert {cell.state for cell in cells} == {"unsupported"}
+    assert list(tmp_path.iterdir()) == []

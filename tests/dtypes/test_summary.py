@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from probe_samples import SPEEDS, make_probe
 
-from mpsbar.core.dtype_results import Check, Progress, parse_record
+from mpsbar.core.dtype_results import Cell, Check, Progress, parse_record
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.preconditions import say_objection
@@ -163,6 +163,16 @@ def test_what_changed_since_the_last_probe():
     one = make_probe(changed={"sort/int8": ("fallback", "x"), "add/int8": ("fallback", "x")})
     two = make_probe(changed={"sort/int8": ("fallback", "x")})
     assert lines_of(two, one)[-1] == "Since the last probe (just now): 1 operation changed"
+
+
+def test_torch_compile_has_a_line_of_its_own():
+    plain = make_probe()
+    assert "torch.compile" not in render_probe(plain, TERMINAL)
+    states = {"float32": "works", "float16": "inaccurate", "bfloat16": "unsupported"}
+    added = tuple(Cell("torch.compile", dtype, state, "x") for dtype, state in states.items())
+    page = render_probe(replace(plain, cells=plain.cells + added), TableStyle())
+    assert "torch.compile: float32 works, float16 wrong results, bfloat16 raises" in page
+    assert "bfloat16       supported    unsupported ≠  yes    18 of 18 work" in page
 
 
 def test_speeds_on_a_busy_computer_are_marked():

@@ -91,6 +91,8 @@ class _ComparisonRun:
         self._default = torch.get_default_dtype()
         self.state = ModelState(task.roots)
         self.piecewise = self._fits_not(piecewise)
+        if self.piecewise and task.is_training:
+            self.notes.append("piece by piece, gradients are checked module by module only")
 
     def restore(self) -> None:
         self.not_restored = self.state.restore()
