@@ -403,7 +403,7 @@ class TerminalApp(App[None]):
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = self._say_empty()
         empty.display, table.display = bool(words), bool(state.rows)
-        _set(empty, make_wrapped(words), True)
+        _set(empty, make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:
             scrolls = table.max_scroll_y > 0 and table.show_vertical_scrollbar
@@ -429,11 +429,11 @@ class TerminalApp(App[None]):
                 title = render_title(self.state, self.palette, of_machine=True)
                 machine.show(title, build_machine_chart(self.state), self.palette)
             if facts.size.width:
-                _set(facts, render_facts(self.state, self.palette, facts.size.width), True)
+                _set(facts, render_facts(self.state, self.palette, facts.size.width))
 
     def _draw_detail(self, chart: ChartView, facts: Static) -> None:
         chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
-        _set(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)), True)
+        _set(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _say_empty(self) -> str:
         """Why there is nothing, and what to do."""
@@ -505,10 +505,13 @@ def _find(rows: tuple[Row, ...], key: str) -> Row | None:
     return None
 
 
-def _set(widget: Static, text: Text, layout: bool = False) -> None:
-    if getattr(widget, "shown_text", None) != text or widget.shown_text.spans != text.spans:  # type: ignore[attr-defined]
+def _set(widget: Static, text: Text) -> None:
+    """Nothing is drawn where nothing has changed, nor laid out where it has as many lines."""
+    before: Text | None = getattr(widget, "shown_text", None)
+    if before is None or before != text or before.spans != text.spans:
+        is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
         widget.shown_text = text  # type: ignore[attr-defined]
-        widget.update(text, layout=layout)
+        widget.update(text, layout=not is_as_high)
 
 
 def _choose_driver() -> type[WaitingDriver] | None:

@@ -11,6 +11,7 @@ from mpsbar.ui.terminal.themes import Palette
 
 _PARTS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
+_HISTORY_SECONDS = 10
 # Without colour: allocated, cached and other memory.
 _SHADES = "█▓▒"
 _LAYERS = ("allocated", "cached", "other")
@@ -70,13 +71,20 @@ def _draw_cell(ends: Sequence[int], left: int, has_colour: bool) -> tuple[str, s
 
 
 def draw_history(points: Sequence[Point], width: int, palette: Palette, most: int = 0) -> Text:
-    """The last values from 0 to the largest, or to `most`; the newest is at the right."""
-    values = [point.value for point in points]
-    step = max(len(values) // max(width, 1), 1)
-    picked = [max(values[max(n - step, 0) : n]) for n in range(len(values), 0, -step)][:width]
-    highest = max([most, *picked, 1])
-    text = Text(" " * (width - len(picked)), no_wrap=True, end="")
-    for value in reversed(picked):
+    """The largest value of each ten seconds, from 0 to the largest of all, or to `most`; the newest
+    is at the right. In whole tens of seconds: so it moves seldom, and is seldom drawn."""
+    highest_by_time: dict[int, int] = {}
+    for point in points:
+        bucket = int(point.time // _HISTORY_SECONDS)
+        highest_by_time[bucket] = max(point.value, highest_by_time.get(bucket, 0))
+    newest = max(highest_by_time, default=0)
+    picked = [highest_by_time.get(newest - back) for back in range(width - 1, -1, -1)]
+    highest = max([most, 1, *(value for value in picked if value is not None)])
+    text = Text(no_wrap=True, end="")
+    for value in picked:
+        if value is None:
+            text.append(" ")
+            continue
         part = value / highest
         text.append(_LEVELS[min(int(part * 8), 7)], palette.load(part if most else 0.0))
     return text

@@ -34,7 +34,7 @@ class AskScreen(ModalScreen[int | None]):
         self.question = question
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
+        with Vertical(classes="box ask"):
             yield Static(make_wrapped(self.question.title, "bold"))
             with VerticalScroll(can_focus=False):
                 yield Static(make_wrapped(self.question.text))
@@ -83,7 +83,7 @@ class FieldScreen(ModalScreen[str | None]):
         self.question, self.text = question, text
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box"):
+        with Vertical(classes="box ask"):
             yield Static(make_wrapped(self.question.title, "bold"))
             yield Static(make_wrapped(self.question.text))
             yield Input(self.text, max_length=_FIELD_LENGTH, compact=True)

@@ -44,7 +44,7 @@ THEMES = (
             "allocated": "#0072b2", "cached": "#e69f00", "other": "#cc79a7", "footprint": "#999999",
             "low": "#56b4e9", "middle": "#f0e442", "high": "#d55e00", "quiet": "#d0d0d0",
             "border": "#ffffff", "footer-background": "#1c1c1c", "footer-key-foreground": "#f0e442",
-            "block-cursor-background": "#ffffff", "block-cursor-foreground": "#000000",
+            "block-cursor-background": "#003f66", "block-cursor-foreground": "#ffffff",
             "block-cursor-text-style": "bold",
         },
     ),

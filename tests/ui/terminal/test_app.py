@@ -26,8 +26,10 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.dtype_results import Progress
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
+from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -394,3 +396,142 @@ def test_copy_is_an_action_of_a_row_as_in_the_menu():
         assert Copy("4711") in [a for row in p.app.state.actions for a in row.actions]
 
     play(FakeMonitor(seen()), person)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_the_stored_pictures(size, check_golden):
+    """By textual itself; `pytest --golden` writes them anew."""
+    import textual
+
+    if not textual.__version__.startswith("8.2."):
+        pytest.skip("they were made by textual 8.2")
+    looks = list(build_series())
+
+    async def person(p):
+        for look in looks[1:]:
+            await p.show(look)
+        for _ in range(5):  # the last line is composed anew, a little later
+            await p.pilot.pause(0.05)
+        check_golden(f"top-{size[0]}x{size[1]}.svg", p.app.export_screenshot() + "\n")
+
+    play(FakeMonitor(looks[0]), person, size)
+
+
+def test_what_is_offered_is_what_works_on_the_selected_row():
+    async def person(p):
+        def keys():
+            return p.screen().splitlines()[-1]
+
+        assert "f Free F" in keys()
+        assert "Connect" not in keys()
+        await p.press("end")
+        await p.pilot.pause(0.1)
+        assert "c Connect" in keys()
+        assert "f Free F" not in keys()
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_the_row_under_the_cursor_is_meant_however_fast_one_types():
+    async def person(p):
+        for key in ("down", "f"):
+            p.app.simulate_key(key)
+        await p.pilot.pause(0.1)
+        assert p.asked == [Free(4712)]
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_letters_typed_fast_behind_the_slash_are_the_filters():
+    async def person(p):
+        for key in ("slash", "s", "f"):
+            p.app.simulate_key(key)
+        await p.pilot.pause(0.1)
+        assert (p.app.state.filter, p.asked) == ("sf", [])
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_an_ended_process_stays_selected_and_keeps_its_chart():
+    async def person(p):
+        for look in list(build_series())[1:]:
+            await p.show(look)
+        now = 1030.0
+        ended = EndedProcess(4711, 100.0, "train.py", now, peak=6 * GB, held=6 * GB)
+        await p.show(make_snapshot(BUSY, processes=(SERVE,), time=now, ended=(ended,)))
+        assert p.app.state.selected == "ended-4711-100"
+        assert p.app.state.series.held[-1].value == 6 * GB
+        assert "┤" in p.screen()
+        await p.press("f")
+        assert p.asked == []
+
+    play(FakeMonitor(next(build_series())), person)
+
+
+def test_escape_shows_the_machine_and_an_arrow_selects_again():
+    async def person(p):
+        await p.press("escape")
+        assert "this computer" in p.screen()
+        await p.show(replace(seen(), time=1002.0))
+        assert "this computer" in p.screen()
+        await p.press("f")
+        assert p.asked == []
+        await p.press("down", "f")
+        assert len(p.asked) == 1
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_dtypes_and_the_command_palette():
+    async def person(p):
+        await p.press("d")
+        assert "p runs the probe" in p.screen()
+        await p.press("escape")
+        await p.show(make_snapshot(make_training(), dtypes=make_probe()))
+        await p.press("d")
+        assert "float32" in p.screen()
+        assert "verdict" in p.screen()
+        await p.press("escape", "ctrl+p", *"free cache")
+        await p.pilot.pause(0.5)
+        assert "Free Cache" in p.screen()
+        await p.press("escape")
+
+    play(FakeMonitor(make_snapshot(make_training())), person, (100, 30))
+
+
+def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        p.app.theme = "mpsbar-light"
+        await p.pilot.pause(0.1)
+        assert p.app.state.ui_state.settings.theme == "light"
+        assert p.monitor.settings.theme == "light"
+
+    play(FakeMonitor(seen()), person)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (30, 8), (60, 16), (100, 30), (250, 70)])
+@pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
+def test_at_any_size_the_processes_can_be_read(size, theme):
+    async def person(p):
+        assert "train.py" in p.screen()
+        assert "6.0 GB" in p.screen()
+
+    play(FakeMonitor(seen()), person, size, Settings(theme=theme))
+
+
+def test_children_under_their_parents_or_each_by_itself():
+    worker = make_training()
+    copies = tuple(
+        Process(5000 + n, 100.0, "child process", ("torch",), parent=4711, footprint=MB)
+        for n in range(3)
+    )
+
+    async def person(p):
+        assert "└ 3 child processes" in p.screen()
+        await p.press("v")
+        assert "└" not in p.screen().split("memory")[1]
+        assert p.screen().count("child process") == 3
+
+    play(FakeMonitor(make_snapshot(worker, processes=copies)), person)
