@@ -33,9 +33,11 @@ def report(error):
 # In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
 def spin():
     assert mpsbar.attach()  # only here: a Free must find the scene that the test has set
+    print("attached")  # inside attach() main waits, and a Free would come beside it
     while True: time.time()
 async def wait():
     assert mpsbar.attach()
+    print("attached")
     await asyncio.sleep(1000)
 """
 SPIN = "spin()"
@@ -45,12 +47,13 @@ HANDLERS = ["terminate", "Handlers().method", "Handlers()", "functools.partial(t
 
 def wait_and_signal(worker, number, line):
     """Ask for a Free, send the signal while it runs, and see what the host got."""
+    worker.wait_line("attached")
     with worker.connect() as client:
         client.send("free")
         worker.wait_line(line)
         worker.process.send_signal(number)
         answer = client.receive()["result"]["backends"]["mps"]
-        assert answer["error"] == "the process was interrupted meanwhile"
+        assert answer.get("error") == "the process was interrupted meanwhile", answer
     return worker.wait_line("got")
 
 
