@@ -69,10 +69,10 @@ class TerminalApp(App[None]):
 
     TITLE = "mpsbar"
     CSS_PATH = "top.tcss"
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual has it
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
         (0, "-narrow"), (80, "-medium"), (_WIDE, "-wide"), (170, "-huge"),
     ]  # fmt: skip
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as textual has it
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
         (0, "-tiny"), (14, "-short"), (24, "-middle"), (34, "-tall"),
     ]  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [

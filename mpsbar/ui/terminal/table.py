@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
+from textual.widgets.data_table import ColumnKey, RowKey
 
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Process
@@ -65,10 +66,23 @@ class ProcessTable(DataTable[Text]):
         self.scroll_to(y=place, animate=False, force=True)
 
     def _update(self, columns: Sequence[FittedColumn], drawn: dict[str, list[Text]]) -> None:
-        for key, cells in drawn.items():
+        """Change the cells that differ. `update_cell` would have every cell rendered again, and
+        keep thousands of old ones: of what was rendered only these rows are forgotten here."""
+        changed: dict[str, int] = {}
+        for place, (key, cells) in enumerate(drawn.items()):
             for column, cell, before in zip(columns, cells, self._drawn[key], strict=True):
                 if cell != before or cell.spans != before.spans:
-                    self.update_cell(key, column.key, cell)
+                    self._data[RowKey(key)][ColumnKey(column.key)] = cell
+                    changed[key] = place
+        if not changed:
+            return
+        for cache in (self._cell_render_cache, self._row_render_cache):
+            for entry in [entry for entry in cache.keys() if entry[0].value in changed]:  # noqa: SIM118
+                cache.discard(entry)  # type: ignore[arg-type]
+        self._row_renderable_cache.clear()
+        self._line_cache.clear()
+        for place in changed.values():
+            self.refresh_row(place)
 
 
 def _head(column: FittedColumn, state: TerminalState) -> str:
