@@ -87,7 +87,7 @@ class Slot:
             native.setAttributedTitle_(_paint(row, can_click))
             native.setAccessibilityLabel_(row.text)
             native.setEnabled_(can_click)
-        if before is _BLANK or row.is_checked != before.is_checked:
+        if row.is_checked != before.is_checked:
             self.item.state = int(row.is_checked)
         if row.tooltip != before.tooltip:
             native.setToolTip_(row.tooltip or None)

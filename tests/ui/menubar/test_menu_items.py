@@ -228,14 +228,15 @@ def test_hostile_names_stay_one_line_of_text(mac):
     play(mac, make_snapshot(make_training(name=printable(evil))), person)
 
 
-def test_the_shortcut_of_a_row_is_that_of_its_item(mac):
+def test_the_shortcut_and_the_check_mark_of_a_row_are_those_of_its_item(mac):
     """At once: the same item shows another row the next time."""
     from mpsbar.ui.menubar.menu_items import Slot
 
     def person(user):
         slot = Slot("slot", lambda row: None, lambda row: None)
-        for shortcut in ("q", "", "r"):
-            slot.lay_out(Row("key", "text", shortcut=shortcut))
-            assert slot.item._menuitem.keyEquivalent() == shortcut
+        for shortcut, is_checked in (("q", True), ("", False), ("r", True), ("r", False)):
+            slot.lay_out(Row("key", "text", shortcut=shortcut, is_checked=is_checked))
+            native = slot.item._menuitem
+            assert (native.keyEquivalent(), native.state()) == (shortcut, int(is_checked))
 
     play(mac, make_snapshot(), person)
