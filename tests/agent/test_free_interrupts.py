@@ -30,14 +30,15 @@ def report(error):
     while sys.getswitchinterval() != interval and time.monotonic() < end: time.sleep(0.01)
     print("got", repr(error), error.__cause__, error.__context__,
         sys.getswitchinterval() == interval, gc.isenabled(), sys.unraisablehook is hook)
+def attach():
+    assert mpsbar.attach()
+    print("attached")  # a Free before this may find main waiting for the agent's thread to start
 # In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
 def spin():
-    assert mpsbar.attach()  # only here: a Free must find the scene that the test has set
-    print("attached")  # inside attach() main waits, and a Free would come beside it
+    attach()  # only here: a Free must find the scene that the test has set
     while True: time.time()
 async def wait():
-    assert mpsbar.attach()
-    print("attached")
+    attach()
     await asyncio.sleep(1000)
 """
 SPIN = "spin()"
@@ -76,13 +77,12 @@ def work_and_empty():
     say_and_empty()
 torch.mps.empty_cache = work_and_empty
 try:
-    print("caught from here on")
     {main}
 except BaseException as error: report(error)
 print("sum", x.sum().item())
 queue.Queue().get()
 """, SOFTMPS_QUEUE="1")  # fmt: skip
-    worker.wait_line("caught")
+    worker.wait_line("attached")
     assert wait_and_signal(worker, number, "releasing") == expected
     assert worker.wait_line("sum") == "sum 2016"
     assert worker.ask("free")["state"] == "done"
@@ -106,12 +106,11 @@ def test_ctrl_c_during_a_finalizer_still_reaches_the_host(workers, main):
 if {main == LOOP}: signal.signal(signal.SIGINT, lambda *_: signal.default_int_handler(2, None))
 Slow()
 try:
-    print("caught from here on")
     {main}
 except BaseException as error: report(error)
 queue.Queue().get()
 """)  # fmt: skip
-    worker.wait_line("caught")
+    worker.wait_line("attached")
     got = wait_and_signal(worker, signal.SIGINT, "deleting")
     assert got == "got KeyboardInterrupt() None None True False True"
     assert worker.ask("free")["state"] == "done"
@@ -124,13 +123,12 @@ for handler in {", ".join(HANDLERS)}:
     signal.signal(signal.SIGTERM, handler)
     Slow()
     try:
-        print("ready")
         spin()
     except BaseException as error: report(error)
 queue.Queue().get()
 """)  # fmt: skip
     for _ in HANDLERS:
-        worker.wait_line("ready")
+        worker.wait_line("attached")
         got = wait_and_signal(worker, signal.SIGTERM, "deleting")
         assert got == "got Terminated('by', 'SIGTERM') None None True False True"
     assert worker.end() == ""
@@ -164,25 +162,27 @@ idle_check.restore_interval = interrupted
 try: spin()
 except BaseException as error: report(error)
 """)  # fmt: skip
+    worker.wait_line("attached")
     answer = worker.ask("free")["backends"]["mps"]
     assert answer["error"] == "the process was interrupted meanwhile"
     assert worker.wait_line("got") == "got KeyboardInterrupt() None None True True True"
 
 
-def test_an_exception_before_our_first_line_loses_the_bell_and_it_is_hung_again(workers):
+def test_an_exception_before_our_first_line_loses_the_call_and_it_is_scheduled_again(workers):
     worker = workers.start_mps(START + """
-from mpsbar.agent import main_thread
-ring = main_thread.PendingCall.__iter__
+from mpsbar.agent import pending_call
+usual = pending_call.PendingCall.__iter__
 def interrupted(self):
-    main_thread.PendingCall.__iter__ = ring
+    pending_call.PendingCall.__iter__ = usual
     signal.raise_signal(signal.SIGTERM)
     return False
-main_thread.PendingCall.__iter__ = interrupted
+pending_call.PendingCall.__iter__ = interrupted
 signal.signal(signal.SIGTERM, terminate)
 try: spin()
 except BaseException as error: print("got", repr(error))
 spin()
 """)  # fmt: skip
+    worker.wait_line("attached")
     assert worker.ask("free")["state"] == "done"
     assert worker.wait_line("got") == "got Terminated('by', 'SIGTERM')"
 
@@ -245,7 +245,6 @@ def slow_collect(*_):
 from mpsbar.agent import free
 free.collect_on_main = slow_collect
 try:
-    print("caught from here on")
     spin()
 except BaseException as error:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)]
@@ -253,5 +252,5 @@ except BaseException as error:
         any("mpsbar/agent" in frame.filename for frame in frames))
 queue.Queue().get()
 """)  # fmt: skip
-    worker.wait_line("caught")
+    worker.wait_line("attached")
     assert wait_and_signal(worker, number, "releasing") == f"got {names} False"
