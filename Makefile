@@ -26,7 +26,7 @@ help:
 	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
-	@echo "make pictures  the README's drawings of the menu, by Chromium"
+	@echo "make pictures  the README's pictures of the menu and of top, by Chromium"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
 
@@ -105,7 +105,7 @@ bench: setup
 endings: setup
 	@PYTHONPATH=tests $(PY) -m endings $(ARGS)
 
-# Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults; SECONDS is for soak.
+# Attacks with figures: tried, survived, lost. SCALE=1 is the whole of faults, SECONDS=1800 that of soak.
 SCALE ?= 1
 SECONDS ?= 1800
 RUNS ?= 700000

@@ -19,7 +19,7 @@ from mpsbar.core.verdicts import judge_end
 from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
 
-# Reports of macOS appear within seconds of an end: looked for so long after it.
+# When to look for reports of macOS after an end: they appear within seconds.
 LOOK_AGAIN_SECONDS = (3.0, 10.0)
 # How long before an end memory counts.
 _MEMORY_SECONDS = 60.0
@@ -45,7 +45,7 @@ class _Unsettled:
     tracked: TrackedProcess
     end: EndedProcess
     evidence: EndEvidence
-    looks: list[float]  # the times of those still to come
+    due: list[float]  # when to look for reports, the next first
 
 
 class EndFollower:
@@ -58,7 +58,7 @@ class EndFollower:
         self._unsettled: list[_Unsettled] = []
         self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MOST_RECENT)
         self._recoveries: int | None = None
-        self.reset_at: float | None = None  # of the GPU, as far as its count tells
+        self.reset_at: float | None = None  # of the GPU, as far as its count shows
 
     def poll(self) -> dict[int, Exit]:
         """The watched processes that have ended since the last call, by pid."""
@@ -108,19 +108,17 @@ class EndFollower:
         changed = []
         for unsettled in self._unsettled[:]:
             # A clock that was set back must not keep it for ever.
-            is_due = unsettled.looks[0] <= now or now < unsettled.end.ended
+            is_due = unsettled.due[0] <= now or now < unsettled.end.ended
             if not is_due:
                 continue
-            unsettled.looks.pop(0)
+            unsettled.due.pop(0)
             reports = self._read_reports(unsettled.end, unsettled.evidence.status)
             unsettled.evidence = replace(
                 unsettled.evidence, reports=_merge(unsettled.evidence.reports, reports),
                 gpu_reset=unsettled.evidence.gpu_reset or self._was_reset(unsettled.end.ended),
             )  # fmt: skip
             verdict = judge_end(unsettled.evidence)
-            is_final = (
-                not unsettled.looks or reports.crash is not None or reports.jetsam is not None
-            )
+            is_final = not unsettled.due or reports.crash is not None or reports.jetsam is not None
             end = replace(unsettled.end, verdict=verdict, how=verdict.code, is_settled=is_final)
             if is_final:
                 self._unsettled.remove(unsettled)
@@ -171,12 +169,12 @@ class EndFollower:
         )
         evidence = replace(evidence, reports=self._read_reports(end, status))
         verdict = judge_end(evidence)
-        has_room = len(self._unsettled) < _MOST_UNSETTLED  # else what is known now is told at once
+        has_room = len(self._unsettled) < _MOST_UNSETTLED  # else what is known now is shown at once
         may_change = self._is_mac and has_room and _may_be_reported(evidence)
         end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
         if may_change:
-            looks = [end.ended + seconds for seconds in LOOK_AGAIN_SECONDS]
-            self._unsettled.append(_Unsettled(tracked, end, evidence, looks))
+            due = [end.ended + seconds for seconds in LOOK_AGAIN_SECONDS]
+            self._unsettled.append(_Unsettled(tracked, end, evidence, due))
         self._recent.append((end.ended, tracked.parent, end))
         return end
 

@@ -203,7 +203,7 @@ class Monitor:
 
     def _close_readers(self) -> None:
         if self._budget.reason is not None:
-            self._tell_own_use(None)
+            self._report_own_use(None)
         self._workers.close()
         self._scanner.close()
         if self._ends is not None:
@@ -218,14 +218,14 @@ class Monitor:
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed):
             self._auto_free.note(wake, time.time())
-        if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_vain(wake):
+        if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_trivial(wake):
             self._outcomes.add(wake, time.monotonic())
         if isinstance(wake, Limited):
             self._events.add(time.time(), wake)
         if isinstance(wake, Freed) and wake.state in ("waiting", "cancelled"):
             self._tracker.note_free(wake.pid, wake.number)  # its outcome is still to come, or none
         elif isinstance(wake, Freed) and wake.age is None:  # else it is an event already
-            if not _is_vain(wake):
+            if not _is_trivial(wake):
                 self._events.add(time.time(), wake)
             self._tracker.note_free(wake.pid, wake.number)
 
@@ -288,6 +288,8 @@ class Monitor:
             workers = tuple(replace(worker, state="busy") for worker in self.latest.workers)
         failures = (("machine", machine_failure), ("workers", worker_failure))
         problems = [Problem(reader, text) for reader, text in failures if text is not None]
+        if self._scanner.note_workers({w.pid: bool(w.backends) for w in workers}):
+            self._wakes.put(None)  # examined at once, not after the interval
         now = time.monotonic()
         return Snapshot(
             time=time.time(),
@@ -339,6 +341,7 @@ class Monitor:
             health=health,
             gpu_utilization=tuple(utilization[-_SPARKLINE:]),
             process_series=self._trends.copy_processes(),
+            machine_series=self._trends.copy_machine(),
         )
 
     def _keep_budget(self, snapshot: Snapshot) -> Snapshot:
@@ -353,13 +356,13 @@ class Monitor:
             )
             use = OwnUse(time.process_time(), None if footprint is None else footprint.now)
             if budget.note(use, now):
-                self._tell_own_use(budget.reason)
+                self._report_own_use(budget.reason)
         if budget.reason is None:
             return snapshot
         problem = Problem("own use", budget.reason)
         return replace(snapshot, problems=(*snapshot.problems, problem))
 
-    def _tell_own_use(self, reason: str | None) -> None:
+    def _report_own_use(self, reason: str | None) -> None:
         """In the log, and for `mpsbar doctor`, which is another process."""
         import logging
 
@@ -367,7 +370,7 @@ class Monitor:
 
         if reason is not None:
             logging.getLogger("mpsbar").warning("%s", reason)
-        self._attempt("telling its own use", partial(write_own_use, reason))
+        self._attempt("reporting its own use", partial(write_own_use, reason))
 
     def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.
@@ -488,6 +491,6 @@ class Monitor:
         return result, failure
 
 
-def _is_vain(outcome: Outcome) -> bool:
-    """Whether nobody need hear of it: an automatic free that found the process busy."""
+def _is_trivial(outcome: Outcome) -> bool:
+    """Whether it is not worth showing: an automatic free that found the process busy."""
     return isinstance(outcome, Freed) and outcome.cause is not None and outcome.state != "done"

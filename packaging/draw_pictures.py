@@ -1,14 +1,20 @@
-"""Draws the README's pictures of the open menu: python packaging/draw_pictures.py [FOLDER]
+"""Draws the README's pictures of the menu and of top: python packaging/draw_pictures.py [FOLDER]
 
-They are drawn by hand when the menu has changed, and committed.
+They are drawn by hand when the menu or top has changed, and committed.
 """
 
+import asyncio
+import math
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from chromium import draw_page, require_chromium
 from menu_page import build_page, measure_page
 
+from mpsbar.core.settings import Theme
+from mpsbar.core.snapshot import Worker
 from mpsbar.monitor import Monitor
 from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
@@ -19,6 +25,7 @@ RECORDING = "m1max-64gb"
 CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-up workers"
 APPEARANCES = ("light", "dark")
 SCALE = 2
+TOP_SIZE = (120, 36)
 
 
 def read_menu() -> Menu:
@@ -41,6 +48,59 @@ def draw_pictures(program: str, menu: Menu) -> dict[str, bytes]:
     }
 
 
+def draw_top(program: str, theme: Theme, size: tuple[int, int] = TOP_SIZE) -> bytes:
+    """A screenshot by textual itself: the app that users see, on the recorded Mac."""
+    svg = asyncio.run(shoot_top(theme, size))
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert found is not None
+    width, height = (math.ceil(float(number)) for number in found.groups())
+    page = f"<style>body{{margin:0}}svg{{display:block;width:{width}px}}</style>{svg}"
+    return draw_page(program, page, (width, height), 1)
+
+
+async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
+    """Some minutes of the recording, in which memory moves as in a training."""
+    from mpsbar.core.settings import Loaded, Settings
+    from mpsbar.core.trends import Trends
+    from mpsbar.ui.terminal.app import TerminalApp
+
+    monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
+    trends = Trends()
+    now = monitor.tick()
+    for step in range(-150, 1):
+        seen = replace(
+            now, time=now.time + 2 * step, workers=tuple(_move(w, step) for w in now.workers)
+        )
+        trends.add(seen)
+    monitor.latest = replace(
+        seen, process_series=trends.copy_processes(), machine_series=trends.copy_machine()
+    )
+    app = TerminalApp(monitor, Loaded(Settings(theme=theme), ""))
+    try:
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause(1.0)
+            return app.export_screenshot(title="mpsbar top: a recorded M1 Max with made-up workers")
+    finally:
+        monitor.close()
+
+
+def _move(worker: Worker, step: int) -> Worker:
+    """Its memory in waves, which end at what was recorded."""
+    wave = 0.75 + 0.25 * math.cos(step / 11) + step / 900
+    backends = tuple(
+        replace(
+            backend,
+            **{
+                name: int(size * wave)
+                for name in ("allocated", "reserved", "driver")
+                if (size := getattr(backend, name)) is not None
+            },
+        )
+        for backend in worker.backends
+    )
+    return replace(worker, backends=backends)
+
+
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
     program = require_chromium()
@@ -48,6 +108,9 @@ def main() -> None:
     for name, picture in draw_pictures(program, read_menu()).items():
         (folder / name).write_bytes(picture)
         print(f"drawn: {folder / name}")
+    for theme in ("dark", "light"):
+        (folder / f"top-{theme}.png").write_bytes(draw_top(program, theme))
+        print(f"drawn: {folder / f'top-{theme}.png'}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fork_server import run_python
-from worker_kit import NO_MPS, PATIENCE, ROOT
+from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -60,7 +60,7 @@ def run_script(script, faults="", device="mps", **variables):
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
     done = run_python(
         [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables,
-        timeout=4 * PATIENCE, cwd="/",
+        timeout=4 * TIMEOUT, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 MLX_WORKER = """
 import time, mlx.core as mx, mpsbar
@@ -49,7 +49,7 @@ def run_mpsbar(workers, *arguments, **env):
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
 
 
 @contextlib.contextmanager
@@ -59,7 +59,7 @@ def run_exporter(workers, *arguments, **env):
     usual = {"MPSBAR_INTERVAL": "0.5"}
     with run_mpsbar(workers, "export", *listen, *arguments, **(usual | env)) as process:
         line = process.stdout.readline()
-        assert line, process.communicate(timeout=PATIENCE)
+        assert line, process.communicate(timeout=TIMEOUT)
         yield process, line.split()[-1]
 
 
@@ -68,7 +68,7 @@ def ask(url, *, context=None, method="GET", **headers):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, headers=named, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT, context=context) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as refusal:
         with refusal:
@@ -150,7 +150,7 @@ class Prometheus:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.wait(timeout=PATIENCE)
+        self.process.wait(timeout=TIMEOUT)
         self.log.close()
 
 
@@ -161,6 +161,6 @@ def make_certificate(folder):
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=mpsbar",
          "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
-        check=True, capture_output=True, timeout=PATIENCE,
+        check=True, capture_output=True, timeout=TIMEOUT,
     )  # fmt: skip
     return cert, key

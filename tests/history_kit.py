@@ -4,10 +4,12 @@ import math
 import random
 from contextlib import closing
 
+from samples import make_process, make_training
+
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Process
-from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.history.database import open_database
 from mpsbar.history.recorder import CAP
@@ -90,14 +92,16 @@ def _fill_run(connection, number, now, seconds, chance):
 
 
 def make_worker(pid, name, held=6 * GB, cached=3 * GB, **fields):
-    backend = Backend("mps", "torch", "in use", held - cached, held, held, held + GB, 27 * GB)
-    process = Process(
-        pid, NOW - 5000, name, ("torch",), footprint=held + GB, gpu_percent=40.0,
+    """A training run whose command and settings must not be seen everywhere."""
+    process = make_process(
+        pid, name, started=NOW - 5000, footprint=held + GB, gpu_percent=40.0,
         python="/Users/jane/venv/bin/python", settings={"PYTORCH_ENABLE_MPS_FALLBACK": "1"},
     )  # fmt: skip
-    given = {"state": "live", "age": 0.0, "backends": (backend,), "process": process} | fields
-    command = ("python", "/Users/jane/secret/train.py", "--key=hunter2")
-    return Worker(pid, name, methods=frozenset(["free"]), command=command, **given)
+    given = {
+        "peak": held + GB, "budget": 27 * GB, "process": process, "methods": frozenset(["free"]),
+        "command": ("python", "/Users/jane/secret/train.py", "--key=hunter2"),
+    } | fields  # fmt: skip
+    return make_training(pid, name, held, cached, **given)
 
 
 def make_snapshot():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import interpreters
-from worker_kit import PATIENCE, ROOT, Worker, Workers
+from worker_kit import ROOT, TIMEOUT, Worker, Workers
 
 from mpsbar.agent import protocol
 
@@ -166,7 +166,7 @@ def run_host(
     env = workers.env(PYTHONPATH=places, **extra)
     command = [python, "-c", _prepare(code)]
     return subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=PATIENCE, cwd=workers.folder
+        command, env=env, capture_output=True, text=True, timeout=TIMEOUT, cwd=workers.folder
     )
 
 

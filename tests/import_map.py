@@ -16,15 +16,20 @@ FOLDERS: dict[str, set[str]] = {
     "agent": set(),
     # `agent.frameworks` is only data: the one list of frameworks, which the copied agent needs too.
     "core": {"agent.frameworks"},
-    "system": {"core", "agent.frameworks", "agent.places"},
+    "system": {"core", "agent.frameworks", "agent.user_folders"},
     "workers": {
-        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.places",
+        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
         "agent.protocol",
     },
-    "ui.text": {"core", "agent.frameworks", "ui.columns"},
+    "ui.text": {"core", "agent.frameworks", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"core", "ui.text"},
-    "dtypes": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.places"},
+    # Their rows and which columns fit, for `status` and `top`.
+    "ui.process_table": {"core", "ui.text", "ui.columns"},
+    # The words of a comparison are pure; the rest of `compare` imports torch.
+    "dtypes": {
+        "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders", "dtypes.compare.text",
+    },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
     "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
@@ -44,11 +49,11 @@ FOLDERS: dict[str, set[str]] = {
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
-        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.text", "dtypes", "doctor", "history",
+        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
         "history.report", "monitor", "desktop",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.text", "dtypes", "dtypes.compare",
+        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
         "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
         "fleet",
     },
@@ -61,6 +66,7 @@ FOLDERS: dict[str, set[str]] = {
 HOMES: dict[str, tuple[str, ...]] = {
     "torch": (
         "dtypes/dtype_child.py",
+        "dtypes/deep_child.py",
         "dtypes/operations.py",
         "dtypes/checks.py",
         "dtypes/compare/",
@@ -76,7 +82,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "ServiceManagement": ("desktop/",),
     "UserNotifications": ("desktop/",),
     # Not in what a scan runs at every tick, nor in what `mpsbar status` imports: it takes 15 to 25 ms.
-    "psutil": ("system/macos/", "system/stop.py", "workers/request.py"),
+    "psutil": ("system/macos/", "system/stop.py", "system/ownership.py", "workers/request.py"),
     "textual": ("ui/terminal/",),
     "prometheus_client": ("fleet/",),
 }
@@ -86,7 +92,7 @@ IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
     "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
-    "time", "types", "typing", "weakref",
+    "time", "types", "typing", "warnings", "weakref",
 }  # fmt: skip
 # What a file exists to import: the agent under its other name, the user's sitecustomize, the
 # backends that the list of frameworks names ("?": no literal).

@@ -9,13 +9,23 @@ from pathlib import Path
 import pytest
 from fake_torch import add_startup
 from fork_server import run_python
-from worker_kit import NO_MPS, PATIENCE, wait_for
+from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
 from mpsbar.dtypes.runner import CEILING
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
-EVERY = [f"{o}/{d}" for d in operations.DTYPES for o in operations.OPERATIONS] + list(checks.CHECKS)
+EVERY = [
+    *(
+        f"{o}/{d}"
+        for d in operations.DTYPES
+        for o in operations.OPERATIONS
+        if o != operations.COMPILE
+    ),
+    *checks.CHECKS,
+]
+RESULTS = len(EVERY)  # cells and checks
+EVERY += [f"{dtype_child.SPEED}{name}" for name in operations.SPEEDS]
 
 
 def environment(**variables):
@@ -25,12 +35,13 @@ def environment(**variables):
     return others | cache | {"MPSBAR_DISABLE": "1"} | variables
 
 
-def plan_for(cells=None, device="mps", ceiling=CEILING):
+def plan_for(cells=None, device="mps", ceiling=CEILING, with_compile=False):
     texts = {
         m.__name__.rpartition(".")[2]: Path(m.__file__).read_text() for m in (operations, checks)
     }
-    skip = [cell for cell in EVERY if cells is not None and cell not in cells]
-    return {"device": device, "skip": skip, "ceiling": ceiling, **texts}
+    compiled = [f"{operations.COMPILE}/{d}" for d in operations.DTYPES]
+    skip = [cell for cell in [*EVERY, *compiled] if cells is not None and cell not in cells]
+    return {"device": device, "skip": skip, "ceiling": ceiling, "compile": with_compile, **texts}
 
 
 def run_child(
@@ -40,14 +51,16 @@ def run_child(
     python=sys.executable,
     script=dtype_child.__file__,
     ceiling=CEILING,
+    with_compile=False,
     **variables,
 ):
     """(what it said by stage, its answers by cell, how the process ended)."""
     if device == "mps":
         variables.setdefault("SOFTMPS", "1")
     done = run_python(
-        [python, "-B", script], input=json.dumps(plan_for(cells, device, ceiling)) + "\n",
-        env=environment(**variables), cwd="/", timeout=PATIENCE,
+        [python, "-B", script],
+        input=json.dumps(plan_for(cells, device, ceiling, with_compile)) + "\n",
+        env=environment(**variables), cwd="/", timeout=TIMEOUT,
     )  # fmt: skip
     lines = [
         json.loads(line[len(dtype_child.MARK) :])

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mpsbar.core.dtype_results import Cell, Check, Probe
+from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.dtypes import checks, operations
 
 NO_FLOAT64 = (
@@ -24,6 +24,16 @@ CAPABILITY = (
 )  # fmt: skip
 
 
+# The fastest and the slowest round of each dtype.
+SPEEDS = (
+    OperationSpeed(
+        "matmul",
+        "1536×1536",
+        {"float32": (2e-3, 2.1e-3), "float16": (1e-3, 1.1e-3), "bfloat16": (2e-3, 2.2e-3)},
+    ),
+)
+
+
 def make_probe(device="mps", torch="2.13.0", system="15.1", changed=None, wrong=None, **values):
     """A Mac as it should be; `changed`: cells by name that are not, `wrong`: checks by name."""
     changed, wrong = changed or {}, wrong or {}
@@ -41,7 +51,7 @@ def make_probe(device="mps", torch="2.13.0", system="15.1", changed=None, wrong=
     probe = Probe(
         python="/venv/bin/python", ended="ok", prefix="/venv", version="3.11.7", torch=torch, system=system,
         os="macOS", device=device, device_name="Apple M1" if device == "mps" else None, cells=cells,
-        checks=found, capability=CAPABILITY if device == "mps" else None,
+        checks=found, speeds=SPEEDS, load=1.2, cores=8, capability=CAPABILITY if device == "mps" else None,
         time=1.7e9, seconds=2.5, memory=60 << 20, ceiling=256 << 20,
     )  # fmt: skip
     return replace(probe, **values)
@@ -52,12 +62,9 @@ def make_cell(operation, dtype, changed, device):
         return Cell(operation, dtype, "meaningless")
     if changed is not None:
         state, text = changed
-        return Cell(
-            operation, dtype, state, text, seconds=1e-4 if state in ("works", "fallback") else None
-        )
+        return Cell(operation, dtype, state, text)
     if device == "mps" and dtype == "float64":
         return Cell(operation, dtype, "unsupported", NO_FLOAT64)
     if device == "mps" and dtype.startswith("float8") and operation != "copy":
         return Cell(operation, dtype, "unsupported", NO_FLOAT8.format(dtype.capitalize()))
-    seconds = {"float16": 5e-5, "bfloat16": 1e-4}.get(dtype, 1e-4)
-    return Cell(operation, dtype, "works", None, 1e-7, seconds)
+    return Cell(operation, dtype, "works", None, 1e-7)

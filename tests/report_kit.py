@@ -5,8 +5,9 @@ from datetime import timezone
 
 from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
 
-from mpsbar.core.dtype_results import Cell, Check, Probe
+from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.doctor.diagnostics import render_diagnostics
+from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.history.reader import Period, RecordedEvent, Run, TimeSeries
 from mpsbar.history.report.page import Report, render_report
@@ -22,7 +23,7 @@ BLOCKS = {
 def make_probe():
     cells = []
     for operation in ("add", "matmul"):
-        cells += [Cell(operation, "float32", "works", seconds=0.001)]
+        cells += [Cell(operation, "float32", "works")]
         cells += [
             Cell(
                 operation,
@@ -36,7 +37,18 @@ def make_probe():
         python=f"{HOME}/venv/bin/python", ended="ok", version="3.12.1", torch="2.9.0", system="26.3",
         os="macOS", device="mps", device_name="Apple M3 Max", cells=tuple(cells),
         checks=(Check("addcdiv", "wrong", "y[0] is 3.0, not 2.0"), Check("adam", "right")),
-        time=NOW - 86400,
+        speeds=(OperationSpeed("matmul", "1536×1536", {"float32": (2e-3, 2e-3)}),), time=NOW - 86400,
+    )  # fmt: skip
+
+
+def make_deep():
+    cells = (
+        DeepCell("add", "float32", "works", True), DeepCell("add", "float64", "unsupported", False, "TypeError: no"),
+        DeepCell("mm", "float32", "works", True), DeepCell("mm", "float16", "inaccurate", True, "largest error: 0.3 <b>"),
+    )  # fmt: skip
+    return DeepProbe(
+        python=f"{HOME}/venv/bin/python", ended="ok", version="3.12.1", torch="2.9.0", system="26.3", os="macOS",
+        device="mps", device_name="Apple M3 Max", total=4, time=NOW - 3600, cells=cells,
     )  # fmt: skip
 
 
@@ -78,6 +90,7 @@ def make_report(**fields):
         "0.1.0 · Python 3.12.1", snapshot, checkup, HOME, render_brief(probe)
     )
     given = {
+        "deep": make_deep(),
         "periods": (make_period(), make_period(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
         "diagnostics": diagnostics,
     } | fields  # fmt: skip

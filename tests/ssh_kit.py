@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from fleet_kit import find_free_port, need_program
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 
 class SshHosts:
@@ -77,13 +77,13 @@ class SshHosts:
         for _, server in self.servers.values():
             if server is not None:
                 server.kill()
-                server.wait(timeout=PATIENCE)
+                server.wait(timeout=TIMEOUT)
 
     def _make_key(self, name):
         subprocess.run(
             [self.keygen, "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name],
             check=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
 
     def _write_config(self):
@@ -108,6 +108,6 @@ class SshHosts:
         done = subprocess.run(
             ["ssh", "-F", self.config, "-oBatchMode=yes", name, "true"],
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
         return done.returncode == 0

@@ -115,22 +115,21 @@ print(left)
     assert output == "[]\n"
 
 
-def test_free_by_process_name(package):
-    """Its argument and what it selects are both in the verb's file."""
-    package.replace("cli/free.py", "type=parse_pid, ", "")
+def test_free_by_a_part_of_the_name(package):
+    """Which processes a command means is one file."""
     package.replace(
-        "cli/free.py",
-        "wanted = dict.fromkeys(pids)",
-        "wanted = {each.pid: each.started for each in snapshot.workers if each.name in pids}",
+        "cli/targets.py",
+        "if name in _names_of(worker, snapshot)",
+        "if any(name in each for each in _names_of(worker, snapshot))",
     )
     output = package.run("""
 import os
 os.environ["MPSBAR_REPLAY"] = "m1-8gb"
-from mpsbar.cli.main import run
-run(["free", "finetune.py"])
-run(["free", "nobody.py"])
+from mpsbar.cli.status import read_snapshot
+from mpsbar.cli.targets import find_pids
+print(find_pids(["tune"], read_snapshot()))
 """)
-    assert [line[:7] for line in output.splitlines()] == ["5000101", "No proc"]
+    assert output == "[5000101]\n"
 
 
 def test_a_new_verb_of_the_command_line(package):
@@ -166,8 +165,8 @@ for arguments in (["--help"], ["held", "--help"], ["held", "--bytes"]):
 def test_a_new_key_of_top(package):
     package.insert(
         "ui/terminal/keys.py",
-        '        KeyBinding("?"',
-        '        KeyBinding("d", "copy diagnostics", "Diagnose", row="diagnostics"),',
+        '        Key("question_mark"',
+        """        Key("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
     )
     output = package.run("""
 from samples import make_snapshot
@@ -175,11 +174,11 @@ from ui.fake_monitor import FakeMonitor
 from ui.terminal_kit import play
 
 async def person(p):
-    print("d Diagnose" in p.screen())
-    await p.press("d")
+    print("D Diagnose" in p.screen())
+    await p.press("D")
     print(p.asked)
-    await p.press("?")
-    print("d    copy diagnostics" in p.screen())
+    await p.press("question_mark")
+    print(" D " in p.screen() and "copy diagnostics" in p.screen())
 
 play(FakeMonitor(make_snapshot()), person, (200, 50))
 """)

@@ -33,7 +33,11 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
             "torch may not be imported here",
         ),
         ("agent/server.py", "import importlib\nimportlib.import_module(name)", "may not import ?"),
-        ("core/snapshot.py", "from mpsbar.agent import places", "core may not import agent.places"),
+        (
+            "core/snapshot.py",
+            "from mpsbar.agent import user_folders",
+            "core may not import agent.user_folders",
+        ),
         ("agent/server.py", "from ..core import snapshot", "agent may not import core.snapshot"),
         ("agent/x.py", "from mpsbar.workers import w", "agent may not import workers.w"),
         ("__init__.py", "import platformdirs", "may not import platformdirs"),

@@ -8,7 +8,7 @@ import types
 
 import pytest
 from system.scripted import Scripted
-from worker_kit import ATTACH, NO_MPS, PATIENCE, need_module, wait_for
+from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
@@ -230,8 +230,8 @@ def test_an_outcome_wakes_the_thread_and_is_in_the_next_snapshot(monitor, worker
     seen = threading.Event()
     monitor.start(lambda snapshot: seen.set() if snapshot.freed else None)
     wait_for(lambda: monitor.latest.workers, "the worker")
-    outcome = monitor.perform(Free(worker.pid)).result(PATIENCE)
-    assert seen.wait(PATIENCE)
+    outcome = monitor.perform(Free(worker.pid)).result(TIMEOUT)
+    assert seen.wait(TIMEOUT)
     assert monitor.latest.freed == {worker.pid: outcome}
     assert outcome.state == "done"
 
@@ -254,7 +254,7 @@ def test_closing_ends_the_thread(monitor):
     monitor.start()
     wait_for(lambda: monitor.latest.machine.chip, "a tick")
     monitor.close()
-    monitor._thread.join(PATIENCE)
+    monitor._thread.join(TIMEOUT)
     assert not monitor._thread.is_alive()
 
 
@@ -302,19 +302,19 @@ def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
     computer.pids[3] = "c"
     monitor.tick()
     for pid in (2, 3, 4):
-        monitor.perform(Free(pid)).result(PATIENCE)
+        monitor.perform(Free(pid)).result(TIMEOUT)
     assert hints == [(2, True), (3, False), (4, None)]
 
 
 def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     gate = threading.Event()
     outcome = Stopped(2, "x", "asked")
-    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: gate.wait(PATIENCE) and outcome)
+    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: gate.wait(TIMEOUT) and outcome)
     action = Stop(2, 1.0, "x")
     future = monitor.perform(action)
     assert monitor.tick().pending == {action}
     gate.set()
-    assert future.result(PATIENCE) == outcome
+    assert future.result(TIMEOUT) == outcome
     wait_for(lambda: monitor.tick().stopped == {2: outcome}, "the outcome")
     assert monitor.latest.pending == frozenset()
 
@@ -324,16 +324,16 @@ def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tm
     worker = workers.start("import torch\nbig = torch.zeros(1 << 20)\n" + IDLE)
 
     def find_groups():
-        return monitor.perform(FindTensors(worker.pid)).result(PATIENCE).groups
+        return monitor.perform(FindTensors(worker.pid)).result(TIMEOUT).groups
 
     # A count is cut short after a fifth of a second: on a busy machine it is asked for again.
     assert wait_for(find_groups, "tensors")[0].size == 4 << 20
     wait_for(lambda: worker.pid in monitor.tick().tensors, "the count")
-    refused = monitor.perform(Connect("/no/such/python")).result(PATIENCE)
+    refused = monitor.perform(Connect("/no/such/python")).result(TIMEOUT)
     assert refused.state == "refused"
     assert read_enabled() == []
     monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
-    checkup = monitor.perform(CheckUp()).result(PATIENCE)
+    checkup = monitor.perform(CheckUp()).result(TIMEOUT)
     assert checkup.pythons[0][0].torch.startswith("2.")
 
 
@@ -343,7 +343,7 @@ def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
     monkeypatch.setattr("mpsbar.workers.enable.read_environment", lambda _: environment)
     monkeypatch.setattr("mpsbar.workers.enable.read_answer", lambda *_: "1.0")
     enabled = Connected("/v/bin/python", "enabled", prefix="/v")
-    assert monitor.perform(Connect("/v/bin/python")).result(PATIENCE) == enabled
+    assert monitor.perform(Connect("/v/bin/python")).result(TIMEOUT) == enabled
     assert read_enabled() == ["/v/bin/python"]
 
 
@@ -474,7 +474,7 @@ def test_a_free_by_another_program_is_an_event_once(monitor, workers):
     assert seen.freed[pid].freed == 0
     assert seen.time - 60 < seen.events[0].time <= seen.time
     assert frees(monitor.tick()) == frees(seen)
-    assert monitor.perform(Free(pid)).result(PATIENCE).number == 2
+    assert monitor.perform(Free(pid)).result(TIMEOUT).number == 2
     for _ in range(2):
         assert frees(monitor.tick()) == [(pid, "done", False), (pid, "done", True)]
     free_worker(pid)
@@ -504,16 +504,16 @@ def test_our_own_free_is_not_taken_for_anothers_while_its_answer_is_on_the_way(
     def free_and_wait(pid, *_):
         outcome = free_worker(pid)
         freed.set()
-        assert gate.wait(PATIENCE)
+        assert gate.wait(TIMEOUT)
         return outcome
 
     monkeypatch.setattr("mpsbar.action_runner.free_worker", free_and_wait)
     monitor.tick()
     asked = monitor.perform(Free(pid))
-    assert freed.wait(PATIENCE)
+    assert freed.wait(TIMEOUT)
     assert frees(monitor.tick()) == []
     gate.set()
-    asked.result(PATIENCE)
+    asked.result(TIMEOUT)
     for _ in range(2):
         assert frees(monitor.tick()) == [(pid, "done", True)]
 
@@ -552,7 +552,7 @@ def test_the_last_words_are_written_before_the_end(computer, workers):
     notes = Notes()
     monitor = Monitor(computer, interval=30.0, recorder=notes)
     monitor.start()
-    wait_for(lambda: notes.records, PATIENCE)
+    wait_for(lambda: notes.records, TIMEOUT)
     monitor.close()
     assert notes.is_closed
 
@@ -583,11 +583,11 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
 
 def test_stop_never_waits_behind_workers_that_hang(monitor, monkeypatch):
     gate = threading.Event()
-    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: gate.wait(PATIENCE))
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: gate.wait(TIMEOUT))
     stopped = Stopped(9, "x", "asked")
     monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: stopped)
     hung = [monitor.perform(Free(pid)) for pid in range(10, 20)]
-    assert monitor.perform(Stop(9, 1.0, "x")).result(PATIENCE) == stopped
+    assert monitor.perform(Stop(9, 1.0, "x")).result(TIMEOUT) == stopped
     assert not any(future.done() for future in hung)
     gate.set()
 
@@ -604,7 +604,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
 
         def run(self, on_progress):
             on_progress(Progress(1, 4))
-            ended.append(self.over.wait(PATIENCE))
+            ended.append(self.over.wait(TIMEOUT))
             return Probe("/p", "cancelled")
 
     monkeypatch.setattr("mpsbar.dtypes.runner.Runner", Endless)
@@ -612,7 +612,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
         future = monitor.perform(ProbeDtypes())
         wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
         end()
-        assert future.result(PATIENCE).ended == "cancelled"
+        assert future.result(TIMEOUT).ended == "cancelled"
     assert ended == [True, True]
 
 
@@ -636,9 +636,9 @@ def test_a_click_means_the_process_that_was_seen(workers):
     try:
         started = this_computer().read_start(worker.pid)
         for action in (Free(worker.pid, None, started - 100), FindTensors(worker.pid, started + 7)):
-            assert monitor.perform(action).result(PATIENCE).state == "gone"
+            assert monitor.perform(action).result(TIMEOUT).state == "gone"
         assert worker.ask("stats")["last_free"] is None
-        assert monitor.perform(Free(worker.pid, None, started)).result(PATIENCE).state == "done"
+        assert monitor.perform(Free(worker.pid, None, started)).result(TIMEOUT).state == "done"
     finally:
         monitor.close()
 

@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 from fleet_kit import wait_page
-from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, wait_for
 
 ONE = '{"schema": 1, "time": 1, "machine": {}, "workers": [], "processes": [], "health": {}}'
 
@@ -44,7 +44,7 @@ def watched(workers):
         subprocess.run(
             [sys.executable, *arguments],
             env=workers.env(PYTHONPATH=path, NETWORK_LOG=str(log), HOME=str(workers.folder)),
-            capture_output=True, cwd="/", timeout=PATIENCE, check=False,
+            capture_output=True, cwd="/", timeout=TIMEOUT, check=False,
         )  # fmt: skip
         return log.read_text() if log.exists() else ""
 

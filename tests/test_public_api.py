@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 from fleet_kit import MLX_WORKER
-from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
+from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module
 
 DOCUMENT = ROOT / "docs/experiment-tracking.md"
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -35,7 +35,7 @@ def run(workers, code, folder, **extra):
     }
     done = subprocess.run(
         [sys.executable, "-B", "-c", textwrap.dedent(code)], env=workers.env(**(usual | extra)),
-        cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
+        cwd=folder, capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from fork_server import ForkedProcess, can_serve, run_python, start_python
-from worker_kit import PATIENCE, need_module
+from worker_kit import TIMEOUT, need_module
 
 
 @pytest.mark.xdist_group("checked here")
@@ -37,7 +37,7 @@ def show(tmp_path):
 
     def run(command, **more):
         process = start_python(command, env=env | more, cwd=tmp_path, stdin=-1)
-        out, err = process.communicate(b"hello", timeout=PATIENCE)
+        out, err = process.communicate(b"hello", timeout=TIMEOUT)
         return type(process), out.decode(), err.decode(), process.returncode
 
     return run
@@ -74,7 +74,7 @@ def test_one_that_runs_to_its_end_runs_its_exit_functions(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {
         "PYTHONUNBUFFERED": "1"
     }
-    done = run_python([sys.executable, "-c", code], env=env, cwd=tmp_path, timeout=PATIENCE)
+    done = run_python([sys.executable, "-c", code], env=env, cwd=tmp_path, timeout=TIMEOUT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "thread\nat exit\n", "")
 
 

@@ -1,4 +1,4 @@
-"""In the worker: tells what its allocators hold and gives the cache back, without hurting its host.
+"""In the worker: reports what its allocators hold and frees the cache, without hurting its host.
 
 Standard library only, Python 3.9+, relative imports only: `mpsbar enable` copies this folder as it
 stands.

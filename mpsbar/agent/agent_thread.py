@@ -19,7 +19,6 @@ NAME = "mpsbar-agent"  # Linux keeps 15 characters
 get_ident = _thread.get_ident
 _allocate_lock = _thread.allocate_lock
 _PR_SET_NAME = 15
-_libc = ctypes.PyDLL(None)
 # After its last statement the thread still has its frame for some microseconds.
 _LAST_STATEMENT_SECONDS = 0.05
 
@@ -86,7 +85,9 @@ class AgentThread:
 
 
 def is_main_interpreter() -> bool:
-    current, main = _libc.PyInterpreterState_Get, _libc.PyInterpreterState_Main
+    # By item: an attribute would be shared with the program, and its type with it.
+    current = ctypes.pythonapi["PyInterpreterState_Get"]
+    main = ctypes.pythonapi["PyInterpreterState_Main"]
     current.restype = main.restype = ctypes.c_void_p
     return bool(current() == main())
 
@@ -109,8 +110,8 @@ def _set_name() -> None:
     name = NAME.encode()
     try:
         if sys.platform == "darwin":
-            _libc.pthread_setname_np(name)
+            ctypes.pythonapi["pthread_setname_np"](name)
         else:
-            _libc.prctl(_PR_SET_NAME, name, 0, 0, 0)
+            ctypes.pythonapi["prctl"](_PR_SET_NAME, name, 0, 0, 0)
     except (AttributeError, OSError):
         pass

@@ -9,7 +9,7 @@ and there is no answer. Written for Python 3.9 to 3.14.
 import opcode
 import sys
 from types import CodeType
-from typing import NamedTuple, Optional
+from typing import Optional
 
 _CACHE = opcode.opmap.get("CACHE", -1)
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
@@ -52,10 +52,15 @@ _EFFECTS = {
 }
 
 
-class Instruction(NamedTuple):
-    offset: int
-    name: str
-    argument: int
+class Instruction:
+    """One instruction of a function's bytecode."""
+
+    __slots__ = ("argument", "name", "offset")
+
+    def __init__(self, offset: int, name: str, argument: int) -> None:
+        self.offset = offset
+        self.name = name
+        self.argument = argument
 
 
 CallSite = tuple[Instruction, ...]
@@ -94,7 +99,7 @@ def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
 
 
 def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
-    """What has put so many values on the stack, the last first; nothing: it cannot be told."""
+    """What has put so many values on the stack, the last first; empty: not known."""
     found: list[Instruction] = []
     while needed > 0:
         offset = _previous(raw, offset)
@@ -122,7 +127,7 @@ def _find_with(raw: bytes, call: Instruction) -> "tuple[int, Instruction]":
 
 def effect_of(instruction: Instruction) -> "Optional[tuple[int, int]]":
     """How many values it takes from the stack and puts there; None: not known."""
-    _, name, argument = instruction
+    name, argument = instruction.name, instruction.argument
     fixed = _EFFECTS.get(name)
     if fixed is not None:
         return fixed
@@ -190,7 +195,8 @@ def _is_entered(raw: bytes, first: int, last: int, is_loop: bool) -> bool:
 
 
 def _target(raw: bytes, offset: int) -> int:
-    _, name, argument = _decode(raw, offset)
+    instruction = _decode(raw, offset)
+    name, argument = instruction.name, instruction.argument
     step = argument if _VERSION < (3, 10) else 2 * argument
     if raw[offset] in opcode.hasjabs:
         return step

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from .host_exceptions import raised_by_host
 
 # (module, name for people) of what makes windows. Their objects may end only on the thread and at
-# the moment that the program chose: PySide6 crashes when a widget ends in the midst of one of its
+# the moment that the program chose: PySide6 crashes when a widget ends during one of its
 # own calls, Tcl aborts when an interpreter ends on another thread. We come between any two
 # bytecodes of main, so beside them there is no collection by us, used or only imported.
 _GUI_TOOLKITS = (

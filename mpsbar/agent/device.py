@@ -34,8 +34,8 @@ _SAFEST = "float32"
 def get_device() -> str:
     """cuda, else mps, else cpu: the first that is there."""
     torch = _torch("get_device")
-    for name, place in (("cuda", torch), ("mps", getattr(torch, "backends", None))):
-        module = getattr(place, name, None)  # torch before 1.12 has no torch.backends.mps
+    for name, parent in (("cuda", torch), ("mps", getattr(torch, "backends", None))):
+        module = getattr(parent, name, None)  # torch before 1.12 has no torch.backends.mps
         if module is not None and _is_available(module):
             return name
     return "cpu"

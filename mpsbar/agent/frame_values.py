@@ -17,19 +17,20 @@ from types import (
     MemberDescriptorType,
     ModuleType,
 )
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 _POINTER = 8
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dictionary
 
 
-class _Layout(NamedTuple):
+class _Layout:
     """Where in a frame's memory things are, in bytes."""
 
-    inner: Optional[int]  # of the pointer to the inner frame; None: it is one object
-    owner: Optional[int]  # in the inner frame: of the pointer back to the frame object
-    code: int
-    values: int  # of the local variables, then the cells, then the stack of values
+    def __init__(self, inner: Optional[int], owner: Optional[int], code: int, values: int) -> None:
+        self.inner = inner  # of the pointer to the inner frame; None: it is one object
+        self.owner = owner  # in the inner frame: of the pointer back to the frame object
+        self.code = code
+        self.values = values  # of the local variables, then the cells, then the stack of values
 
 
 _LAYOUTS = {
@@ -42,15 +43,23 @@ _LAYOUTS = {
 
 
 class Unknown(Exception):
-    """What a name stands for cannot be told."""
+    """What a name stands for is not known."""
 
 
-class Bound(NamedTuple):
+class Bound:
     """A method of a class written in C or Cython, and the object it is called on."""
 
-    function: Any
-    instance: Any
-    owner: type  # the class that has it
+    __slots__ = ("function", "instance", "owner")
+
+    def __init__(self, function: Any, instance: Any, owner: type) -> None:
+        self.function = function
+        self.instance = instance
+        self.owner = owner  # the class that has it
+
+
+def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
+    """Whether a type is among these, by identity: a metaclass may compare with foreign code."""
+    return any(kind is each for each in kinds)
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":
@@ -72,10 +81,10 @@ def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
             raise Unknown from None
     if not 0 <= index < len(variable_names(code)):
         raise Unknown
-    place = _values_of(frame, code) + index * _POINTER
-    if not _read_pointer(place):
+    address = _values_of(frame, code) + index * _POINTER
+    if not _read_pointer(address):
         raise Unknown  # not set
-    return ctypes.py_object.from_address(place).value
+    return ctypes.py_object.from_address(address).value
 
 
 def read_cell(cell: Any) -> Any:
@@ -152,7 +161,7 @@ def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any
         return own[name]
     if found is _MISSING:
         raise Unknown
-    if type(found) in _C_METHODS or _is_cython(type(found)):
+    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
         return Bound(found, thing, owner)
     if _has(type(found), "__get__"):
         raise Unknown  # a function of Python, a class method, …

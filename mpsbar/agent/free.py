@@ -25,7 +25,7 @@ def read_last_free() -> Optional[Report]:
 
 
 def remember(state: str, freed: Any, seconds: float, was_kept: bool = False) -> int:
-    """Gives its number: a monitor tells by it whether it has heard of this Free already."""
+    """Returns its number, by which a monitor knows whether it has shown this Free already."""
     global _last  # noqa: PLW0603 - one value, replaced as a whole
     before = read_last_free()
     number = before["number"] + 1 if before else 1

@@ -25,7 +25,7 @@ What the host sets is never overwritten: whether the thresholds are ours is aske
 that replaces them, so a host that calls gc.set_threshold() between any two of our bytecodes keeps
 what it set.
 
-What a host can see: if it takes the GIL from us in the midst of our work and reads the thresholds,
+What a host can see: if it takes the GIL from us during our work and reads the thresholds,
 it reads ours. If it writes them back later, it gets its own. If it sets its own in that moment,
 they are in force from then on, also for the rest of that work: until our next wait.
 """
@@ -75,7 +75,7 @@ class JobPause:
     """The same for code of ours that the host's main thread runs between two of its bytecodes.
 
     There an object of ours must not start a collection either: PySide6 crashes when its widgets end
-    in the midst of its own calls. So all that `begin` needs is made beforehand.
+    during its own calls. So all that `begin` needs is made beforehand.
     """
 
     def __init__(self) -> None:

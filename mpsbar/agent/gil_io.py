@@ -17,7 +17,7 @@ import struct
 import sys
 from typing import Any
 
-POLLIN, POLLOUT, POLLNVAL = 0x1, 0x4, 0x20  # the same on Linux and macOS
+POLLIN, POLLOUT = 0x1, 0x4  # the same on Linux and macOS
 
 # The host may have given SIGPIPE its deadly default back; on macOS a socket option says the same.
 _SEND_FLAGS = getattr(socket, "MSG_NOSIGNAL", 0) | socket.MSG_DONTWAIT

@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, places
+from . import memory, user_folders
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -23,11 +23,12 @@ OFF = "no-last-words"
 MOST_FILES = 500
 _MOST_REMOVED = 20
 MOST_TEXT = 200
+MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # Options of python that take the next argument.
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_HOME = re.compile(r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)")
+_HOME = r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)"
 
 _attached = 0.0
 
@@ -64,6 +65,7 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
+        "fallbacks": _read_fallbacks(),
         "error": _find_error(),
     }
 
@@ -73,6 +75,12 @@ def _read_memory() -> "dict[str, int]":
         return memory.read_memory()
     except Exception:  # noqa: BLE001 - a framework that is half gone already
         return {}
+
+
+def _read_fallbacks() -> "list[list[Any]]":
+    """What `mpsbar run --explain` counted; without it that module is not imported."""
+    fallbacks = sys.modules.get(f"{__package__}.fallbacks")
+    return [] if fallbacks is None else fallbacks.summarise()[:MOST_FALLBACKS]
 
 
 def _find_error() -> "Optional[dict[str, Any]]":
@@ -104,11 +112,11 @@ def _first_line(error: BaseException) -> str:
         return ""
     # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
     line = text[: 4 * MOST_TEXT].lstrip().partition("\n")[0]
-    return _HOME.sub("~", _replace_home(line))[:MOST_TEXT]
+    return re.sub(_HOME, "~", _replace_home(line))[:MOST_TEXT]
 
 
 def _replace_home(text: str) -> str:
-    home = places._homes.get(os.geteuid(), "").rstrip("/")
+    home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
     return text.replace(home, "~") if len(home) > 1 else text
 
 
@@ -159,7 +167,7 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         pass
-    places.check(folder)
+    user_folders.check(folder)
     _remove_oldest(folder)
     name = NAME % (int(record["ended"] * 1000), record["pid"])
     path = os.path.join(folder, name)

@@ -7,10 +7,11 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, idle_check, last_words, methods, progress
+from . import agent_thread, known_waits, last_words, methods
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
+from .progress import optimizer_steps
 from .server import Agent
 
 # Another thread's attach() takes milliseconds.
@@ -62,8 +63,17 @@ def attach_by_hook(quiet: bool) -> bool:
     _by_hook = True
     is_new = attach(quiet)
     if is_new:
-        progress.count_steps(is_early=True)  # a framework was just imported: no step has run yet
+        optimizer_steps.count_steps(
+            is_early=True
+        )  # a framework was just imported: no step has run yet
     return is_new
+
+
+def explain_at_import(name: str) -> None:
+    """For `mpsbar run --explain`; nobody else imports it."""
+    from . import fallbacks
+
+    fallbacks.explain_at_import(name)
 
 
 def is_attached() -> bool:
@@ -118,7 +128,7 @@ def _after_fork() -> None:
         if agent is not None:
             agent.close()
             mps.after_fork()
-            progress.after_fork()
+            optimizer_steps.after_fork()
         if _by_hook and _may_compute(sys._getframe()):
             attach(quiet=True)
     except Exception:  # noqa: BLE001, S110 - whatever it is, the child must go on
@@ -132,9 +142,9 @@ def _may_compute(frame: Optional[FrameType]) -> bool:
     fail with fullgraph=True. Not a child that only becomes another program, nor the workers with
     which torch itself loads data or compiles: those would get a thread and a row for nothing.
     """
-    torch = idle_check.torch_folder()
+    torch = known_waits.torch_folder()
     folders = tuple(os.path.join(torch, name) + os.sep for name in ("utils/data", "_inductor"))
-    starters = [idle_check.find_code(*place) for place in _STARTERS_OF_PROGRAMS]
+    starters = [known_waits.find_code(*names) for names in _STARTERS_OF_PROGRAMS]
     while frame is not None:
         if frame.f_code in starters or frame.f_code.co_filename.startswith(folders):
             return False

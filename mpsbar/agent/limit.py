@@ -57,7 +57,7 @@ class LimitJob:
         if job is None:
             try:
                 self._set_all()
-            except Exception as problem:  # noqa: BLE001 - the client is told
+            except Exception as problem:  # noqa: BLE001 - the client gets the error
                 return self._answer("failed", error=str(problem)[:300])
         else:
             if not job.step():

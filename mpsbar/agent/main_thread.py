@@ -5,27 +5,22 @@ One job, several triggers; the first that finds all other threads idle runs it:
   the event loop  main waits in its loop's select: a callback wakes it, then the pending call comes
   off main        main stands in a known wait or at Python's prompt
 A trigger that finds main inside torch is refused, and fires again when main's outermost torch frame
-returns. Never a signal, never a ctypes callback: an exception in one reaches the host as a
-SystemError.
+returns.
 """
 
-import ctypes
 import gc
 import os
-import sys
 import threading
 import time
-import weakref
-from collections.abc import Iterator
-from functools import partial
-from itertools import starmap
-from types import CodeType, FrameType, MethodType
-from typing import Any, Callable, NamedTuple, Optional
+from types import CodeType, FrameType
+from typing import Any, Callable, Optional
 
-from . import gil_io, idle_check
+from . import gil_io, host_frames, host_settings, idle_check, known_waits
 from .agent_thread import get_ident
-from .gc_pause import JOB, CollectorPause, JobPause, end_job
-from .host_exceptions import raised_by_us, without_our_frames
+from .gc_pause import JOB, CollectorPause, end_job
+from .host_exceptions import raised_by_us
+from .idle_check import Computing
+from .pending_call import PendingCall, call_when_left, drop_left_over, main_call
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -36,7 +31,7 @@ _REST_FACTOR = 10.0
 _MOST_REST_SECONDS = 1.0
 # A pending call that has not come by then may be lost: an exception of the host can come before it.
 _CALL_SECONDS = 0.5
-# What may run beside a computing main thread waits so long for main to run it itself.
+# How long a job that may run beside a computing main thread waits for main to run it itself.
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
 _MAIN_AWAY_SECONDS = 0.25
@@ -49,14 +44,17 @@ Prepare = Callable[[bool], None]  # gets whether it is on main
 Work = Callable[[], None]
 
 
-class MainState(NamedTuple):
+class MainState:
     """What the main thread does, as plain values: a frame must not be kept."""
 
-    is_waiting: bool
-    in_torch: bool
-    in_our_call: bool
-    loop: Any  # the event loop that waits there, if any
-    place: str
+    __slots__ = ("in_our_call", "in_torch", "is_waiting", "loop", "where")
+
+    def __init__(self, is_waiting: bool, in_torch: bool, in_our_call: bool, where: str) -> None:
+        self.is_waiting = is_waiting
+        self.in_torch = in_torch
+        self.in_our_call = in_our_call
+        self.where = where
+        self.loop: Any = None  # the event loop that waits there, if any
 
 
 class MainThreadJob:
@@ -84,7 +82,7 @@ class MainThreadJob:
         self._attempts = 0
         self._prepared = False
         self._off_main_from = time.monotonic() + _MAIN_FIRST_SECONDS
-        self._next_look = 0.0
+        self._next_read = 0.0
         self._next_call = 0.0
         self._attempt_began = 0.0
         self._rests_until = 0.0  # no pending call before
@@ -95,15 +93,15 @@ class MainThreadJob:
         self._pid = os.getpid()
         self._agent = get_ident()
         self._main = main_ident()
-        self._waits = idle_check.known_waits()
-        self._folder = idle_check.torch_folder()
+        self._waits = known_waits.find_waits()
+        self._folder = known_waits.torch_folder()
         self.only_on_main = False
         self.on_main = False
         self.kept_until = 0.0  # the GIL, once `work` runs; by time.monotonic()
         self.finished = False
         # Texts and not exceptions: those would keep the host's frames and their tensors alive.
         self.failure: Optional[str] = None
-        self.refused: Optional[idle_check.Computing] = None  # the last reason; final when given up
+        self.refused: Optional[Computing] = None  # the last reason; final when given up
         self.given_up = False
 
     # ------------------------------------------------------------ the agent's thread
@@ -116,16 +114,16 @@ class MainThreadJob:
             self._notice_loss()  # else running: answered when it ends, however late
         elif now > self._deadline:
             self._give_up()
-        elif now >= self._next_look:
-            self._next_look = now + _RETRY_SECONDS
-            main = self._look_at_main(with_loop=True)
-            self._next_look = max(self._next_look, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
+        elif now >= self._next_read:
+            self._next_read = now + _RETRY_SECONDS
+            main = self._read_main(with_loop=True)
+            self._next_read = max(self._next_read, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
             self._held.append(main.loop)
             try:
                 self._trigger(main, now)
             finally:
                 del main
-                idle_check.drop_references(self._held)
+                host_frames.drop_references(self._held)
         drop_left_over()
         return self.finished or self.given_up
 
@@ -142,8 +140,8 @@ class MainThreadJob:
 
     def clean_up(self) -> None:
         """After the end: an exception in main may have cut the restoring short, here none can."""
-        _pending_call.cancel()
-        idle_check.restore_interval()
+        main_call.cancel()
+        host_settings.restore_interval()
         restore_recursion_limit()
         restore_collector()
         idle_check.forget_call_sites()
@@ -151,25 +149,27 @@ class MainThreadJob:
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
 
-    def _look_at_main(self, with_loop: bool = False) -> MainState:
-        """Who asks for the loop too gives it to `drop_references`."""
-        frames = idle_check.current_frames()
+    def _read_main(self, with_loop: bool = False) -> MainState:
+        """What main does now. A caller that asks for the loop gives it to `drop_references`."""
+        frames = host_frames.current_frames()
         frame = frames.get(self._main)
-        stack = idle_check.read_stack(frame)
+        stack = host_frames.read_stack(frame)
         ours = MainThreadJob.run_on_main.__code__
         try:
-            return MainState(
+            state = MainState(
                 is_waiting=idle_check.at_classic_prompt(frame)
                 or idle_check.is_waiting(stack, self._waits),
-                in_torch=idle_check.is_below(frame, self._folder),
+                in_torch=host_frames.is_below(frame, self._folder),
                 in_our_call=any(each.f_code is ours for each in stack),
-                loop=idle_check.find_idle_loop(stack, self._waits) if with_loop else None,
-                place=idle_check.place(frame),
+                where=host_frames.describe_frame(frame),
             )
+            if with_loop:
+                state.loop = idle_check.find_idle_loop(stack, self._waits)
+            return state
         finally:
             frame = None
-            idle_check.drop_references(stack)
-            idle_check.drop_frames(frames)
+            host_frames.drop_references(stack)
+            host_frames.drop_frames(frames)
 
     def _trigger(self, main: MainState, now: float) -> None:
         can_run_here = main.is_waiting and not main.in_torch and main.loop is None
@@ -184,7 +184,7 @@ class MainThreadJob:
             self._leaving, self._loop_woken = None, False
             if self._call_pending_since is None:  # before: on main it comes at once
                 self._call_pending_since = now
-            self._next_call = now + _CALL_SECONDS if _pending_call.schedule(self) else 0.0
+            self._next_call = now + _CALL_SECONDS if main_call.schedule(self) else 0.0
         if main.loop is not None and not self._loop_woken:
             self._wake(main.loop)
 
@@ -203,17 +203,17 @@ class MainThreadJob:
             return True
         try:
             self._run({self._agent}, on_main=False)
-        except idle_check.Computing as reason:
+        except Computing as reason:
             self._refuse(reason)
             return False
-        except Exception as error:  # noqa: BLE001 - told to the client, never to the host
+        except Exception as error:  # noqa: BLE001 - sent to the client, never raised in the host
             self.failure, self.finished = str(error)[:300], True
         return True
 
     def _notice_loss(self) -> None:
         """Two exceptions of the host in a row can throw main out of our code, the claim taken."""
         attempts = self._attempts
-        main = self._look_at_main()
+        main = self._read_main()
         same = attempts == self._attempts and self._claim.locked()
         if not main.in_our_call and same and not self.finished:
             self.failure, self.finished = INTERRUPTED, True
@@ -223,24 +223,22 @@ class MainThreadJob:
             self.refused = self._find_reason()
             self.given_up = True
 
-    def _find_reason(self) -> idle_check.Computing:
+    def _find_reason(self) -> Computing:
         """Why it was not done: what makes it impossible, an attempt's refusal, or where main is."""
         if self._alone:
             try:
                 idle_check.check_interpreter()
-            except idle_check.Computing as reason:
+            except Computing as reason:
                 return reason.with_traceback(None)
         found = self.refused
         if found is not None and found.code in _LASTING:
             return found
         if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
             return found
-        main = self._look_at_main()
+        main = self._read_main()
         if main.in_torch:
-            return idle_check.Computing("main_computing", main.place)
-        return idle_check.Computing(
-            "main_waiting" if main.is_waiting else "main_unproven", main.place
-        )
+            return Computing("main_computing", main.where)
+        return Computing("main_waiting" if main.is_waiting else "main_unproven", main.where)
 
     def _main_is_away(self) -> bool:
         """Whether main has not come by for long: what an earlier attempt found is out of date."""
@@ -267,33 +265,33 @@ class MainThreadJob:
         self._call_pending_since = None
         if now > self._deadline:
             return  # too late; the agent will say so
-        inside = idle_check.outermost_torch_frame(frame, self._folder)
+        inside = host_frames.outermost_torch_frame(frame, self._folder)
         if inside is not None and self._alone:
-            where = idle_check.place(inside.f_back or frame)
-            self.refused = idle_check.Computing("main_computing", where)
+            where = host_frames.describe_frame(inside.f_back or frame)
+            self.refused = Computing("main_computing", where)
             if (
                 self._leaving is None or self._leaving() is None
             ):  # else it waits for this very frame
-                self._leaving = _call_when_left(inside)
+                self._leaving = call_when_left(inside)
             if self._leaving is not None:
                 self._next_call = now + _CALL_SECONDS
             return
         try:
             idle_check.check_recursion()
-        except idle_check.Computing as reason:
+        except Computing as reason:
             self.refused = reason.with_traceback(None)
             return
         self._attempts += 1
         if self._claim.acquire(blocking=False):
             try:
                 self._run({self._agent, self._main}, on_main=True)
-            except idle_check.Computing as reason:
+            except Computing as reason:
                 self._refuse(reason)
 
     # ------------------------------------------------------------------------- both
     def _run(self, skip: "set[int]", on_main: bool) -> None:
         """Prove, prepare, prove again with the GIL kept, work."""
-        idle_check.drop_frames(self._prove(skip))
+        host_frames.drop_frames(self._prove(skip))
         self.on_main = on_main
         if not self._prepared:
             began = time.monotonic()
@@ -313,18 +311,18 @@ class MainThreadJob:
                 if self._alone:
                     idle_check.check_unchanged(proven, skip, in_c)
             finally:
-                idle_check.drop_frames(proven)
-            if time.monotonic() > kept_until - idle_check.KEEP_SECONDS / 2:
-                raise idle_check.Computing("slow", "the machine was too busy to be sure")
+                host_frames.drop_frames(proven)
+            if time.monotonic() > kept_until - host_settings.KEEP_SECONDS / 2:
+                raise Computing("slow", "the machine was too busy to be sure")
             self.kept_until = kept_until
             work()
 
     def _prove(
         self, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
-    ) -> idle_check.Frames:
+    ) -> host_frames.Frames:
         """Where the others stand; raise Computing unless no thread can be inside an op."""
         if os.getpid() != self._pid:
-            raise idle_check.Computing("forked", "this is a child of the process")
+            raise Computing("forked", "this is a child of the process")
         if not self._alone:
             return {}
         frames = idle_check.check_others(self._waits, skip, self._folder, in_c)
@@ -332,79 +330,14 @@ class MainThreadJob:
             try:
                 idle_check.check_main(frames.get(self._main), self._folder)
             except BaseException:
-                idle_check.drop_frames(frames)
+                host_frames.drop_frames(frames)
                 raise
         return frames
 
-    def _refuse(self, reason: idle_check.Computing) -> None:
+    def _refuse(self, reason: Computing) -> None:
         self.refused = reason.with_traceback(None)
-        self._next_look = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
+        self._next_read = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
         self._claim.release()
-
-
-class PendingCall:
-    """The job that main runs when `Py_AddPendingCall` calls `PyObject_IsTrue` on a `Trigger`.
-
-    All between the two is C code: `any` asks for this object's iterator, and `__iter__` runs the
-    job. An exception that belongs to the host is raised by that iterator's first step, from C
-    again, so that no frame of ours is on its traceback.
-    """
-
-    def __init__(self) -> None:
-        self._job: Optional[MainThreadJob] = None
-        self._add: Any = None
-        self.trigger: Any = None
-        # Our globals may be gone when a late call comes.
-        self._is_finalizing = sys.is_finalizing
-        self._left_over = idle_check.left_over
-        self._no_steps: Iterator[Any] = iter(())
-        self._pause = JobPause()
-        self._raise = _finished_generator().throw  # raises what it is given, and has no frame
-
-    def schedule(self, job: Optional[MainThreadJob]) -> bool:
-        """Have main call soon. False when the queue of pending calls is full."""
-        if self._add is None:
-            self._add = _pending_call_adder(self.trigger)
-        self._job = job
-        idle_check.allow_extra_frames()
-        return bool(self._add(None) == 0)
-
-    def cancel(self) -> None:
-        self._job = None
-
-    def schedule_at_end_of(self, thing: Any) -> Any:
-        """Schedule when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
-        return weakref.ref(thing, self._add)
-
-    def __iter__(self) -> Iterator[Any]:
-        if self._is_finalizing():
-            return self._no_steps
-        self._pause.begin()  # before anything else: nothing of ours may start a collection here
-        try:
-            job = self._job
-            if self._left_over:
-                self._left_over.clear()
-            if job is not None and not (job.finished or job.given_up):
-                job.run_on_main(sys._getframe().f_back)
-        except BaseException as error:  # noqa: BLE001 - raised again by the iterator
-            folder = idle_check.torch_folder()
-            return starmap(self._raise, ((without_our_frames(error, folder),),))
-        finally:
-            self._pause.end()
-        return self._no_steps
-
-
-def _finished_generator() -> Any:
-    nothing = (None for _ in range(0))
-    for _ in nothing:
-        pass
-    return nothing
-
-
-def drop_left_over() -> None:
-    """Have main drop what may not end on our thread."""
-    if idle_check.left_over:
-        _pending_call.schedule(_pending_call._job)
 
 
 def restore_recursion_limit() -> None:
@@ -412,28 +345,28 @@ def restore_recursion_limit() -> None:
 
     Then the agent does it at one of its checks.
     """
-    limit = idle_check.recursion_limit_of_host()
+    limit = host_settings.recursion_limit_of_host()
     if limit is None:
         return
-    frames = idle_check.current_frames()
-    stack = idle_check.read_stack(frames.get(main_ident()))
+    frames = host_frames.current_frames()
+    stack = host_frames.read_stack(frames.get(main_ident()))
     depth = len(stack)
-    idle_check.drop_references(stack)
-    idle_check.drop_frames(frames)
+    host_frames.drop_references(stack)
+    host_frames.drop_frames(frames)
     if depth < limit // 4:  # C code counts too
-        idle_check.restore_recursion_limit()
+        host_settings.restore_recursion_limit()
 
 
 def restore_collector() -> None:
     """End the pause of a job on main that an exception of the host has cut short."""
     if gc.get_threshold() != JOB:
         return
-    frames = idle_check.current_frames()
-    stack = idle_check.read_stack(frames.get(main_ident()))
+    frames = host_frames.current_frames()
+    stack = host_frames.read_stack(frames.get(main_ident()))
     jobs = (PendingCall.__iter__.__code__, MainThreadJob._run_work.__code__)
     is_running = any(frame.f_code in jobs for frame in stack)
-    idle_check.drop_references(stack)
-    idle_check.drop_frames(frames)
+    host_frames.drop_references(stack)
+    host_frames.drop_frames(frames)
     if not is_running:
         end_job()
 
@@ -461,31 +394,6 @@ def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:
     return sleep
 
 
-def _call_when_left(frame: FrameType) -> Any:
-    """What to keep so that the call is scheduled when `frame` returns, at no cost until then.
-
-    A frame drops its trace function when it ends, and without tracing it is never called. None
-    where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's looks do.
-    """
-    if sys.version_info < (3, 10) or sys.gettrace() is not None or frame.f_trace is not None:
-        return None
-    trace = lambda frame, event, arg: None  # noqa: ARG005, E731 - were tracing turned on later
-    reference = _pending_call.schedule_at_end_of(trace)
-    frame.f_trace = trace
-    return reference
-
-
-def _pending_call_adder(trigger: Any) -> Callable[[Any], int]:
-    """Called with anything, adds a pending call; no Python code of ours runs in it."""
-    api = ctypes.pythonapi
-    api.Py_IncRef(ctypes.py_object(trigger))  # a call may be pending at the very end
-    # The third argument, what a weak reference calls back with, goes unread.
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
-    add = kind(("Py_AddPendingCall", api))
-    is_true = ctypes.cast(api.PyObject_IsTrue, ctypes.c_void_p)
-    return MethodType(MethodType(add, is_true), ctypes.c_void_p(id(trigger)))
-
-
 def _ignore(_: bool) -> None:
     """There is nothing to prepare any more."""
 
@@ -497,20 +405,8 @@ def _nothing() -> None:
 def _after_fork() -> None:
     """In the child no job goes on: its pending calls and settings came from the parent."""
     _Main.ident = get_ident()  # whichever thread forked is the child's main thread
-    _pending_call.cancel()
-    idle_check.restore_settings()
+    main_call.cancel()
+    host_settings.restore_settings()
 
 
-_pending_call = PendingCall()
-
-
-class Trigger:
-    """Its truth is that of `any(_pending_call)`: always False, once the job has run."""
-
-    __bool__ = staticmethod(partial(any, _pending_call))
-
-
-_pending_call.trigger = Trigger()
-# Up to 3.10 the first call of a function makes an object that is kept for it.
-bool(_pending_call.trigger)
 os.register_at_fork(after_in_child=_after_fork)

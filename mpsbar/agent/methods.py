@@ -14,11 +14,13 @@ from .gc_pause import CollectorPause
 from .kept_free import MOST_SECONDS, SECONDS, KeptFree, keep, read_kept_free
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
-from .progress import ProgressReader, count_steps
+from .progress.optimizer_steps import count_steps
+from .progress.reader import ProgressReader
 from .protocol import Message
 from .tensors import TensorCensus
 
 JOBS = ("free", "tensors", "limit")
+JobIdentity = tuple[str, Optional[int]]  # the method, and for a limit the bytes
 
 
 def _read_command() -> "list[str]":
@@ -45,7 +47,7 @@ def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
     return TensorCensus(gpu_client, pause)
 
 
-def identify_job(method: str, params: Message) -> "tuple[str, Optional[int]]":
+def identify_job(method: str, params: Message) -> JobIdentity:
     """Requests with the same one share a job and its answer: those for another limit do not."""
     if method != "limit":
         return method, None

@@ -6,7 +6,7 @@ import stat
 import sys
 from typing import Any
 
-from . import places
+from . import user_folders
 
 _LARGEST = 1 << 20
 # The file that was read last: a script may ask for every tensor it makes.
@@ -22,20 +22,20 @@ def read_safe(torch: Any, device: str) -> "dict[str, bool]":
 
 
 def _read(torch: str, device: str) -> "dict[str, bool]":
-    folder = places.results_folder()
+    folder = user_folders.results_folder()
     if folder is None:
         return {}
     wanted = {
         "device": device,
         "torch": torch,
-        "system": places.system_version(),
+        "system": user_folders.system_version(),
         "prefix": os.path.realpath(sys.prefix),
         "version": ".".join(map(str, sys.version_info[:3])),
     }
-    path = os.path.join(folder, places.result_name(**wanted))
+    path = os.path.join(folder, user_folders.result_name(**wanted))
     key = (path, os.stat(path).st_mtime_ns)
     if key not in _kept:
-        places.check(folder)
+        user_folders.check(folder)
         _kept.clear()
         _kept[key] = _parse(path, wanted)
     return _kept[key]

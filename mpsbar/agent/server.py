@@ -1,16 +1,17 @@
 """The agent: one daemon thread that answers this user's monitors on a Unix socket."""
 
-import _socket
 import errno
 import os
 import sys
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
-from . import gil_io, kept_free, main_thread, methods, peer, places, protocol
+from . import gil_io, kept_free, main_thread, methods, protocol, user_folders
 from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
-from .pacing import TOO_OFTEN, Allowance, JobPace
+from .jobs import JobQueue
+from .listener import bind, is_same_user
+from .pacing import Allowance
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -20,9 +21,8 @@ STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
 ACCEPTED_AT_ONCE = 16
 MOST_WAITING = 100  # answers that one connection may wait for
-MOST_JOBS = 8  # each limit that is asked for is a job of its own
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
-# long run so many a second, whoever asks how often; a person's few clicks are never slowed.
+# long run this many a second, however many ask; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
 ROUNDS_AT_ONCE = 10.0
 # A round in which clients only came or went does less.
@@ -30,7 +30,6 @@ QUIET_ROUND = 0.25
 # Longer than this, and the host would run without collections whenever it gets the GIL from us.
 AT_A_STRETCH_SECONDS = 0.001
 MOST_UNREAD = 4 * protocol.MAX_LINE
-_SO_NOSIGPIPE = 0x1022
 
 
 class Connection:
@@ -48,56 +47,22 @@ class Connection:
         self.dropped = False
 
 
-class Job:
-    """A free, tensors or limit under way, and who wants to know."""
-
-    def __init__(self, identity: "tuple[str, Optional[int]]", work: Any) -> None:
-        self.identity = identity
-        self.method = identity[0]
-        self.work = work
-        self.asked: list[tuple[Connection, Any]] = []
-
-
-class Listener:
-    """A bound Unix socket: its descriptor, its file and what identifies both."""
-
-    def __init__(self, number: int, bound: bytes, path: str) -> None:
-        self.number = number
-        self.bound = bound  # what the kernel says it is bound to: the name before it was renamed
-        self.path = path
-        self.identity = _identify(path)
-
-    def file_is_ours(self) -> bool:
-        try:
-            return _identify(self.path) == self.identity
-        except OSError:
-            return False
-
-    def remove_file(self) -> None:
-        if self.file_is_ours():
-            try:
-                os.unlink(self.path)
-            except OSError:
-                pass
-
-
 class Agent:
     """One daemon thread. Its Python code runs with the collector paused, see gc_pause."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._directories = places.candidates()
-        self._listener = _bind(self._directories)
+        self._directories = user_folders.find_run_folders()
+        self._listener = bind(self._directories, MOST_CONNECTIONS)
         self._pause = CollectorPause()
         self._buffer = gil_io.ReceiveBuffer()
         self._polled = (gil_io.PollEntry * (MOST_CONNECTIONS + 1))()
         self._connections: list[Connection] = []
-        self._jobs: list[Job] = []
+        self._jobs = JobQueue(self._pause)
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._rounds = Allowance(ROUNDS_PER_SECOND, ROUNDS_AT_ONCE)
         self._hears_from = 0.0  # until then clients wait
-        self._paces = {method: JobPace() for method in methods.JOBS}
         self._answered = False  # in this round, somebody
         self._woken = 0.0
         self._thread = AgentThread(self._run)
@@ -158,10 +123,10 @@ class Agent:
             self._guard(connection, self._serve)
         if self._polled[0].found:
             self._accept()
-        if self._jobs:
+        if not self._jobs.is_empty():
             self._step_job()
         now = time.monotonic()
-        self._try_kept_free(now)
+        self._jobs.try_kept_free(now)
         if ready or self._polled[0].found:
             self._pace(now)
         if now >= self._next_check:
@@ -174,9 +139,9 @@ class Agent:
         if now < self._hears_from:
             _watch(self._polled[0], -1, 0)
             left = self._hears_from - now
-            self._sleep(min(left, STEP_SECONDS) if self._jobs else left)
+            self._sleep(left if self._jobs.is_empty() else min(left, STEP_SECONDS))
             return []
-        seconds = STEP_SECONDS if self._jobs else self._next_time() - now
+        seconds = self._next_time() - now if self._jobs.is_empty() else STEP_SECONDS
         connections = self._connections
         _watch(self._polled[0], self._listener.number, gil_io.POLLIN)
         for index, connection in enumerate(connections, 1):
@@ -234,7 +199,7 @@ class Agent:
     def _add(self, number: int, path: bytes) -> None:
         for stale in [each for each in self._connections if each.number == number]:
             self._drop_record(stale)  # the host closed it, and the number came back to us
-        if not _is_same_user(number):
+        if not is_same_user(number):
             gil_io.close_ours(number, path)
             return
         if len(self._connections) >= MOST_CONNECTIONS:
@@ -308,90 +273,22 @@ class Agent:
 
     # ------------------------------------------------------------ free, tensors, limit
     def _ask_job(
-        self,
-        connection: Connection,
-        number: Any,
-        identity: "tuple[str, Optional[int]]",
-        params: Message,
+        self, connection: Connection, number: Any, identity: methods.JobIdentity, params: Message
     ) -> None:
-        method = identity[0]
         if connection.waiting >= MOST_WAITING:
             raise OSError("the client asks without end")
-        if method == "free":
-            if params.get("cancel") is True:
-                connection.unread += protocol.result(number, self._cancel_kept_free())
-                return
-            self._prepare_free(params)
-        for job in self._jobs:
-            if job.identity == identity:
-                break
+        answer = self._jobs.ask(identity, params, (connection, number))
+        if answer is None:
+            connection.waiting += 1
         else:
-            answer = self._paces[method].find_answer(time.monotonic(), identity)
-            if answer is None and len(self._jobs) >= MOST_JOBS:
-                answer = TOO_OFTEN
-            if answer is not None:
-                connection.unread += protocol.result(number, answer)
-                return
-            job = Job(identity, methods.start_job(method, params, self._pause))
-            self._jobs.append(job)
-        job.asked.append((connection, number))
-        connection.waiting += 1
-
-    def _prepare_free(self, params: Message) -> None:
-        """Keep it if it may wait; else an attempt under way is one that somebody waits for now."""
-        if params.get("when_possible") is True:
-            methods.keep_free(params)
-            self._try_kept_free(time.monotonic())
-            return
-        for job in self._jobs:
-            if job.method == "free":
-                job.work.is_attempt = False
-
-    def _try_kept_free(self, now: float) -> None:
-        """Begin an attempt of the Free that is kept, if it is time and no job is under way."""
-        kept = kept_free.find_kept()
-        if kept is None or now < kept.next_try or self._jobs:
-            return
-        seconds = kept.begin_try(now)
-        self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
-
-    def _cancel_kept_free(self) -> Message:
-        was_kept = kept_free.forget()
-        for job in self._jobs:
-            if job.method == "free" and job.work.is_attempt:
-                job.work.give_up()
-        return {"state": "cancelled" if was_kept else "nothing"}
-
-    def _note_kept_free(self, answer: Message) -> Message:
-        """What an attempt has come to, as it is told; a Free that was done fulfils the kept one."""
-        kept, now = kept_free.find_kept(), time.monotonic()
-        if kept is None:
-            return answer
-        if answer["state"] != "busy":
-            kept_free.forget()
-            return answer
-        kept.note_busy(answer, now)
-        if kept.is_over(now):
-            kept_free.forget()
-            waited = time.time() - kept.asked
-            return {**answer, "number": methods.remember_expired(waited)}
-        return {**answer, "kept": kept.describe()}
+            connection.unread += protocol.result(number, answer)
 
     def _step_job(self) -> None:
-        """One at a time: two could be in each other's way on main."""
-        job = self._jobs[0]
-        try:
-            answer = job.work.step()
-        except Exception as problem:  # noqa: BLE001 - the client is told
-            answer = {"state": "failed", "error": str(problem)[:300]}
-        if answer is None:
+        finished = self._jobs.step()
+        if finished is None:
             return
-        self._jobs.remove(job)
-        if job.method == "free":
-            answer = self._note_kept_free(answer)
-        paused = getattr(job.work, "paused", 0.0)
-        self._paces[job.method].note(answer, paused, time.monotonic(), job.identity)
-        for connection, number in job.asked:
+        askers, answer = finished
+        for connection, number in askers:
             connection.waiting -= 1
             if not connection.dropped:
                 connection.results.append((number, answer))
@@ -416,10 +313,10 @@ class Agent:
             self._bind_again()
 
     def _bind_again(self) -> None:
-        """macOS reaps temporary places, people delete directories, hosts close descriptors."""
+        """macOS empties temporary folders, people delete directories, hosts close descriptors."""
         old = self._listener
         try:
-            self._listener = _bind(self._directories)
+            self._listener = bind(self._directories, MOST_CONNECTIONS)
         except OSError:
             return  # at the next check
         gil_io.close_ours(old.number, old.bound)
@@ -437,47 +334,3 @@ def _read(number: Any, method: str, params: Message) -> bytes:
 
 def _watch(entry: Any, number: int, events: int) -> None:
     entry.number, entry.events, entry.found = number, events, 0
-
-
-def _is_same_user(number: int) -> bool:
-    link = _socket.socket(fileno=number)
-    try:
-        if sys.platform == "darwin":
-            link.setsockopt(_socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
-        return peer.read_uid(link) == os.geteuid()
-    except OSError:
-        return False
-    finally:
-        link.detach()  # the number stays open
-
-
-def _bind(directories: "list[str]") -> Listener:
-    """A listening socket in the first run directory that is safe and works."""
-    problem: Optional[OSError] = None
-    for directory in directories:
-        try:
-            path = places.socket_path(directory, os.getpid())
-            places.prepare(directory)
-            return _listen(path)
-        except OSError as error:
-            problem = error
-    raise problem or OSError("no run directory")
-
-
-def _listen(path: str) -> Listener:
-    unfinished = path[: -len("sock")] + "new"  # its name is there once it can be talked to
-    if os.path.lexists(unfinished):
-        os.unlink(unfinished)
-    number = gil_io.listen(unfinished, MOST_CONNECTIONS)
-    try:
-        os.chmod(unfinished, 0o600)
-        os.rename(unfinished, path)  # over what an earlier process with this pid left
-        return Listener(number, os.fsencode(unfinished), path)
-    except OSError:
-        gil_io.close_ours(number, os.fsencode(unfinished))
-        raise
-
-
-def _identify(path: str) -> "tuple[int, int]":
-    status = os.lstat(path)
-    return status.st_dev, status.st_ino

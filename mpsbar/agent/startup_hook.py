@@ -48,11 +48,12 @@ class Finder:
             pass
 
     def start(self, name: str = "") -> None:
-        """Starts the agent, once; with a limit it watches on for the other frameworks."""
+        """Starts the agent, once; for a limit or --explain it watches on for other frameworks."""
         try:
             watching = [f for f in sys.meta_path if hasattr(f, "watches_for_mpsbar")]
-            is_limited = "MPSBAR_LIMIT" in os.environ
-            if not is_limited or all(other in sys.modules for other in NAMES):
+            is_limited, is_explained = "MPSBAR_LIMIT" in os.environ, "MPSBAR_EXPLAIN" in os.environ
+            stays = is_limited or is_explained
+            if not stays or all(other in sys.modules for other in NAMES):
                 for finder in watching:
                     sys.meta_path.remove(finder)
             if watching:
@@ -60,6 +61,8 @@ class Finder:
                 if is_limited:
                     lifecycle.limit_at_import(name)  # type: ignore[attr-defined]
                 lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
+                if is_explained:
+                    lifecycle.explain_at_import(name)  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
             pass
 

@@ -8,7 +8,7 @@ from itertools import compress, starmap
 from operator import itemgetter
 from typing import Any, Optional
 
-from . import idle_check
+from . import host_frames
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, loaded
 from .frameworks import FRAMEWORKS, Framework
@@ -18,7 +18,7 @@ from .main_thread import MainThreadJob
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
-# Off main all must be done, and let go of, while no other thread can run: so long before that ends.
+# Off main all must be done, and dropped, while no other thread can run: this long before that ends.
 SPARE_SECONDS = 0.05
 MOST_GROUPS = 50
 
@@ -99,7 +99,7 @@ def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = N
                 _add(groups, seen, describe(thing))
     thing = kind = None  # type: ignore[assignment]
     if kept_until is not None and time.monotonic() > kept_until - SPARE_SECONDS / 2:
-        idle_check.drop_references(objects)  # other threads may have run
+        host_frames.drop_references(objects)  # other threads may have run
     del objects
     return _report(groups, allocated, listed, time.monotonic() - start, cut_short)
 

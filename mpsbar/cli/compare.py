@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -65,13 +66,16 @@ def run(options: argparse.Namespace) -> int:
     runner = CompareRunner(_find_pythons(options.python), str(file), function, chosen)
     # The user's model is loaded in a process of its own, which Ctrl-C ends.
     result = run_cancellable(lambda: runner.run(_show_step), runner.cancel)
-    if result.ended == "cancelled":
+    if result.ended == "cancelled" and result.data is None:
         return INTERRUPTED
     if result.data is None:
         _complain(result, function)
     print(json.dumps(result.data) if options.json else render_text(result.data), end="")
     if options.json:
         print()
+    if result.ended == "cancelled":
+        print("mpsbar: cancelled; these dtypes were finished", file=sys.stderr)
+        return INTERRUPTED
     works = all(found["state"] == "works" for found in result.data["dtypes"].values())
     return 0 if works else 1
 

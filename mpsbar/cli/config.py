@@ -5,22 +5,23 @@ import os
 import sys
 
 DESCRIPTION = (
-    "path: where the settings file is, or would be. print: the settings in force and where each "
-    "comes from: the default, the file or, first of all, an environment variable. validate: every "
-    "mistake in them, one per line. Exit code 0: no mistake, 1: mistakes (validate only), 2: wrong "
-    "arguments."
+    "path: where the settings file is, or would be. edit: open it in $VISUAL or $EDITOR (else nano "
+    "or vi), with every setting as a comment where there is no file yet, then validate it. print: "
+    "the settings in force and where each comes from: the default, the file or, first of all, an "
+    "environment variable. validate: every mistake in them, one per line. Exit code 0: no mistake, "
+    "1: mistakes (validate and edit only), 2: wrong arguments."
 )
 EXAMPLES = (
-    '$EDITOR "$(mpsbar config path)"',
+    "mpsbar config edit",
     "mpsbar config validate",
     "MPSBAR_INTERVAL=5 mpsbar config print",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    choices = ("path", "print", "validate")
+    choices = ("path", "edit", "print", "validate")
     parser.add_argument(
-        "what", metavar="path|print|validate", choices=choices, help="what to show (see above)"
+        "what", metavar="|".join(choices), choices=choices, help="what to show (see above)"
     )
 
 
@@ -30,7 +31,37 @@ def run(options: argparse.Namespace) -> int:
 
         print(paths.settings_file())
         return 0
-    return _print() if options.what == "print" else _validate()
+    return {"edit": _edit, "print": _print, "validate": _validate}[options.what]()
+
+
+def _edit() -> int:
+    """Open the file in the user's editor; a new one has every setting as a comment."""
+    import shlex
+    import shutil
+    import subprocess
+
+    from mpsbar.core.errors import UserError
+    from mpsbar.system import paths
+    from mpsbar.system.files import replace_own_file
+    from mpsbar.ui.text.settings import render_template
+
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    try:
+        command = shlex.split(named) if named else []
+    except ValueError:
+        raise UserError(f"$VISUAL or $EDITOR is not a command: {named}") from None
+    if not command:
+        command = [found for name in ("nano", "vi") if (found := shutil.which(name))][:1]
+    if not command:
+        raise UserError("no editor was found: set $EDITOR, such as EDITOR=nano")
+    if shutil.which(command[0]) is None:
+        raise UserError(f"the editor {command[0]} was not found: set $EDITOR to another one")
+    file = paths.settings_file()
+    if not os.path.lexists(file):
+        replace_own_file(file, render_template().encode())
+    if (code := subprocess.call([*command, str(file)])) != 0:
+        raise UserError(f"the editor {command[0]} ended with code {code}")
+    return _validate()
 
 
 def _print() -> int:

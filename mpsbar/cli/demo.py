@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
+_HINT = """That was mpsbar top with workers of its own. With yours:
+  mpsbar run python train.py     start one connected
+  mpsbar enable                  connect all that this environment runs from now on
+  mpsbar top                     watch them; ? lists the keys
+  mpsbar demo --recorded         a recorded Mac"""
 _SCRIPTS = Path(__file__).parent / "demo_workers"
 
 
@@ -67,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         with started(plan) as processes:
             if why_no_terminal() is None:
-                return run_terminal(monitor, None)
+                code = run_terminal(monitor, None)
+                print(_HINT)
+                return code
             return _show(monitor, processes)
     finally:
         monitor.close()
@@ -101,8 +108,10 @@ def plan_workers() -> dict[str, dict[str, str]]:
         package = framework.module.partition(".")[0]
         if (_SCRIPTS / script).exists() and importlib.util.find_spec(package):
             plan[script] = {}
-        if script == "torch_worker.py" and script in plan and _has_software_mps():
-            plan["software_mps_worker.py"] = {"SOFTMPS": "1"}
+    if "torch_worker.py" in plan:
+        software = {"SOFTMPS": "1"} if _has_software_mps() else {}
+        plan |= {"software_mps_worker.py": software} if software else {}
+        plan["notebook_worker.py"] = software
     return plan
 
 

@@ -2,13 +2,16 @@
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
-from mpsbar.cli.arguments import parse_pid, parse_seconds
+from mpsbar.cli.arguments import parse_seconds
+from mpsbar.cli.targets import find_pids, parse_target, say_why_not_connected
 
 if TYPE_CHECKING:
     from mpsbar.core.actions import CancelFree, Free, Freed, FreeWhenPossible
+    from mpsbar.core.snapshot import Snapshot
 
 DESCRIPTION = (
     "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
@@ -17,6 +20,7 @@ DESCRIPTION = (
 )
 EXAMPLES = (
     "mpsbar free 4711",
+    "mpsbar free train.py",
     "mpsbar free 4711 --when-possible",
     "mpsbar free --all",
     "mpsbar free --all --host mac1 --host mac2",
@@ -25,7 +29,11 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "pids", metavar="PID", nargs="*", type=parse_pid, help="a process that mpsbar status lists"
+        "targets",
+        metavar="PID|NAME",
+        nargs="*",
+        type=parse_target,
+        help="a process that mpsbar status lists; a name means all connected ones called so",
     )
     parser.add_argument("--all", action="store_true", help="free every connected process")
     parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
@@ -50,28 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.all and options.pids:
-        options.refuse("either PIDs or --all, not both")
-    if not options.all and not options.pids:
-        options.refuse("give the PIDs of connected processes, or --all")
+    if options.all and options.targets:
+        options.refuse("either PIDs or names, or --all, not both")
+    if not options.all and not options.targets:
+        options.refuse("give PIDs or names of connected processes, or --all")
     if options.host and (options.when_possible or options.cancel):
         options.refuse("--when-possible and --cancel are for this computer, not for a --host")
     if options.host:
-        if options.pids and len(set(options.host)) > 1:
+        if any(isinstance(target, str) for target in options.targets):
+            options.refuse("names are for this computer: for a --host give PIDs, or --all")
+        if options.targets and len(set(options.host)) > 1:
             options.refuse("a PID belongs to one host: give one --host, or --all")
         return on_hosts.free(options)
     from dataclasses import asdict
 
-    outcomes = _free(None if options.all else list(dict.fromkeys(options.pids)), options)
+    outcomes, snapshot = _free(options)
     if options.json:
         print(json.dumps({"schema": 1, "freed": [asdict(outcome) for outcome in outcomes]}))
     else:
-        _print(outcomes)
+        _print(outcomes, snapshot)
     fine = ("done", "waiting", "cancelled")
     return 0 if all(outcome.state in fine for outcome in outcomes) else 1
 
 
-def _free(pids: list[int] | None, options: argparse.Namespace) -> "list[Freed]":
+def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
     from dataclasses import replace
 
@@ -82,12 +92,13 @@ def _free(pids: list[int] | None, options: argparse.Namespace) -> "list[Freed]":
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         snapshot = monitor.tick()
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
-        if pids is not None:
-            wanted = dict.fromkeys(pids)
+        if not options.all:
+            wanted = dict.fromkeys(find_pids(options.targets, snapshot))
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
-        return [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
+        named = [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
+        return named, snapshot
     finally:
         monitor.close()
 
@@ -102,13 +113,17 @@ def _action(
     return CancelFree(pid) if options.cancel else Free(pid, options.timeout, started)
 
 
-def _print(outcomes: "list[Freed]") -> None:
+def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
     from mpsbar.ui.text import wording
     from mpsbar.ui.text.outcomes import freed
 
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:
+        if outcome.state == "gone":
+            why = say_why_not_connected(outcome.pid, snapshot)
+            print(f"{outcome.pid}: {why}", file=sys.stderr)
+            continue
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
         print(f"{outcome.pid}{name}: {freed(outcome)}")
     busy = [str(outcome.pid) for outcome in outcomes if outcome.state == "busy"]

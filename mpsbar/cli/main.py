@@ -33,7 +33,7 @@ VERBS = {
     "export": "serve metrics to Prometheus",
     "demo": "try mpsbar with small real workers",
     "login": "choose whether mpsbar opens at login",
-    "config": "show the settings, where they are and what is wrong with them",
+    "config": "show or edit the settings, and what is wrong with them",
 }
 
 
@@ -74,12 +74,23 @@ def is_debugging() -> bool:
 
 
 def _run_verb(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     parser = build_parser(arguments)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        parser.error(_say_unknown(arguments[0]))
     options = parser.parse_args(arguments)
     if options.verb and (options.bar or options.interval):
         parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
     verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
     return int(verb.run(options))
+
+
+def _say_unknown(verb: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(verb, VERBS, n=1)
+    return f"there is no verb {verb!r}" + (f": did you mean {close[0]}?" if close else "")
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -100,7 +111,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         ),
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"mpsbar {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
         "--bar",
         choices=("memory", "gpu", "progress", "dot", "icon"),
@@ -112,7 +123,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         type=parse_seconds,
         help="time between two readings until mpsbar quits",
     )
-    parser.set_defaults(json=False, watch=None, every=None, format=None, host=None, ssh="")
+    parser.set_defaults(
+        json=False, watch=None, every=None, format=None, host=None, ssh="", wide=False, pid=None
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     called = next((argument for argument in arguments if argument in VERBS), None)
     for name, summary in VERBS.items():

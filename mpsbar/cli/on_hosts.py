@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from mpsbar.cli.output import is_coloured, print_each
+from mpsbar.cli.output import is_coloured, line_width, print_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +40,13 @@ def show_status(options: argparse.Namespace) -> int:
 
     with closing(Hosts(options.host, ["status", "--json"], options.ssh)) as hosts:
         readings = [_judge_late(reading) for reading in hosts.wait(_ONCE_SECONDS)]
-    print(_render(readings, options.json))
+    print(_render(readings, options))
     return 0 if all(reading.problem is None for reading in readings) else 1
 
 
 def show_top(options: argparse.Namespace) -> int:
     """The same, again and again in place."""
-    options.json = False
+    options.json, options.wide = False, False
     return _watch(options, options.every or 2.0)
 
 
@@ -55,7 +55,7 @@ def free(options: argparse.Namespace) -> int:
 
     from mpsbar.fleet.hosts import free_on_host
 
-    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.pids)]
+    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.targets)]
     words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
     hosts = list(dict.fromkeys(options.host))
     seconds = options.timeout + _ONCE_SECONDS
@@ -106,25 +106,26 @@ def _watch(options: argparse.Namespace, seconds: float) -> int:
         deadline = time.monotonic() + _FIRST_SECONDS
         while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
             time.sleep(0.05)
-        print_each(_render_again(hosts, seconds, options.json), options.json)
+        print_each(_render_again(hosts, seconds, options), options.json)
     return 0
 
 
-def _render_again(hosts: "Hosts", seconds: float, as_json: bool) -> "Iterator[str]":
+def _render_again(hosts: "Hosts", seconds: float, options: argparse.Namespace) -> "Iterator[str]":
     while True:
-        yield _render(hosts.readings, as_json)
+        yield _render(hosts.readings, options)
         time.sleep(seconds)
 
 
-def _render(readings: "list[HostReading]", as_json: bool) -> str:
-    if as_json:
+def _render(readings: "list[HostReading]", options: argparse.Namespace) -> str:
+    if options.json:
         from mpsbar.fleet.text import build_hosts
 
         return json.dumps(build_hosts(readings))
     from mpsbar.fleet.text import render_hosts
     from mpsbar.ui.text.cells import in_colour, plain
 
-    return render_hosts(readings, in_colour if is_coloured() else plain)
+    width = None if options.wide else line_width()
+    return render_hosts(readings, in_colour if is_coloured() else plain, width)
 
 
 def _is_waiting(reading: "HostReading") -> bool:

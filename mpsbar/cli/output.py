@@ -1,6 +1,7 @@
 """What verbs share for output: is it a terminal, colours, progress, cancelling by Ctrl-C."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -22,6 +23,11 @@ def is_coloured() -> bool:
     """On a terminal, unless the user wants no colours (no-color.org)."""
     is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return is_wanted and sys.stdout.isatty()
+
+
+def line_width() -> int:
+    """Cells of a line: the terminal's, or $COLUMNS; in a pipe 80."""
+    return shutil.get_terminal_size().columns
 
 
 def show_progress(text: str) -> None:

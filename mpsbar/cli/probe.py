@@ -29,6 +29,8 @@ EXAMPLES = (
     "mpsbar probe --python ~/venv/bin/python --device mps",
     "mpsbar probe --json > before.json",
     "mpsbar probe --against before.json",
+    "mpsbar probe --deep --only 'linalg.*'",
+    "mpsbar probe --deep --csv > operations.csv",
 )
 
 
@@ -49,30 +51,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="FILE", help="show what changed since this result of --json"
     )
     parser.add_argument(
+        "--no-compile", action="store_true", help="don't try torch.compile (on a GPU)"
+    )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="every operation of torch in 12 dtypes, against what torch's own tests expect; "
+        "goes on where an interrupted one stopped",
+    )
+    parser.add_argument(
+        "--only", metavar="PATTERN", help="with --deep: operations such as 'nn.functional.conv*'"
+    )
+    parser.add_argument("--csv", action="store_true", help="with --deep: print CSV, not a table")
+    parser.add_argument(
+        "--restart", action="store_true", help="with --deep: measure all again, don't go on"
+    )
+    parser.add_argument(
         "--force", action="store_true", help="probe even while memory pressure is critical"
     )
     parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.results import read_result
+    from mpsbar.dtypes.results import find_last, read_result
     from mpsbar.dtypes.summary import build_probe
     from mpsbar.dtypes.table import render_probe
     from mpsbar.dtypes.verdicts import find_changes, find_surprises
     from mpsbar.ui.text.wording import shorten_home
 
+    _check_options(options)
+    if options.deep:
+        return _run_deep(options)
     before = None if options.against is None else read_result(Path(options.against).expanduser())
     snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
-    probe = _probe(snapshot, options)
+    probe = _probe(_find_pythons(snapshot, options), options)
     if not probe.cells:
         return _complain(probe, options)
+    last = find_last(probe)
     file, is_saved = _save(probe)
     changes = None if before is None else find_changes(before, probe)
     if options.json:
-        print(json.dumps(build_probe(probe, changes)))
+        print(json.dumps(build_probe(probe, changes, last)))
     else:
-        print(shorten_home(render_probe(probe, _table_style(), file, changes), str(Path.home())))
+        page = render_probe(probe, _table_style(), file, changes, last)
+        print(shorten_home(page, str(Path.home())))
     if probe.ended == "cancelled":
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not find_surprises(probe) else 1
@@ -88,18 +111,37 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
         print(f"mpsbar: {objection.text}", file=sys.stderr)
 
 
-def _probe(snapshot: "Snapshot", options: argparse.Namespace) -> "Probe":
-    """Ctrl-C ends it, and what was measured until then is shown."""
+def _check_options(options: argparse.Namespace) -> None:
+    for name in ("only", "csv", "restart"):
+        if getattr(options, name) and not options.deep:
+            options.refuse(f"--{name} is for --deep")
+    if options.csv and options.json:
+        options.refuse("either --json or --csv, not both")
+
+
+def _run_deep(options: argparse.Namespace) -> int:
+    from mpsbar.cli import deep_probe
+
+    snapshot = read_snapshot()
+    _check_moment(snapshot, options.force)
+    return deep_probe.run(options, _find_pythons(snapshot, options), _table_style())
+
+
+def _find_pythons(snapshot: "Snapshot", options: argparse.Namespace) -> list[str]:
     from mpsbar.doctor.pythons import find_pythons
-    from mpsbar.dtypes.runner import Runner
-    from mpsbar.dtypes.summary import draw_progress
     from mpsbar.workers.environments import read_enabled
 
     if options.python is not None:
-        pythons = [find_python(options.python)]
-    else:
-        pythons = find_pythons(snapshot, read_enabled())
-    runner = Runner(pythons, options.device)
+        return [find_python(options.python)]
+    return list(find_pythons(snapshot, read_enabled()))
+
+
+def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
+    """Ctrl-C ends it, and what was measured until then is shown."""
+    from mpsbar.dtypes.runner import Runner
+    from mpsbar.dtypes.summary import draw_progress
+
+    runner = Runner(pythons, options.device, with_compile=not options.no_compile)
     return run_cancellable(
         lambda: runner.run(lambda done: show_progress(draw_progress(done))), runner.cancel
     )

@@ -33,8 +33,10 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.history.report.build import write_report
     from mpsbar.system import paths
 
-    snapshot = read_snapshot()
     target = Path(options.output).expanduser() if options.output else paths.report_file()
+    if options.output and not target.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {target.absolute().parent}: make it first")
+    snapshot = read_snapshot()
     checkup = check_up_pythons(snapshot)
     try:
         file = write_report(snapshot, checkup, target)

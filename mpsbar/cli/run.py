@@ -28,11 +28,15 @@ EXAMPLES = (
     "mpsbar run torchrun --nproc-per-node 2 train.py",
     "mpsbar run --summary python train.py",
     "mpsbar run --summary=json run.json python train.py",
+    "PYTORCH_ENABLE_MPS_FALLBACK=1 mpsbar run --explain python train.py",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "mpsbar run [-h] [--limit SIZE] [--summary | --summary=json FILE] CMD …"
+    parser.usage = (
+        "mpsbar run [-h] [--limit SIZE] [--explain]\n"
+        "                  [--summary | --summary=json FILE] CMD …"
+    )
     parser.add_argument(
         "--limit",
         metavar="SIZE",
@@ -43,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stay as its parent and print at the end how it ended and what it used; "
         "--summary=json FILE writes that to a file",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="count the operations that run on the CPU because MPS lacks them, and say at the end "
+        "which, how often, where and what to do; includes --summary",
     )
     parser.add_argument("--summary-json", metavar="FILE", help=argparse.SUPPRESS)
     accept_json_summary(parser)
@@ -82,10 +92,11 @@ def run(options: argparse.Namespace) -> int:
         environ |= _limit(options)
     sys.stdout.flush()
     try:
-        if options.summary or options.summary_json is not None:
+        if options.summary or options.explain or options.summary_json is not None:
             from mpsbar.cli import run_summary
 
-            return run_summary.run(command, environ, options.summary_json)
+            run = run_summary.run_explained if options.explain else run_summary.run
+            return run(command, environ, options.summary_json)
         os.execvpe(command[0], command, environ)  # noqa: S606 - a list
     except FileNotFoundError:
         print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)

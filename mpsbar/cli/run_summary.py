@@ -3,13 +3,16 @@
 import json
 import shutil
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpsbar.core.endings import EndEvidence, ExitStatus, Reports
 from mpsbar.core.naming import name_process
+from mpsbar.core.native_operations import NativeOperations, parse_native_operations
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
 from mpsbar.monitor import Monitor
@@ -18,8 +21,13 @@ from mpsbar.system.exits import parse_wait_status
 from mpsbar.system.files import replace_file
 from mpsbar.system.foreground import CommandEnd, end_like, run_command
 from mpsbar.system.last_words import find_last_words, read_last_words
+from mpsbar.system.paths import resource
 from mpsbar.system.platform import Computer, EndedPid
 from mpsbar.ui.text import endings, wording
+from mpsbar.ui.text.fallbacks import render_fallbacks, say_remedy
+
+if TYPE_CHECKING:
+    from mpsbar.workers.explain import Explanation
 
 _INTERVAL = 1.0
 _MOST_PARENTS = 20
@@ -112,7 +120,26 @@ def _total(workers: Sequence[Worker], name: str) -> int | None:
     return sum(known) if known else None
 
 
-def run(command: Sequence[str], environ: Mapping[str, str], json_file: str | None) -> int:
+def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file: str | None) -> int:
+    """The same, and what fell back to the CPU. OSError: the command could not be started."""
+    from mpsbar.workers.explain import build_explain_environment, read_explanation
+
+    try:
+        place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
+    except OSError as problem:
+        print(f"mpsbar: not explained: {problem.strerror or problem}", file=sys.stderr)
+        return run(command, environ, json_file)
+    with place as folder:
+        added = build_explain_environment(environ, folder)
+        return run(command, {**environ, **added}, json_file, lambda: read_explanation(Path(folder)))
+
+
+def run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    json_file: str | None,
+    explain: "Callable[[], Explanation] | None" = None,
+) -> int:
     """OSError: the command could not be started."""
     computer = this_computer()
     collector = Collector(computer)
@@ -122,6 +149,11 @@ def run(command: Sequence[str], environ: Mapping[str, str], json_file: str | Non
     finally:
         collector.close()
     summary = build_summary(command, end, collector, computer)
+    explanation = None if explain is None else explain()
+    if explanation is not None:
+        for line in explanation.stderr:
+            print(line, file=sys.stderr)
+        summary |= _build_fallbacks(explanation)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
@@ -132,6 +164,9 @@ def run(command: Sequence[str], environ: Mapping[str, str], json_file: str | Non
             )
     else:
         print(render_summary(summary), file=sys.stderr)
+        if explanation is not None:
+            lines = render_fallbacks(explanation.fallbacks, _read_native(), str(Path.cwd()))
+            print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
     return end_like(end.status)
 
 
@@ -167,9 +202,29 @@ def build_summary(
         "largest_cache": usage.cached,
         "peak_footprint": usage.footprint,
         "frees": sum(usage.frees.values()),
-        "cpu_fallbacks": None,  # torch does not count them
+        "cpu_fallbacks": None,  # not known without --explain: torch does not count them
         "failed_children": others,
     }
+
+
+def _build_fallbacks(explanation: "Explanation") -> dict[str, object]:
+    found = explanation.fallbacks
+    native = _read_native()
+    is_known = found.torch is not None
+    return {
+        "cpu_fallbacks": found.count if is_known else None,
+        "fallbacks": [
+            {**asdict(one), "remedy": say_remedy(one.name, found.torch or "", native)}
+            for one in found.operations
+        ]
+        if is_known
+        else None,
+        "fallbacks_complete": found.is_complete,
+    }
+
+
+def _read_native() -> NativeOperations:
+    return parse_native_operations(resource("mps-operations.json").read_text(encoding="utf-8"))
 
 
 def judge_command(end: CommandEnd, computer: Computer, is_connected: bool) -> EndVerdict:

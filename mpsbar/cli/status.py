@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
-from mpsbar.cli.arguments import parse_seconds
-from mpsbar.cli.output import is_coloured, print_each
+from mpsbar.cli.arguments import parse_pid, parse_seconds
+from mpsbar.cli.output import is_coloured, line_width, print_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,16 +26,28 @@ _MOST_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = (
     f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
-    "their allocators hold."
+    "their allocators hold. With a PID: a line of that process every 2 seconds, until it ends."
 )
 EXAMPLES = (
     "mpsbar status --watch 2",
+    "mpsbar status --wide",
+    "mpsbar status 4711",
     "mpsbar status --json | jq '.workers[].held'",
     "mpsbar status --host mac1 --host mac2",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "pid",
+        metavar="PID",
+        nargs="?",
+        type=parse_pid,
+        help="follow this process until it ends or Ctrl-C",
+    )
+    parser.add_argument(
+        "--wide", action="store_true", help="all columns, however wide (else they fit the window)"
+    )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print one JSON object, not a table")
     shape.add_argument(
@@ -57,12 +69,16 @@ def run(options: argparse.Namespace) -> int:
         return on_hosts.show_status(options)
     if options.format is not None:
         return _show_line(options.format)
+    if options.pid is not None:
+        from mpsbar.cli.follow import follow
+
+        return follow(options.pid, options.json, options.watch)
     if options.watch is None:
-        print(_render(read_snapshot(), options.json))
+        print(_render(read_snapshot(), options))
         return 0
     monitor = make_recorder()
     try:
-        print_each(_watch(monitor, options.json, options.watch), options.json)
+        print_each(_watch(monitor, options), options.json)
     finally:
         monitor.close()
     return 0
@@ -96,14 +112,14 @@ def _complain(reason: "Reason") -> None:
     print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
 
 
-def _watch(monitor: "Monitor", as_json: bool, seconds: float) -> "Iterator[str]":
+def _watch(monitor: "Monitor", options: argparse.Namespace) -> "Iterator[str]":
     snapshot = monitor.read_once()
     while True:
-        yield _render(snapshot, as_json)
-        snapshot = _read_after(monitor, seconds)
+        yield _render(snapshot, options)
+        snapshot = read_after(monitor, options.watch)
 
 
-def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
+def read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
     """Reads in between too: points too far apart show no trend."""
     shown_at = time.monotonic() + seconds
     while True:
@@ -114,15 +130,16 @@ def _read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
             return snapshot
 
 
-def _render(snapshot: "Snapshot", as_json: bool) -> str:
+def _render(snapshot: "Snapshot", options: argparse.Namespace) -> str:
     dtypes = _read_dtypes(snapshot)
-    if as_json:
+    if options.json:
         from mpsbar.ui.text.status_json import build_status
 
         return json.dumps(build_status(snapshot, dtypes))
     from mpsbar.ui.text.status import render_status
 
-    return render_status(snapshot, is_coloured(), dtypes)
+    width = None if options.wide else line_width()
+    return render_status(snapshot, is_coloured(), dtypes, width)
 
 
 def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":

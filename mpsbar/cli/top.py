@@ -3,6 +3,7 @@
 import argparse
 import gc
 import importlib.util
+import logging
 import os
 import sys
 import threading
@@ -86,6 +87,8 @@ def run_terminal(monitor: "Monitor", interval: float | None) -> int:
     """Returns when the person quits."""
     from mpsbar.system.settings_file import read_settings
 
+    # Without a handler warnings would be printed over the screen; mpsbar doctor shows what failed.
+    logging.getLogger("mpsbar").addHandler(logging.NullHandler())
     loaded = read_settings({} if interval is None else {"interval": interval})
     monitor.apply(loaded.settings)
     apps: list[TerminalApp] = []

@@ -22,17 +22,17 @@ class Counter:
 
 
 COUNTERS = (
-    Counter("allocated", "in live tensors", is_sent=True, rank=8, recorded=1),
-    Counter("cached", "kept for reuse", rank=3, recorded=1),
+    Counter("allocated", "in live tensors", is_sent=True, rank=10, recorded=1),
+    Counter("cached", "kept for reuse", rank=6, recorded=1),
     Counter("other", "graphs and other memory, some of which Free may return"),
     Counter("reserved", "what the allocator got from the driver", is_sent=True),
     Counter("driver", "everything Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was ever allocated", is_sent=True, rank=9),
+    Counter("peak", "the most that was ever allocated", is_sent=True, rank=11),
     Counter(
         "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
     ),
     Counter("budget", "what Metal recommends to stay below", is_sent=True),
-    Counter("limit", "the limit that was set for the process", is_sent=True, rank=10, is_sum=False),
+    Counter("limit", "the limit that was set for the process", is_sent=True, rank=12, is_sum=False),
 )
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in

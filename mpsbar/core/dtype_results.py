@@ -4,7 +4,7 @@ None: not known. The values of `state` are those that dtypes/dtype_child.py send
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from mpsbar.core.naming import printable
@@ -22,6 +22,7 @@ ProbeEnded = Literal[
 ]  # fmt: skip
 _LONGEST_TEXT = 600
 _MOST_CELLS = 2000
+_MOST_DTYPES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,6 @@ class Cell:
     state: CellState
     text: str | None = None  # torch's own sentence, or the signal it crashed with
     error: float | None = None  # the largest, relative to the largest number of the result
-    seconds: float | None = None  # of one call
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,16 @@ class Check:
     name: str
     state: CheckState
     text: str | None = None  # what is wrong, or why it was refused
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSpeed:
+    """Seconds of one call on large tensors, for each dtype that was timed."""
+
+    operation: str
+    size: str | None
+    # The fastest and the slowest round. Not in the hash: views are cached by their probe.
+    seconds: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,9 @@ class Probe:
     error: str | None = None  # why the probe as a whole failed
     cells: tuple[Cell, ...] = ()
     checks: tuple[Check, ...] = ()
+    speeds: tuple[OperationSpeed, ...] = ()
+    load: float | None = None  # processes that wanted a core in the minute before
+    cores: int | None = None
     time: float | None = None  # seconds since the epoch
     seconds: float | None = None  # that it took
     memory: int | None = None  # the most it used, in bytes above what torch itself takes
@@ -102,8 +115,29 @@ def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
         return Check(name, state if state in get_args(CheckState) else "unknown", text)
     return Cell(
         operation, dtype, state if state in get_args(CellState) else "unknown", text,
-        parse_number(answer.get("error")), parse_number(answer.get("seconds")),
+        parse_number(answer.get("error")),
     )  # fmt: skip
+
+
+def build_speed(operation: str, answer: Mapping[str, Any]) -> OperationSpeed:
+    """The speeds of one operation; what is no pair of positive numbers is left out."""
+    seconds: Any = answer.get("seconds")
+    pairs = seconds.items() if isinstance(seconds, dict) else ()
+    return OperationSpeed(
+        operation, parse_text(answer.get("size"), 40),
+        {
+            dtype: (float(times[0]), float(times[1]))
+            for name, times in list(pairs)[:_MOST_DTYPES]
+            if (dtype := parse_text(name, 40)) and _is_pair(times)
+        },
+    )  # fmt: skip
+
+
+def _is_pair(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    fastest, slowest = map(parse_number, value)
+    return fastest is not None and slowest is not None and 0 < fastest <= slowest < 1e6
 
 
 def build_record(probe: Probe) -> dict[str, Any]:
@@ -121,8 +155,8 @@ def parse_record(record: Any) -> Probe:
     if ended not in get_args(ProbeEnded):
         raise ValueError("damaged: it does not say how the probe ended")
     values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
-    values |= {name: parse_number(record.get(name)) for name in ("time", "seconds")}
-    values |= {name: _count(record.get(name)) for name in ("memory", "ceiling")}
+    values |= {name: parse_number(record.get(name)) for name in ("time", "seconds", "load")}
+    values |= {name: _count(record.get(name)) for name in ("memory", "ceiling", "cores")}
     return Probe(
         python=parse_text(record.get("python"), 4096) or "?",
         ended=ended,
@@ -130,6 +164,7 @@ def parse_record(record: Any) -> Probe:
         capability=_names(record.get("capability")),
         cells=tuple(c for c in _parse_cells(record.get("cells")) if isinstance(c, Cell)),
         checks=tuple(c for c in _parse_cells(record.get("checks")) if isinstance(c, Check)),
+        speeds=tuple(_parse_speeds(record.get("speeds"))),
     )
 
 
@@ -160,6 +195,12 @@ def _parse_cells(value: Any) -> Iterable[Cell | Check]:
             yield build_cell(f"{operation}/{dtype}", cell)
         elif name:
             yield build_cell(name, cell)
+
+
+def _parse_speeds(value: Any) -> Iterable[OperationSpeed]:
+    for speed in value[:_MOST_DTYPES] if isinstance(value, list) else ():
+        if isinstance(speed, dict) and (operation := parse_text(speed.get("operation"), 40)):
+            yield build_speed(operation, speed)
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

@@ -54,6 +54,8 @@ class LastWords:
     parent: int | None = None
     memory: dict[str, int] = field(default_factory=dict)  # the last counters, in bytes
     frameworks: dict[str, str] = field(default_factory=dict)
+    # With `mpsbar run --explain`: operations that ran on the CPU, and how often.
+    fallbacks: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 
 Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
+Theme = Literal["dark", "light", "contrast"]
 Origin = Literal["default", "file", "environment", "flag"]
+THEMES: tuple[Theme, ...] = ("dark", "light", "contrast")
 BARS: tuple[Bar, ...] = ("memory", "gpu", "progress", "dot", "icon")
 # The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
@@ -34,6 +36,7 @@ class Settings:
     keep_cache_below: str = OFF  # a size such as 4GB
     free_when_idle: bool = False
     free_at_critical_pressure: bool = False
+    theme: Theme = "dark"  # of `mpsbar top`
 
     @property
     def keep_cache_bytes(self) -> int:
@@ -60,6 +63,10 @@ class _NotAllowed(ValueError):
 
 def _bar(value: Any) -> Any:
     return _check(value, isinstance(value, str) and value in BARS)
+
+
+def _theme(value: Any) -> Any:
+    return _check(value, isinstance(value, str) and value in THEMES)
 
 
 def _flag(value: Any) -> Any:
@@ -100,6 +107,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "keep_cache_below": _size_or_off,
     "free_when_idle": _flag,
     "free_at_critical_pressure": _flag,
+    "theme": _theme,
 }
 _FLAGS = {key for key, parse in _PARSERS.items() if parse is _flag}
 _ALLOWED = {
@@ -112,6 +120,7 @@ _ALLOWED = {
     "keep_cache_below": '"off", or a size from "64MB" on, such as "4GB"',
     "free_when_idle": "true or false",
     "free_at_critical_pressure": "true or false",
+    "theme": f"one of {', '.join(THEMES)}",
 }
 
 

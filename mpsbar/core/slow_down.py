@@ -10,17 +10,17 @@ from mpsbar.core.progress import RunProgress
 from mpsbar.core.snapshot import Snapshot, Worker
 
 MB = 1 << 20
-# Seconds between two looks that are kept; a gap longer than GAP (sleep) starts over.
+# Seconds between two readings that are kept; a gap longer than GAP (sleep) starts over.
 SPACING, GAP = 5.0, 60.0
-# Looks. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
+# Readings. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
 # minute over which an agent averages) a lasting change.
 WARM_UP, LEAST_STEADY, RECENT = 12, 24, 24
-MOST_LOOKS = 360
+MOST_READINGS = 360
 # Seconds after a gap in which a slow-down cannot be noticed.
 BLIND = (WARM_UP + LEAST_STEADY + RECENT) * SPACING
 MOST_PHASES = 4
 # Slower: at most half; as before: at least three quarters, for a minute.
-SLOWER, RECOVERED, RECOVERED_LOOKS = 0.5, 0.75, 12
+SLOWER, RECOVERED, RECOVERED_READINGS = 0.5, 0.75, 12
 # A speed that scatters more than this has no steady value. Below STOPPED of it the run does not
 # step at all: it evaluates, or saves.
 SCATTER, STOPPED = 0.6, 0.02
@@ -70,7 +70,7 @@ class SpeedWatch:
 
     def __init__(self) -> None:
         self._runs: dict[int, _RunSpeeds] = {}  # by pid
-        self._contexts: deque[_Context] = deque(maxlen=MOST_LOOKS)
+        self._contexts: deque[_Context] = deque(maxlen=MOST_READINGS)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add one reading, at most every SPACING seconds."""
@@ -104,16 +104,16 @@ class SpeedWatch:
             return
         rate, unit = progress.speed
         phase = _find_phase(progress, unit)
-        looks = run.phases.setdefault(phase, deque(maxlen=MOST_LOOKS))
-        looks.append((snapshot.time, rate))
+        readings = run.phases.setdefault(phase, deque(maxlen=MOST_READINGS))
+        readings.append((snapshot.time, rate))
         while len(run.phases) > MOST_PHASES:
             del run.phases[next(iter(run.phases))]
         if run.slow is None:
-            run.slow, run.slow_phase = _judge(looks, unit), phase
+            run.slow, run.slow_phase = _judge(readings, unit), phase
             if run.slow is not None:
                 run.slow = self._explain(run.slow, worker, snapshot)
         elif run.slow_phase == phase:
-            run.slow = _update(run.slow, looks)
+            run.slow = _update(run.slow, readings)
 
     def _explain(self, slow: SlowDown, worker: Worker, snapshot: Snapshot) -> SlowDown:
         """Add what changed on the machine when the run became slower, if one thing did."""
@@ -158,8 +158,8 @@ def _find_phase(progress: RunProgress, unit: str) -> str:
     return f"{unit} {re.sub(r'[0-9]+', '', bar.name if bar else '')}"
 
 
-def _judge(looks: deque[tuple[float, float]], unit: str) -> SlowDown | None:
-    rates = [rate for _, rate in looks]
+def _judge(readings: deque[tuple[float, float]], unit: str) -> SlowDown | None:
+    rates = [rate for _, rate in readings]
     earlier, recent = rates[WARM_UP:-RECENT], rates[-RECENT:]
     if len(earlier) < LEAST_STEADY:
         return None
@@ -167,17 +167,17 @@ def _judge(looks: deque[tuple[float, float]], unit: str) -> SlowDown | None:
     lowest = sorted(earlier)[len(earlier) // 10]
     if lowest < SCATTER * usual or max(recent) > SLOWER * usual:
         return None
-    now = median(recent[-RECOVERED_LOOKS:])
+    now = median(recent[-RECOVERED_READINGS:])
     if now < STOPPED * usual:
         return None
-    return SlowDown(usual, now, unit, looks[-RECENT][0])
+    return SlowDown(usual, now, unit, readings[-RECENT][0])
 
 
-def _update(slow: SlowDown, looks: deque[tuple[float, float]]) -> SlowDown | None:
+def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | None:
     """The same slow-down with its present speed; None once the run is as fast as before."""
-    recent = [rate for _, rate in looks][-RECOVERED_LOOKS:]
+    recent = [rate for _, rate in readings][-RECOVERED_READINGS:]
     if min(recent) >= RECOVERED * slow.before:
-        looks.clear()
+        readings.clear()
         return None
     return replace(slow, now=median(recent))
 

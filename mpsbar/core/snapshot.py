@@ -16,7 +16,7 @@ from mpsbar.core.progress import RunProgress
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe, Progress
-    from mpsbar.core.trends import ProcessSeries
+    from mpsbar.core.trends import MachineSeries, ProcessSeries
 
 IN_USE = "in use"
 
@@ -63,7 +63,7 @@ class Worker:
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
     kept_free: WaitingFree | None = None
-    progress: RunProgress | None = None  # None: nothing in it tells
+    progress: RunProgress | None = None  # None: not known
     leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 
@@ -186,6 +186,7 @@ class Snapshot:
     process_series: "dict[int, ProcessSeries]" = field(
         default_factory=dict, compare=False, repr=False
     )
+    machine_series: "MachineSeries | None" = field(default=None, compare=False, repr=False)
 
     @property
     def unconnected(self) -> tuple[Process, ...]:
@@ -214,7 +215,7 @@ class Snapshot:
 
     @property
     def longest_job(self) -> Worker | None:
-        """Of the workers that tell how far they are, the one that has run longest."""
+        """Of the workers whose progress is known, the one that has run longest."""
         jobs = [
             (worker.process.started if worker.process else None, worker)
             for worker in self.workers

@@ -65,17 +65,17 @@ def change_key(text: str, key: str, value: Any) -> str:
 def _change(text: str, key: str, rendered: str) -> str:
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    place = None
+    line_number = None
     for first, after, table in _statements(lines):
         if key in table:
             comment = _find_comment("".join(lines[first:after]), table)
             new = f"{key} = {rendered}{comment}{ending}"
             return "".join([*lines[:first], new, *lines[after:]])
-        place = after
-    place = _place_before_tables(lines) if place is None else place
-    if place and not lines[place - 1].endswith("\n"):
-        lines[place - 1] += ending
-    return "".join([*lines[:place], f"{key} = {rendered}{ending}", *lines[place:]])
+        line_number = after
+    line_number = _find_line_before_tables(lines) if line_number is None else line_number
+    if line_number and not lines[line_number - 1].endswith("\n"):
+        lines[line_number - 1] += ending
+    return "".join([*lines[:line_number], f"{key} = {rendered}{ending}", *lines[line_number:]])
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
@@ -109,12 +109,12 @@ def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
     return ""
 
 
-def _place_before_tables(lines: Sequence[str]) -> int:
+def _find_line_before_tables(lines: Sequence[str]) -> int:
     """The line above the first [table] and the comments right before it; else the end."""
     headers = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
-    place = next(headers, len(lines))
-    if place == len(lines):
-        return place
-    while place and lines[place - 1].lstrip().startswith("#"):
-        place -= 1
-    return place
+    line_number = next(headers, len(lines))
+    if line_number == len(lines):
+        return line_number
+    while line_number and lines[line_number - 1].lstrip().startswith("#"):
+        line_number -= 1
+    return line_number

@@ -17,6 +17,7 @@ MOST = 300
 SPACING = 1.5
 # After a gap this long (sleep, a changed clock) a line through both sides would be wrong.
 GAP = 60.0
+_PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 # Backends whose memory comes out of Metal's one budget.
 METAL = [name for framework in FRAMEWORKS for name in framework.metal]
 
@@ -36,6 +37,7 @@ class MachineSeries:
     swap_used: Series = ()
     gpu_memory: Series = ()
     utilization: Series = ()  # of the GPU, percent
+    pressure: Series = ()  # 0 normal, 1 warning, 2 critical
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class ProcessSeries:
     footprint: Series = ()
     held: Series = ()
     allocated: Series = ()
+    cached: Series = ()
+    speed: Series = ()  # of its run, in millionths a second
 
     def trends(self, now: float, seconds: float) -> tuple[Trend | None, ...]:
         """Trends of footprint, held and allocated, over the time that the first two are known."""
@@ -113,6 +117,8 @@ class Trends:
         machine.swap_used = append(machine.swap_used, now, read.swap_used)
         machine.gpu_memory = append(machine.gpu_memory, now, gpu_memory(snapshot))
         machine.utilization = append(machine.utilization, now, busy)
+        level = _PRESSURES.get(read.pressure or "")
+        machine.pressure = append(machine.pressure, now, level)
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
             series.footprint = append(series.footprint, now, process.footprint)
@@ -124,11 +130,16 @@ class Trends:
                 allocated = worker.total(lambda backend: backend.allocated)
                 series.held = append(series.held, now, worker.held)
                 series.allocated = append(series.allocated, now, allocated)
+                series.cached = append(series.cached, now, worker.cached)
+                series.speed = append(series.speed, now, _read_speed(worker))
         self._forget_ended(snapshot)
         self.speeds.add(snapshot)
 
     def of(self, pid: int) -> ProcessSeries | None:
         return self._processes.get(pid)
+
+    def copy_machine(self) -> MachineSeries:
+        return replace(self.machine)
 
     def copy_processes(self) -> dict[int, ProcessSeries]:
         """Copies by pid, for the Snapshot: they do not change while a front end draws them."""
@@ -200,6 +211,11 @@ def gpu_memory(snapshot: Snapshot) -> int | None:
 
 def metal_held(worker: Worker) -> int | None:
     return worker.total(lambda backend: backend.held if backend.name in METAL else None)
+
+
+def _read_speed(worker: Worker) -> int | None:
+    speed = None if worker.progress is None else worker.progress.speed
+    return None if speed is None else round(speed[0] * 1e6)
 
 
 def _steps(a: Spread, b: Spread) -> tuple[int, int, int]:

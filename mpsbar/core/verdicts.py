@@ -4,12 +4,12 @@ Pure. A verdict is never more certain than its evidence: "known" is what the ker
 report about this very process said; "likely" is what fits and is worded as that.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from mpsbar.core.endings import EndEvidence, RaisedError
+from mpsbar.core.error_texts import find_metal_error, is_memory_error, read_sizes
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
@@ -18,7 +18,7 @@ Sureness = Literal["known", "likely", "unknown"]
 Basis = Literal[
     "exit_status", "last_words", "no_last_words", "crash_report", "jetsam_report", "kernel_log",
     "cgroup", "pressure", "swap", "stop_asked", "gpu_recovery", "gpu_event", "panic_report",
-    "restart", "still_running", "other_rank", "exit_reason",
+    "restart", "still_running", "other_rank", "exit_reason", "fallbacks",
 ]  # fmt: skip
 EndCode = Literal[
     "finished",  # exit code 0
@@ -44,7 +44,7 @@ EndCode = Literal[
     "replaced",  # it runs on as another program
     "unknown",
 ]
-# Nobody needs to be told about these in the middle of something else.
+# Not worth a notification.
 NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
 # Their default is a core dump on Linux and macOS; 7 and 10 are SIGBUS on one of them.
@@ -53,40 +53,6 @@ _SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
 _MOST_TEXT = 200
-
-_SIZE = r"([\d.]{1,12}) ?([kKMGT]?i?)B\b"
-_MPS_MEMORY = re.compile(
-    rf"MPS backend out of memory \(MPS allocated: {_SIZE}, other allocations: {_SIZE}, "
-    rf"max allowed: {_SIZE}\)"
-)
-_TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allocate) {_SIZE}")
-_BYTES = re.compile(
-    r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
-)
-_MOST_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
-_MEMORY_TEXTS = re.compile(
-    r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
-    r"|can't allocate memory"
-    r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
-    r"|Unable to allocate [\d.]+ [kMGT]iB"
-)
-_MEMORY_TYPES = ("MemoryError", "OutOfMemoryError", "ArrayMemoryError")
-# kIOGPUCommandBufferCallbackError… (kIOAccel… on Intel Macs): what Metal says of a command buffer.
-_METAL_TEXTS: tuple[tuple[str, EndCode], ...] = (
-    ("ErrorImpactingInteractivity", "interactivity"),
-    ("Impacting Interactivity", "interactivity"),
-    ("ErrorTimeout", "metal_timeout"),
-    ("ErrorHang", "metal_timeout"),
-    ("Caused GPU Timeout", "metal_timeout"),
-    ("Caused GPU Hang", "metal_timeout"),
-    ("ErrorSubmissionsIgnored", "submissions_ignored"),
-    ("ErrorInnocentVictim", "gpu_reset"),
-    ("Discarded (victim of GPU error/recovery)", "gpu_reset"),
-    ("ErrorInvalidResource", "gpu_fault"),
-    ("ErrorPageFault", "gpu_fault"),
-    ("GPU Address Fault", "gpu_fault"),
-)
-_UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +65,7 @@ class EndVerdict:
 
     @property
     def is_normal(self) -> bool:
-        """Whether nobody needs to be told; an unknown end is no reason for a notification."""
+        """Whether it is not worth a notification; an unknown end is not either."""
         return self.code in NORMAL or self.code == "unknown"
 
 
@@ -109,9 +75,12 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
     for name, number in (("peak", evidence.peak), ("held", evidence.held)):
         if number is not None:
             values.setdefault(name, number)
-    return EndVerdict(
-        verdict.code, verdict.sure, values, verdict.basis, evidence.reports.unreadable
-    )
+    basis = verdict.basis
+    if evidence.words is not None and evidence.words.fallbacks:
+        basis = (*basis, "fallbacks")
+        counts = evidence.words.fallbacks.items()
+        values["fallbacks"] = ", ".join(f"{name} {count}×" for name, count in counts)[:_MOST_TEXT]
+    return EndVerdict(verdict.code, verdict.sure, values, basis, evidence.reports.unreadable)
 
 
 def _judge(e: EndEvidence) -> EndVerdict:
@@ -134,7 +103,7 @@ def _judge(e: EndEvidence) -> EndVerdict:
 
 
 def _judge_unseen(e: EndEvidence) -> EndVerdict:
-    """The exit status is not known: mpsbar was not running, or the system does not tell."""
+    """The exit status is not known: mpsbar was not running, or the system does not say."""
     reports = e.reports
     found = _judge_error(e, ())
     if found is not None:
@@ -198,7 +167,7 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
 
 
 def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
-    """SIGKILL tells nothing of who sent it. macOS leaves no report of its usual kill for memory."""
+    """Who sent a SIGKILL is not known. macOS leaves no report of its usual kill for memory."""
     basis: list[Basis] = ["exit_status"]
     if e.reports.cgroup_kill is not None:  # on Linux the kernel counts them: no need to guess
         if e.reports.cgroup_kill:
@@ -229,7 +198,7 @@ def _judge_crash(e: EndEvidence, number: int | None, seen: tuple[Basis, ...]) ->
         }
         if report.has_python_traceback:
             values["traceback"] = 1
-        code = _find_metal(report.sentence)
+        code = find_metal_error(report.sentence)
         if code is not None:
             return EndVerdict(code, "known", values | {"text": report.sentence}, tuple(basis))
     resets: list[Basis] = []
@@ -263,8 +232,8 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
             return EndVerdict("stopped", "known", {}, ("stop_asked", *basis))
         return EndVerdict("interrupted", sure, {}, basis)
     if is_memory_error(error):
-        return EndVerdict("out_of_memory", sure, values | _read_sizes(error, e), basis)
-    code = _find_metal(error.text)
+        return EndVerdict("out_of_memory", sure, values | _find_sizes(error, e), basis)
+    code = find_metal_error(error.text)
     if code is not None:
         if e.gpu_reset:
             basis = (*basis, "gpu_recovery")
@@ -272,43 +241,14 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
     return EndVerdict("exception", sure, values, basis)
 
 
-def is_memory_error(error: RaisedError) -> bool:
-    name = error.type.rpartition(".")[2].lstrip("_")
-    return name in _MEMORY_TYPES or _MEMORY_TEXTS.search(error.text) is not None
-
-
-def _read_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
+def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
     """Bytes: `at` is what the process had in use, as its allocator said or as it was last read."""
-    found: dict[str, Value] = {}
-    match = _MPS_MEMORY.search(error.text)
-    if match is not None:
-        allocated, other, limit = (_bytes(*match.group(n, n + 1)) for n in (1, 3, 5))
-        found = {"allocated": allocated, "other": other, "limit": limit}
-        if allocated is not None and other is not None:
-            found["at"] = allocated + other
-    elif most := _MOST_BYTES.search(error.text):
-        found["limit"] = int(most[1])
-    if exact := _BYTES.search(error.text):
-        found["tried"] = int(exact[1])
-    elif tried := _TRIED.search(error.text):
-        found["tried"] = _bytes(*tried.groups())
+    found: dict[str, Value] = {**read_sizes(error.text)}
     if "at" not in found:
         held = (e.words.memory.get("held") if e.words is not None else None) or e.held
         if held is not None:
             found["at"] = held
     return found
-
-
-def _bytes(number: str, unit: str) -> int | None:
-    """torch writes 32.00 MiB; before 2.9 it wrote MB and meant the same."""
-    try:
-        return int(float(number) * 1024 ** _UNITS[unit.rstrip("i")])
-    except (ValueError, KeyError):
-        return None
-
-
-def _find_metal(text: str) -> EndCode | None:
-    return next((code for part, code in _METAL_TEXTS if part in text), None)
 
 
 def _silence(e: EndEvidence) -> tuple[Basis, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mpsbar.desktop.bundle import judge_place, read_bundle
-from mpsbar.system.files import make_folders
+from mpsbar.system.files import make_folders, read_bytes
 
 NAME = "mpsbar"
 _IN_APP = "Contents/Resources/bin/mpsbar"
@@ -108,5 +108,5 @@ def _read_paths(places: Iterable[str]) -> list[str]:
         with suppress(OSError):
             path = Path(place)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-                found += file.read_bytes()[:_MOST_BYTES].decode("utf-8", "replace").split("\n")
+                found += read_bytes(file, _MOST_BYTES).decode("utf-8", "replace").split("\n")
     return [line.strip() for line in found if line.strip()]

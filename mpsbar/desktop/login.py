@@ -96,6 +96,16 @@ class LoginFile:
     ) -> LoginStatus:
         return LoginStatus(state, self.owner, self.path, why, detail)
 
+    def find_problem(self, command: str) -> LoginStatus | None:
+        """Why it starts nothing: there is no file, it is not ours, or its command is gone."""
+        if self.fields is None:
+            return self.status("off")
+        if self.is_foreign:
+            return self.status("unavailable", "foreign")
+        if not os.access(command, os.X_OK):
+            return self.status("off", "command_gone", command)
+        return None
+
     def install(
         self, command: str, build: Callable[[int], bytes], forbidden: str = "\0"
     ) -> LoginStatus | None:
@@ -145,6 +155,14 @@ def find_command() -> list[str]:
     if typed:
         return [os.path.abspath(typed)]  # noqa: PTH100 - resolving would leave the shim
     return [os.path.abspath(sys.executable), "-m", "mpsbar"]  # noqa: PTH100
+
+
+def find_config_folder() -> str:
+    """Linux: $XDG_CONFIG_HOME counts only if it is absolute, says its specification."""
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    if os.path.isabs(config):  # noqa: PTH117 - a text
+        return config
+    return os.path.expanduser("~/.config")  # noqa: PTH111
 
 
 def read_small(path: str) -> bytes | None:

@@ -7,13 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mpsbar.desktop.login import LoginFile, LoginStatus, find_command, read_small
+from mpsbar.desktop import launch_agent
+from mpsbar.desktop.launch_agent import find_program, read_agent, unload
+from mpsbar.desktop.login import (
+    LoginFile,
+    LoginStatus,
+    find_command,
+    find_config_folder,
+    read_small,
+)
 from mpsbar.system.ownership import require_own
 
 LABEL = "io.github.mpsbar.export"
 UNIT = "mpsbar-export.service"
 # That we wrote it, and how many folders we made for it.
-_PLIST_MARK = "MPSBAR_LOGIN_ITEM"
 _UNIT_MARK = "X-FoldersMade="
 # systemd takes no program with these in its path, quoted or not.
 _NOT_IN_UNIT = "\"'\\$"
@@ -21,13 +28,9 @@ _NOT_IN_UNIT = "\"'\\$"
 
 def read() -> LoginStatus:
     file = _read_file()
-    if file.fields is None:
-        return file.status("off")
-    if file.is_foreign:
-        return file.status("unavailable", "foreign")
-    command = str(file.fields.get("command", ""))
-    if not os.access(command, os.X_OK):
-        return file.status("off", "command_gone", command)
+    command = find_program(file) if _is_mac() else str((file.fields or {}).get("command", ""))
+    if problem := file.find_problem(command):
+        return problem
     return file.status("on" if _is_mac() or _link(file.path).is_symlink() else "off")
 
 
@@ -59,22 +62,12 @@ def turn_off() -> LoginStatus:
             _disable(file.path)  # first: it is in a folder that `remove` removes
     status = file.remove()
     if file.mark is not None and status.state == "off" and _is_mac():
-        from mpsbar.desktop.login_macos import unload
-
         unload(LABEL)
     return status
 
 
 def build_job(command: list[str], folders_made: int) -> dict[str, Any]:
-    return {
-        "Label": LABEL,
-        "ProgramArguments": command,
-        "RunAtLoad": True,
-        "KeepAlive": {"SuccessfulExit": False},  # again after a crash, not after SIGTERM
-        "ThrottleInterval": 10,
-        "ProcessType": "Background",
-        "EnvironmentVariables": {_PLIST_MARK: str(folders_made)},
-    }
+    return launch_agent.build_job(LABEL, command, folders_made) | {"ProcessType": "Background"}
 
 
 def build_unit(command: list[str], folders_made: int) -> str:
@@ -125,14 +118,11 @@ def _link(path: str) -> Path:
 
 
 def _read_file() -> LoginFile:
-    return _read_job() if _is_mac() else _read_unit()
+    return read_agent(LABEL, "service") if _is_mac() else _read_unit()
 
 
 def _read_unit() -> LoginFile:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(config):  # noqa: PTH117 - a text
-        config = os.path.expanduser("~/.config")  # noqa: PTH111
-    path = os.path.join(config, "systemd", "user", UNIT)  # noqa: PTH118
+    path = os.path.join(find_config_folder(), "systemd", "user", UNIT)  # noqa: PTH118 - a text
     data = read_small(path)
     if data is None:
         return LoginFile("service", path, None, None)
@@ -141,20 +131,6 @@ def _read_unit() -> LoginFile:
     starts = [line.partition("=")[2] for line in lines if line.startswith("ExecStart=")]
     fields = {"command": unquote(starts[0])} if starts else {}
     return LoginFile("service", path, fields, marks[0] if marks else None)
-
-
-def _read_job() -> LoginFile:
-    path = os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")  # noqa: PTH111 - a text
-    data = read_small(path)
-    if data is None:
-        return LoginFile("service", path, None, None)
-    try:
-        job = plistlib.loads(data)
-        mark = job["EnvironmentVariables"][_PLIST_MARK]
-        fields = {"command": job["ProgramArguments"][0]}
-    except Exception:  # noqa: BLE001 - plistlib raises expat's, struct's and its own
-        return LoginFile("service", path, {}, None)
-    return LoginFile("service", path, fields, str(mark))
 
 
 def _is_mac() -> bool:

@@ -4,7 +4,13 @@ import os
 import re
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.desktop.login import LoginFile, LoginStatus, find_command, read_small
+from mpsbar.desktop.login import (
+    LoginFile,
+    LoginStatus,
+    find_command,
+    find_config_folder,
+    read_small,
+)
 
 # In the entry: that we wrote it, and how many folders we made for it.
 MARK = "X-mpsbar-Login"
@@ -15,16 +21,10 @@ _RESERVED = re.compile(r"""[\s"'\\><~|&;$*?#()`]""")
 
 def read() -> LoginStatus:
     file = _read_file()
-    if file.fields is None:
-        return file.status("off")
-    if file.is_foreign:
-        return file.status("unavailable", "foreign")
-    if _is_disabled(file.fields):
+    fields = file.fields or {}
+    if not file.is_foreign and _is_disabled(fields):
         return file.status("off", "disabled_by_user")
-    command = unescape(file.fields.get("TryExec", ""))
-    if not os.access(command, os.X_OK):
-        return file.status("off", "command_gone", command)
-    return file.status("on")
+    return file.find_problem(unescape(fields.get("TryExec", ""))) or file.status("on")
 
 
 def turn_on() -> LoginStatus:
@@ -100,11 +100,7 @@ def _is_disabled(entry: dict[str, str]) -> bool:
 
 
 def _read_file() -> LoginFile:
-    """The entry; $XDG_CONFIG_HOME counts only if it is absolute, says its specification."""
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(config):  # noqa: PTH117 - a text
-        config = os.path.expanduser("~/.config")  # noqa: PTH111
-    path = os.path.join(config, "autostart", "mpsbar.desktop")  # noqa: PTH118
+    path = os.path.join(find_config_folder(), "autostart", "mpsbar.desktop")  # noqa: PTH118 - a text
     data = read_small(path)
     entry = None if data is None else parse_entry(data.decode("utf-8", "replace"))
     return LoginFile("autostart", path, entry, None if entry is None else entry.get(MARK))

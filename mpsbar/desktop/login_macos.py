@@ -4,21 +4,19 @@ SMAppService (macOS 13) is what System Settings shows. A LaunchAgent is a file o
 that finds one removes it, for two would start two copies.
 """
 
-import os
 import plistlib
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mpsbar.desktop import launch_agent
 from mpsbar.desktop.bundle import judge_place, read_bundle
-from mpsbar.desktop.login import LoginFile, LoginState, LoginStatus, find_command, read_small
+from mpsbar.desktop.launch_agent import find_program
+from mpsbar.desktop.login import LoginFile, LoginState, LoginStatus, find_command
 from mpsbar.system.files import make_folders
 
 LABEL = "io.github.mpsbar.agent"
-LAUNCHCTL = "/bin/launchctl"
-# In the job's environment: that we wrote it, and how many folders we made for it.
-MARK = "MPSBAR_LOGIN_ITEM"
 _LOGIN_ITEMS = "x-apple.systempreferences:com.apple.LoginItems-Settings.extension"
 _ENABLED, _REQUIRES_APPROVAL = 1, 2  # of SMAppService; NotRegistered 0 and NotFound 3 are both off
 
@@ -99,13 +97,8 @@ def _find_service_class() -> Any:
 
 def _read_agent_status() -> LoginStatus:
     agent = _read_agent()
-    if agent.fields is None:
-        return agent.status("off")
-    if agent.is_foreign:
-        return agent.status("unavailable", "foreign")
-    command = str((agent.fields.get("ProgramArguments") or [""])[0])
-    if not os.access(command, os.X_OK):
-        return agent.status("off", "command_gone", command)
+    if problem := agent.find_problem(find_program(agent)):
+        return problem
     return agent.status("needs_approval" if _is_switched_off(agent.path) else "on")
 
 
@@ -140,7 +133,7 @@ def _turn_agent_off() -> LoginStatus:
     agent = _read_agent()
     status = agent.remove()
     if agent.mark is not None and status.state == "off":
-        unload(LABEL)
+        launch_agent.unload(LABEL)
         with suppress(OSError):
             (_logs() / "login.log").unlink(missing_ok=True)
             _logs().rmdir()  # unless the app's own log is there
@@ -149,29 +142,12 @@ def _turn_agent_off() -> LoginStatus:
 
 def build_job(command: list[str], logs: str, folders_made: int) -> dict[str, Any]:
     log = f"{logs}/login.log"
-    return {
-        "Label": LABEL,
-        "ProgramArguments": command,
-        "RunAtLoad": True,
-        # Started again after a crash, but not after Quit or "runs already", which exit with 0.
-        "KeepAlive": {"SuccessfulExit": False},
-        "ThrottleInterval": 10,
+    return launch_agent.build_job(LABEL, command, folders_made) | {
         "LimitLoadToSessionType": "Aqua",
         "ProcessType": "Interactive",  # else macOS delays the timers of the menu
         "StandardOutPath": log,
         "StandardErrorPath": log,
-        "EnvironmentVariables": {MARK: str(folders_made)},
     }
-
-
-def unload(label: str) -> None:
-    """Unloads the job; not our own, which would end us during a click: logging out does that."""
-    if os.environ.get("XPC_SERVICE_NAME") == label:
-        return
-    command = [LAUNCHCTL, "bootout", f"gui/{os.getuid()}/{label}"]
-    # It fails if the job was not loaded.
-    with suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(command, capture_output=True, timeout=20, check=False)
 
 
 def _logs() -> Path:
@@ -179,15 +155,4 @@ def _logs() -> Path:
 
 
 def _read_agent() -> LoginFile:
-    path = os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")  # noqa: PTH111 - a text
-    data = read_small(path)
-    if data is None:
-        return LoginFile("agent", path, None, None)
-    try:
-        job = plistlib.loads(data)
-    except Exception:  # noqa: BLE001 - plistlib raises expat's, struct's and its own
-        job = {}
-    job = job if isinstance(job, dict) else {}
-    environment = job.get("EnvironmentVariables")
-    environment = environment if isinstance(environment, dict) else {}
-    return LoginFile("agent", path, job, str(environment[MARK]) if MARK in environment else None)
+    return launch_agent.read_agent(LABEL, "agent")

@@ -66,7 +66,7 @@ class UserNotifications:
         self._send(title, text, key)
 
     def _user_answered(self, is_allowed: bool, error: Any) -> None:  # noqa: ARG002
-        """Sends what waited. The settings tell whether the user or macOS said no, `error` does
+        """Sends what waited. The settings show whether the user or macOS said no, `error` does
         not."""
         with self._lock:
             waiting, self._waiting = self._waiting or {}, None

@@ -138,7 +138,7 @@ class CommandQueue:
         seconds: float = DESKTOP_SECONDS,
         on_end: Callable[[str | None], None] | None = None,
     ) -> None:
-        """`on_end` is told the problem of each command, None if it succeeded."""
+        """`on_end` gets the problem of each command, None if it succeeded."""
         self._log = log
         self._on_end = on_end
         self._seconds = seconds

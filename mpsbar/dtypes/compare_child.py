@@ -42,23 +42,35 @@ def main() -> None:
         _say(wire, "failed", {"text": text, "trace": _shorten_trace(plan["file"])})
         return
     _say(wire, "loaded", {})
-    result = _compare(wire, plan, model, args, kwargs)
+    _send_result(wire, "end", _compare(wire, plan, model, args, kwargs))
+
+
+def _send_result(wire: int, stage: str, result: str) -> None:
+    """In parts, and after them whether it is the end or what is known so far."""
     for start in range(0, len(result), _PART):
         _say(wire, "part", {"text": result[start : start + _PART]})
-    _say(wire, "end", {})
+    _say(wire, stage, {})
 
 
 def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any) -> str:
     compare = load_package(plan["texts"]).compare
     last = [0.0]
+    at = [""]
 
     def tell(name: str, done: int, total: int) -> None:
-        if time.monotonic() - last[0] > _PROGRESS_SECONDS:
-            last[0] = time.monotonic()
+        """Each dtype is announced: if Python crashes, the runner knows in which."""
+        if name != at[0] or time.monotonic() - last[0] > _PROGRESS_SECONDS:
+            last[0], at[0] = time.monotonic(), name
             _say(wire, "progress", {"name": name, "done": done, "total": total})
 
     options = {key: value for key, value in plan["options"].items() if value is not None}
-    return str(compare(model, *args, **kwargs, **options, on_progress=tell).to_json())
+
+    def keep(result: Any) -> None:
+        """A crash in the next dtype does not take this with it."""
+        _send_result(wire, "so_far", result.to_json())
+
+    found = compare(model, *args, **kwargs, **options, on_progress=tell, on_partial=keep)
+    return str(found.to_json())
 
 
 def load_package(texts: list[list[str]]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
+from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.ownership import NotTrusted
@@ -22,6 +23,7 @@ MODULES = (
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20
+DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
 Ended = Literal["ok", "no_torch", "no_python", "failed", "crashed", "cancelled", "unsafe"]
 OnProgress = Callable[[str, int, int], None]
@@ -36,6 +38,7 @@ class FileComparison:
     data: dict[str, Any] | None = None
     text: str | None = None
     trace: tuple[str, ...] = ()
+    crashed_in: str | None = None  # the dtype
 
 
 @dataclass(slots=True)
@@ -61,16 +64,34 @@ class CompareRunner:
         return result
 
     def _run_in(self, python: str, on_progress: OnProgress) -> FileComparison:
+        """A dtype that crashes Python is that dtype's result: the others have a process again."""
+        wanted = list(self.options.get("dtypes") or DTYPES)
+        results: list[FileComparison] = []
+        while wanted:
+            results.append(self._run_once(python, wanted, on_progress))
+            last = results[-1]
+            if last.ended != "crashed" or last.crashed_in is None:
+                break
+            done = 0 if last.data is None else len(last.data["dtypes"])
+            wanted = wanted[done + 1 :]
+        return _join(results)
+
+    def _run_once(
+        self, python: str, wanted: Sequence[str], on_progress: OnProgress
+    ) -> FileComparison:
         try:
-            return self._listen(python, on_progress)
+            return self._listen(python, wanted, on_progress)
         except NotTrusted as problem:
             return FileComparison(python, "unsafe", text=str(problem))
         except (OSError, ValueError) as error:
             return FileComparison(python, "no_python", text=str(error))
 
-    def _listen(self, python: str, on_progress: OnProgress) -> FileComparison:
-        plan = {"file": self.file, "function": self.function, "options": self.options}
-        heard: list[ChildAnswer] = []
+    def _listen(
+        self, python: str, wanted: Sequence[str], on_progress: OnProgress
+    ) -> FileComparison:
+        options = {**self.options, "dtypes": list(wanted)}
+        plan = {"file": self.file, "function": self.function, "options": options}
+        heard = _Heard()
         with (
             importlib.resources.as_file(_SOURCES / "compare_child.py") as script,
             start_child(python, [str(script)], MARK, _build_input(plan)) as child,
@@ -78,12 +99,36 @@ class CompareRunner:
             for answers in child.read_answers():
                 for answer in answers:
                     _tell(answer, on_progress)
-                heard += [answer for answer in answers if answer.get("stage") != "progress"]
+                    heard.add(answer)
                 if self._cancelled.is_set():
-                    return FileComparison(python, "cancelled")
-                if sum(len(str(answer.get("text"))) for answer in heard) > _MOST_BYTES:
+                    return FileComparison(python, "cancelled", data=heard.data)
+                if heard.size > _MOST_BYTES:
                     break
             return _parse(python, heard, child.tail, child.end())
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What one child process said."""
+
+    stages: dict[str, ChildAnswer] = field(default_factory=dict)
+    data: dict[str, Any] | None = None  # the result, or what is known so far
+    at: str = ""  # the dtype it is at
+    parts: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, answer: ChildAnswer) -> None:
+        stage = str(answer.get("stage"))
+        if stage == "part":
+            self.parts.append(str(answer.get("text")))
+            self.size += len(self.parts[-1])
+        elif stage == "progress":
+            self.at = str(answer.get("name"))[:40]
+        else:
+            self.stages[stage] = answer
+        if stage in ("so_far", "end") and self.parts:
+            data = _mask_all(json.loads("".join(self.parts)))
+            self.data, self.parts, self.size = data, [], 0
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
@@ -99,22 +144,55 @@ def _tell(answer: ChildAnswer, on_progress: OnProgress) -> None:
         on_progress(str(name)[:40], done, total)
 
 
-def _parse(python: str, heard: Sequence[ChildAnswer], tail: bytes, code: int) -> FileComparison:
-    stages = {str(answer.get("stage")): answer for answer in heard}
-    if "no_torch" in stages:
+def _parse(python: str, heard: _Heard, tail: bytes, code: int) -> FileComparison:
+    if "no_torch" in heard.stages:
         return FileComparison(python, "no_torch")
-    if (failed := stages.get("failed")) is not None:
+    if (failed := heard.stages.get("failed")) is not None:
         trace = failed.get("trace")
         lines = tuple(mask(str(line)) for line in trace) if isinstance(trace, list) else ()
         text = mask(str(failed.get("text")))[:2000]
         return FileComparison(python, "failed", text=text, trace=lines)
-    parts = [str(answer.get("text")) for answer in heard if answer.get("stage") == "part"]
-    if "end" in stages and parts:
-        return FileComparison(python, "ok", data=_mask_all(json.loads("".join(parts))))
+    if "end" in heard.stages and heard.data is not None:
+        return FileComparison(python, "ok", data=heard.data)
     said = tail.decode(errors="replace").strip().splitlines()
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     last = f": {printable(mask(said[-1]))}" if said else ""
-    return FileComparison(python, "crashed", text=how + last)
+    at = heard.at if heard.at not in ("", "cpu") else None
+    return FileComparison(python, "crashed", heard.data, how + last, crashed_in=at)
+
+
+# A dtype of which nothing is known but that Python crashed in it.
+_NOTHING: dict[str, Any] = {
+    "state": "crashed", "eps": None, "largest_number": None, "culprits": [], "followers": [],
+    "raised": None, "out_of_memory": False, "nonfinite": None, "fallbacks": [], "output": None,
+    "unexplained": None, "loss": None, "gradients": None, "checked": 0, "unchecked": [],
+    "seconds": None, "spread": None, "runs": None, "speed_to_float32": None, "speed_to_cpu": None,
+    "peak": None, "peak_to_float32": None, "notes": [],
+}  # fmt: skip
+
+
+def _join(results: Sequence[FileComparison]) -> FileComparison:
+    """The dtypes of all processes in order; speeds and memory against the float32 of the first."""
+    last = results[-1]
+    whole = [result.data for result in results if result.data is not None]
+    if not whole:
+        return last
+    data = {**whole[0], "dtypes": {}}
+    for result in results:
+        if result.data is not None:
+            data["dtypes"].update(result.data["dtypes"])
+        if result.crashed_in is not None:
+            data["dtypes"][result.crashed_in] = {**_NOTHING, "text": result.text}
+    base = data["dtypes"].get("float32") or _NOTHING
+    for found in data["dtypes"].values():
+        if found["seconds"] and base["seconds"]:
+            found["speed_to_float32"] = base["seconds"] / found["seconds"]
+        if found["peak"] and base["peak"]:
+            found["peak_to_float32"] = found["peak"] / base["peak"]
+    data["notes"] = list(dict.fromkeys(note for each in whole for note in each["notes"]))
+    data["headline"] = build_headline(data)
+    ended = "ok" if last.crashed_in is not None else last.ended
+    return FileComparison(last.python, ended, data, last.text, last.trace)
 
 
 def _mask_all(value: Any) -> Any:

@@ -30,9 +30,14 @@ import warnings
 from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 MARK = "\x1empsbar-probe "
+SPEED = "speed:"  # before the name of an operation: its speeds
 _LAST_RESORT_SECONDS = 1800  # SIGALRM ends us if we hang and the runner was killed
 _LONGEST_TEXT = 600
-_ROUNDS, _REPEATS = 3, 3  # of which the fastest round counts
+# Speeds: rounds over all dtypes in turn, so that other work does not hit one dtype alone.
+_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.01, 50
+# The longest that one call, and that the rounds of one operation may take.
+_CALL_SECONDS, _SPEED_SECONDS = 0.2, 0.6
+_FIRST_CALL_SECONDS = 1.0
 
 _FALLBACK = re.compile(r"fall(ing|s)? ?back.*CPU", re.IGNORECASE | re.DOTALL)
 _NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
@@ -42,6 +47,7 @@ def main() -> None:
     wire = _take_stdout()
     plan = json.loads(sys.stdin.readline())
     _lower_priority()
+    _keep_compiled_in(plan.get("compile"))
     _send(wire, "python", _guarded(_read_python))
     found = _guarded(_find_torch)
     _send(wire, "torch", found)
@@ -59,9 +65,8 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
     operations, checks = (_load(name, plan[name]) for name in ("operations", "checks"))
     start = _guarded(lambda: _start_device(torch, plan["device"]))
     dtypes = [name for name in operations.DTYPES if hasattr(torch, name)]
-    cells = [f"{name}/{dtype}" for dtype in dtypes for name in operations.OPERATIONS]
-    cells += checks.CHECKS
-    _send(wire, "device", dict(start, cells=cells))
+    cells = _list_cells(operations, checks, dtypes, start.get("device"), plan.get("compile"))
+    _send(wire, "device", dict(start, cells=cells, load=_read_load(), cores=os.cpu_count()))
     if start.get("device") is None:
         return
     cases = _Cases(torch, start["device"], operations, checks)
@@ -73,6 +78,36 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
             _send(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
             if memory.is_over() or os.getppid() != starter:
                 return
+
+
+def _list_cells(
+    operations: Any, checks: Any, dtypes: list[str], device: str | None, with_compile: Any
+) -> list[str]:
+    """In the order they are run: torch.compile is last, because its import takes seconds."""
+    plain = [name for name in operations.OPERATIONS if name != operations.COMPILE]
+    cells = [f"{name}/{dtype}" for dtype in dtypes for name in plain]
+    cells += checks.CHECKS
+    if "float32" in dtypes:  # others are timed against it
+        cells += [f"{SPEED}{name}" for name in operations.SPEEDS]
+    if with_compile and device in ("mps", "cuda"):
+        compiled = operations.OPERATIONS[operations.COMPILE][1]
+        cells += [f"{operations.COMPILE}/{dtype}" for dtype in compiled if dtype in dtypes]
+    return cells
+
+
+def _keep_compiled_in(folder: Any) -> None:
+    """What torch.compile writes goes to a folder that the runner removes."""
+    if isinstance(folder, str):
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TRITON_CACHE_DIR"] = folder
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+
+def _read_load() -> float | None:
+    """The processes that wanted a core in the last minute."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
 
 
 def _load(name: str, text: str) -> Any:
@@ -90,7 +125,11 @@ class _Cases:
     def run(self, cell: str) -> dict[str, Any]:
         if cell in self.checks.CHECKS:
             return self._check(self.checks.CHECKS[cell])
+        if cell.startswith(SPEED):
+            return self._measure_speed(cell[len(SPEED) :])
         name, dtype = cell.split("/")
+        if name == self.operations.COMPILE and not hasattr(self.torch, "compile"):
+            return {"state": "meaningless"}
         build, meaningful = self.operations.OPERATIONS[name]
         if dtype not in meaningful:
             return {"state": "meaningless"}
@@ -111,7 +150,7 @@ class _Cases:
         off = max(map(self.operations.measure_error, got, right))
         if not off <= self.operations.TOLERANCE.get(dtype, 0.0):
             return {"state": "inaccurate", "error": _number(off)}
-        return {"state": "works", "error": _number(off), "seconds": self._time(run)}
+        return {"state": "works", "error": _number(off)}
 
     def _check(self, check: Callable[[Any, str], str | None]) -> dict[str, Any]:
         """A text says what is silently wrong; an operation that raises is not silent."""
@@ -124,16 +163,49 @@ class _Cases:
                 return _refusal(error, "refused")
         return {"state": "right"} if wrong is None else {"state": "wrong", "text": wrong}
 
-    def _time(self, run: Callable[[], Any]) -> float:
-        best = float("inf")
-        for _ in range(_ROUNDS):
-            start = time.perf_counter()
-            for _ in range(_REPEATS):
-                run()
-            if self.device != "cpu":
-                getattr(self.torch, self.device).synchronize()
-            best = min(best, time.perf_counter() - start)
-        return best / _REPEATS
+    def _measure_speed(self, name: str) -> dict[str, Any]:
+        """Seconds of one call, the fastest and the slowest round, for each dtype that works."""
+        build, on_gpu, on_cpu, words = self.operations.SPEEDS[name]
+        n = on_cpu if self.device == "cpu" else on_gpu
+        runs: dict[str, tuple[Callable[[], Any], int]] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for dtype in self.operations.SPEED_DTYPES:
+                place = self.operations.Place(self.torch, self.device, dtype)
+                with contextlib.suppress(Exception):  # its cell says what torch raises
+                    run = build(place, n)
+                    once = self._time_once(run)
+                    if once <= _CALL_SECONDS:
+                        calls = int(_ROUND_SECONDS / max(once, 1e-6))
+                        runs[dtype] = (run, max(1, min(calls, _MOST_CALLS)))
+                if "float32" not in runs:  # nothing to compare with
+                    break
+            rounds = self._run_rounds(runs)
+        seconds = {dtype: [min(times), max(times)] for dtype, times in rounds.items() if times}
+        return {"state": "timed", "size": words.format(n=n), "seconds": seconds}
+
+    def _run_rounds(self, runs: dict[str, tuple[Callable[[], Any], int]]) -> dict[str, list[float]]:
+        rounds: dict[str, list[float]] = {dtype: [] for dtype in runs}
+        deadline = time.perf_counter() + _SPEED_SECONDS
+        for number in range(_ROUNDS):
+            if number > 1 and time.perf_counter() > deadline:
+                break
+            for dtype, (run, calls) in runs.items():
+                rounds[dtype].append(self._time(run, calls))
+        return rounds
+
+    def _time_once(self, run: Callable[[], Any]) -> float:
+        """The second call: the first one compiles and fills caches, unless it took too long."""
+        first = self._time(run, 1)
+        return first if first > _FIRST_CALL_SECONDS else self._time(run, 1)
+
+    def _time(self, run: Callable[[], Any], calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        if self.device != "cpu":
+            getattr(self.torch, self.device).synchronize()
+        return (time.perf_counter() - start) / calls
 
 
 def _refusal(error: Exception, state: str) -> dict[str, Any]:
@@ -198,7 +270,7 @@ def _read_python() -> dict[str, Any]:
         "python": sys.executable,
         "prefix": os.path.realpath(sys.prefix),
         "version": ".".join(map(str, sys.version_info[:3])),
-        # The same values as in agent/places.py, which names the file of the result by them.
+        # The same values as in agent/user_folders.py, which names the file of the result by them.
         "system": platform.mac_ver()[0] or platform.release(),
         "os": "macOS" if platform.mac_ver()[0] else platform.system(),
         "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),

@@ -14,6 +14,7 @@ FLOATS = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_
 COMPLEX = ("complex64",)
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16")
 BOOL = ("bool",)
+COMPILE = "torch.compile"
 DTYPES = (
     *FLOATS[:4],
     *COMPLEX,
@@ -200,6 +201,18 @@ def _autocast(p: Place) -> Any:
     return run
 
 
+def _compile(p: Place) -> Any:
+    """What torch.compile makes of a small block; the CPU's right answer is not compiled."""
+    x, weight, bias = p.make(32, 64), p.make(64), p.make(64)
+
+    def block(x: Any, weight: Any, bias: Any) -> Any:
+        normal = p.functional.layer_norm(x, (64,), weight, bias)
+        return p.functional.gelu(normal).sum(-1)
+
+    run = block if p.wide else p.torch.compile(block, fullgraph=True, dynamic=False)
+    return lambda: run(x, weight, bias)
+
+
 _REAL = (*FLOATS, *INTEGERS, *BOOL)
 _ALL = (*_REAL, *COMPLEX)
 # By name, in the order they are shown: how it is run, and the dtypes for which it is meaningful.
@@ -222,6 +235,33 @@ OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
     "backward": (_backward, (*FLOATS, *COMPLEX)),
     "adam": (_adam, FLOATS),
     "autocast": (_autocast, ("float16", "bfloat16")),
+    COMPILE: (_compile, ("float32", "float16", "bfloat16")),
+}
+
+
+def _large_matmul(p: Place, n: int) -> Any:
+    a, b = p.make(n, n), p.make(n, n)
+    return lambda: p.torch.matmul(a, b)
+
+
+def _large_conv2d(p: Place, n: int) -> Any:
+    x, weight = p.make(4, n, n, n), p.make(n, n, 3, 3)
+    return lambda: p.functional.conv2d(x, weight, padding=1)
+
+
+def _large_attention(p: Place, n: int) -> Any:
+    q, k, v = p.make(1, 8, n, 64), p.make(1, 8, n, 64), p.make(1, 8, n, 64)
+    return lambda: p.functional.scaled_dot_product_attention(q, k, v)
+
+
+# What is timed, in the dtypes that people choose by speed: how it is run, the size on a GPU and on
+# the CPU (one core), and the sizes in words. No tensor has 10 MB: for one torch would take 1 GB of
+# MPS memory at once.
+SPEED_DTYPES = ("float32", "float16", "bfloat16")
+SPEEDS: dict[str, tuple[Callable[[Place, int], Any], int, int, str]] = {
+    "matmul": (_large_matmul, 1536, 384, "{n}×{n}"),
+    "conv2d": (_large_conv2d, 64, 32, "4×{n}×{n}×{n}"),
+    "attention": (_large_attention, 512, 128, "8×{n}×64"),
 }
 
 

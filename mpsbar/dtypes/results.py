@@ -5,10 +5,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.dtype_results import Probe, build_record, parse_record
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
@@ -33,7 +33,7 @@ def write_result(probe: Probe) -> Path | None:
     file = _find_file(probe)
     if file is None or (probe.ended != "ok" and _is_complete(file)):
         return None
-    places.prepare(str(file.parent))
+    user_folders.prepare(str(file.parent))
     require_safe(file.parent)
     record = {**build_record(probe), "safe": find_safe(probe)}
     replace_file(file, json.dumps(record, indent=1).encode())
@@ -63,6 +63,16 @@ def find_result(snapshot: Snapshot) -> Probe | None:
     return next(iter(results), None) if not interpreters else None
 
 
+def find_last(probe: Probe) -> Probe | None:
+    """The newest complete result before this one, of the same Python and device."""
+    results = [
+        result
+        for result in _read_all(is_quiet=True)
+        if (result.device, result.prefix) == (probe.device, probe.prefix) and result.ended == "ok"
+    ]
+    return max(results, key=lambda result: result.time or 0.0, default=None)
+
+
 def _find_interpreters(snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
     """The Pythons that run torch, with its version where it is known."""
     for worker in snapshot.workers:
@@ -79,29 +89,30 @@ def _is_of(probe: Probe, python: str) -> bool:
 
 def _read_current() -> Iterator[Probe]:
     """Results that still hold: for this system, and for the torch that is installed."""
+    # The file name has the system in it: a file of another system need not be opened.
+    return (probe for probe in _read_all(_systems()) if _is_current(probe))
+
+
+def _read_all(systems: Sequence[str] = ("",), is_quiet: bool = False) -> Iterator[Probe]:
+    """The results in our folder, the newest first."""
     folder = paths.probe_folder()
     if folder is None:
         return
     files: list[Path] = []
     try:
-        places.check(str(folder))
-        # The file name has the system in it: a file of another system need not be opened.
-        fitting = [
-            file for file in folder.glob("*.json") if any(s in file.name for s in _systems())
-        ]
+        user_folders.check(str(folder))
+        fitting = [file for file in folder.glob("*.json") if any(s in file.name for s in systems)]
         files = sorted(fitting, key=lambda file: -file.stat().st_mtime)
     except FileNotFoundError:
         return
     except OSError as problem:
-        log_refused(folder, problem)
+        if not is_quiet:
+            log_refused(folder, problem)
         return
     for file in files[:_MOST]:
         with contextlib.suppress(UserError):
-            if not is_usable(file):
-                continue
-            probe = read_result(file)
-            if _is_current(probe):
-                yield probe
+            if is_usable(file):
+                yield read_result(file)
 
 
 def _is_current(probe: Probe) -> bool:
@@ -111,7 +122,7 @@ def _is_current(probe: Probe) -> bool:
 
 
 def _systems() -> tuple[str, str]:
-    return places.system_version(), _COMPATIBILITY_VERSION
+    return user_folders.system_version(), _COMPATIBILITY_VERSION
 
 
 def _installed(probe: Probe) -> str | None:
@@ -133,7 +144,7 @@ def _find_file(probe: Probe) -> Path | None:
     identity = (probe.device, probe.torch, probe.system, probe.prefix, probe.version)
     if folder is None or not all(identity) or not probe.cells:
         return None
-    return folder / places.result_name(*(str(value) for value in identity))
+    return folder / user_folders.result_name(*(str(value) for value in identity))
 
 
 def _is_complete(file: Path) -> bool:

@@ -4,10 +4,11 @@ import contextlib
 import importlib.resources
 import json
 import signal
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +19,13 @@ from mpsbar.core.dtype_results import (
     ProbeEnded,
     Progress,
     build_cell,
+    build_speed,
+    parse_number,
     parse_text,
 )
 from mpsbar.core.secrets import mask
-from mpsbar.dtypes.dtype_child import MARK
+from mpsbar.dtypes.dtype_child import MARK, SPEED
+from mpsbar.dtypes.operations import COMPILE
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
 from mpsbar.system.ownership import NotTrusted
 
@@ -36,7 +40,7 @@ _MOST_RESTARTS = 16
 _MOST_CRASHES = 3
 _MOST_CELLS = 2000
 # Signals that somebody else sent: the cell is tried once more.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 
@@ -98,11 +102,14 @@ class Runner:
         pythons: Sequence[str],
         device: str = "auto",
         *,
+        with_compile: bool = False,
         ceiling: int = CEILING,
         start_seconds: float = START_SECONDS,
         cell_seconds: float = CELL_SECONDS,
     ) -> None:
         self._pythons, self._device, self._ceiling = pythons, device, ceiling
+        self._with_compile = with_compile
+        self._compile_folder: str | None = None
         self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
         self._cancelled = threading.Event()
 
@@ -124,7 +131,8 @@ class Runner:
     def _run_in(self, python: str, on_progress: OnProgress) -> Probe:
         session, start, wall = _Session(), time.monotonic(), time.time()
         try:
-            ended = self._finish(python, session, on_progress)
+            with self._making_compile_folder():
+                ended = self._finish(python, session, on_progress)
         except NotTrusted as problem:
             session.tail, ended = str(problem).encode(), "unsafe"
         except (FileNotFoundError, NotADirectoryError):
@@ -133,6 +141,17 @@ class Runner:
             session.tail, ended = str(error).encode(), "not_python"
         seconds = time.monotonic() - start
         return _build_probe(python, ended, session, self._ceiling, (wall, seconds))
+
+    @contextlib.contextmanager
+    def _making_compile_folder(self) -> Iterator[None]:
+        """torch.compile writes what it compiles into a folder: ours is removed in any case."""
+        if not self._with_compile:
+            yield
+            return
+        with tempfile.TemporaryDirectory(
+            prefix="mpsbar-compile-", ignore_cleanup_errors=True
+        ) as self._compile_folder:
+            yield
 
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
         """Start one child process after the other, until every cell is known."""
@@ -155,7 +174,10 @@ class Runner:
 
     def _run_once(self, python: str, session: _Session, on_progress: OnProgress) -> int | None:
         """Run one child process; return its exit code, or None if it hung and was ended."""
-        plan = {"device": self._device, "skip": list(session.answers), "ceiling": self._ceiling}
+        plan = {
+            "device": self._device, "skip": list(session.answers), "ceiling": self._ceiling,
+            "compile": self._compile_folder,
+        }  # fmt: skip
         session.has_started = session.is_over = False
         # The script must be a file, also where mpsbar itself is in an archive.
         with (
@@ -174,7 +196,9 @@ class Runner:
                 is_first = is_first and answer.get("stage") != "cell"
                 session.add(answer)
             if answers:
-                seconds = self._start_seconds if is_first else self._cell_seconds
+                # The first cell may compile a kernel, and torch.compile imports half of torch.
+                is_long = is_first or (session.next_cell or "").startswith(COMPILE)
+                seconds = self._start_seconds if is_long else self._cell_seconds
                 deadline = time.monotonic() + seconds
                 on_progress(Progress(len(session.answers), len(session.cells) or None))
             if self._cancelled.is_set() or session.is_over:
@@ -202,10 +226,10 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
         session.false_starts += 1
     elif code is None:
         session.blame(cell, "hung")
-    elif -code in _FROM_OUTSIDE and cell not in session.killed:
+    elif -code in FROM_OUTSIDE and cell not in session.killed:
         session.killed.add(cell)
     else:
-        session.blame(cell, "crashed", _signal_name(code))
+        session.blame(cell, "crashed", signal_name(code))
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
@@ -235,8 +259,17 @@ def _build_probe(
         session.stages.get(stage, {}) for stage in ("python", "import", "device")
     )
     names = session.cells if device.get("device") else []
-    results = [build_cell(name, session.answers.get(name, {})) for name in names]
-    dtypes = device.get("dtypes")
+    results = [
+        build_cell(name, session.answers.get(name, {}))
+        for name in names
+        if not name.startswith(SPEED)
+    ]
+    speeds = [
+        build_speed(name[len(SPEED) :], session.answers.get(name, {}))
+        for name in names
+        if name.startswith(SPEED)
+    ]
+    dtypes, cores = device.get("dtypes"), device.get("cores")
     return Probe(
         python=python,
         ended=ended,
@@ -253,6 +286,9 @@ def _build_probe(
         error=_find_error(ended, session),
         cells=tuple(result for result in results if isinstance(result, Cell)),
         checks=tuple(result for result in results if isinstance(result, Check)),
+        speeds=tuple(speeds),
+        load=parse_number(device.get("load")),
+        cores=cores if isinstance(cores, int) else None,
         time=times[0],
         seconds=times[1],
         memory=session.memory,
@@ -269,7 +305,7 @@ def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
     return None if text is None else mask(text)
 
 
-def _signal_name(code: int) -> str:
+def signal_name(code: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return str(-code)

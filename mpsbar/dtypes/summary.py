@@ -7,6 +7,7 @@ from typing import Any
 from mpsbar.core.dtype_results import Probe, Progress, build_record
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.dtypes.checks import BUGS
+from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.text import affected_releases, check_title, say_surprise, say_why, standings
 from mpsbar.dtypes.verdicts import (
     Change,
@@ -14,6 +15,7 @@ from mpsbar.dtypes.verdicts import (
     count_failures,
     find_safe,
     find_surprises,
+    is_busy,
     judge_dtypes,
 )
 from mpsbar.ui.text import wording
@@ -86,10 +88,13 @@ def say_speed(verdict: Verdict) -> str:
     """The speed relative to float32: 0.5× takes twice as long."""
     if verdict.speed is None:
         return DASH
-    return f"{verdict.speed:.1f}×" if verdict.speed > 0.95 else f"{verdict.speed:.2f}×"
+    text = f"{verdict.speed:.1f}×" if verdict.speed > 0.95 else f"{verdict.speed:.2f}×"
+    return f"~{text}" if verdict.is_speed_rough else text
 
 
-def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[str, Any]:
+def build_probe(
+    probe: Probe, changes: Sequence[Change] | None = None, last: Probe | None = None
+) -> dict[str, Any]:
     """The whole probe with its verdicts, as JSON of schema 1. Fields are only added."""
     checks = [
         {
@@ -99,17 +104,13 @@ def build_probe(probe: Probe, changes: Sequence[Change] | None = None) -> dict[s
         for check in probe.checks
         for bug in (BUGS.get(check.name),)
     ]  # fmt: skip
-    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
-    cells = [
-        {**asdict(cell), "speed": _ratio(base.get(cell.operation), cell.seconds)}
-        for cell in probe.cells
-    ]
     return {
         **build_record(probe),
-        "cells": cells,
         "checks": checks,
         "safe": find_safe(probe),
         **_build_summary(probe),
+        "headlines": [headline.text for headline in find_headlines(probe, last)],
+        "is_busy": is_busy(probe),
         "changes": None if changes is None else [asdict(change) for change in changes],
     }
 
@@ -125,10 +126,6 @@ def build_dtypes(probe: Probe | None) -> DtypeHealth:
         surprise=say_headline(probe) if find_surprises(probe) else "",
         failed=count_failures(probe),
     )
-
-
-def _ratio(base: float | None, seconds: float | None) -> float | None:
-    return base / seconds if base and seconds else None
 
 
 def _build_summary(probe: Probe) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpsbar.core.dtype_results import Cell, Probe
-from mpsbar.core.findings import Reason
+from mpsbar.dtypes.headlines import find_headlines, say_change
+from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, say_why, standings, states
-from mpsbar.dtypes.verdicts import Change, Verdict, find_surprises, judge_dtypes
+from mpsbar.dtypes.text import generalise_error, say_why, standings, states
+from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
 from mpsbar.ui.text.wording import _
@@ -22,7 +23,8 @@ _SIGNS = {
 }  # fmt: skip
 _STANDING_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
 _MOST_CHANGES = 40
-_WHY_IN_WORDS, _WHY_LINES = 100, 3
+_MOST_OTHERS = 2
+_WHY_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +45,23 @@ def render_probe(
     style: TableStyle,
     path: str | None = None,
     changes: Sequence[Change] | None = None,
+    last: Probe | None = None,
 ) -> str:
     """The whole probe; `path` is the file of the result, `changes` are those since another one."""
     verdicts = judge_dtypes(probe)
     parts = [
-        "\n".join([_subject(probe, style), *_headlines(probe, style)]),
+        "" if changes is None else render_changes(changes),
+        "\n".join([*_headlines(probe, style, last), _subject(probe, style)]),
         "\n".join(_table(probe, verdicts, style)),
         "\n".join(_legend(probe, verdicts, style)),
-        "" if style.with_signs else "\n".join(_cells_in_words(probe)),
+        "\n".join(_failures(probe, style)),
         "\n".join(_footer(probe, style, path)),
     ]
-    if changes is not None:
-        parts.append(render_changes(changes))
     return "\n\n".join(part for part in parts if part)
 
 
 def render_changes(changes: Sequence[Change]) -> str:
-    words = standings() | states()
-    lines = [
-        "  " + _("{name}: {before} → {after}").format(
-            name=check_title(change.name) if change.kind == "check" else change.name,
-            before=words.get(change.before, change.before),
-            after=words.get(change.after, change.after),
-        )
-        for change in changes[:_MOST_CHANGES]
-    ]  # fmt: skip
+    lines = [f"  {say_change(change)}" for change in changes[:_MOST_CHANGES]]
     if len(changes) > _MOST_CHANGES:
         lines.append("  " + _("… and {n} more").format(n=len(changes) - _MOST_CHANGES))
     if all(change.kind == "subject" for change in changes):
@@ -83,12 +77,13 @@ def _subject(probe: Probe, style: TableStyle) -> str:
     return style.paint(" · ".join(word for word in words if word), "dim")
 
 
-def _headlines(probe: Probe, style: TableStyle) -> list[str]:
-    """The surprises, the worst first, each on a line of its own."""
-    surprises = find_surprises(probe)
-    lines = [style.paint(_headline(reason, style), reason.level) for reason in surprises]
-    if not surprises:
-        lines.append(style.paint(_("As expected: no surprises."), "ok"))
+def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]:
+    """Each on a line of its own, the most important first."""
+    signs = {"critical": "✗ ", "warning": "! "} if style.with_signs else {}
+    lines = [
+        style.paint(signs.get(headline.level, "") + headline.text, headline.level)
+        for headline in find_headlines(probe, last)
+    ]
     if probe.ended in ("cancelled", "stopped"):
         total = len(probe.cells) + len(probe.checks)
         stopped = {"cancelled": _("Cancelled"), "stopped": _("Stopped early")}[probe.ended]
@@ -97,19 +92,6 @@ def _headlines(probe: Probe, style: TableStyle) -> list[str]:
         )
         lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
     return lines
-
-
-def _headline(reason: Reason, style: TableStyle) -> str:
-    text = say_surprise(reason)
-    if "check" in reason.values:
-        details = reason.values.get("text")
-        known = say_known_bug(str(reason.values["check"]))
-        text = f"{text}: {details}" if details else text
-        text = f"{text} ({known})" if known else text
-    elif operations := reason.values.get("operations"):
-        text = f"{text}: {operations}"
-    sign = {"critical": "✗ ", "warning": "! "}.get(reason.level, "") if style.with_signs else ""
-    return sign + text
 
 
 def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
@@ -132,25 +114,30 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list
 
 
 def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
-    cells = probe.of(verdict.dtype)
     sign = f"{_STANDING_SIGNS[verdict.standing]} " if style.with_signs else ""
     return [
         verdict.dtype,
         sign + standings()[verdict.standing],
         _differing(standings().get(verdict.guides or "", DASH), verdict.differs_from_guides),
         _differing(_yes_or_no(verdict.torch_says), verdict.differs_from_torch),
-        _strip(cells) if style.with_signs else _count(cells),
+        _strip(probe, verdict.dtype) if style.with_signs else _count(probe.of(verdict.dtype)),
         say_speed(verdict),
-        say_why(verdict),
+        say_why(verdict, with_error=False),
     ]
 
 
-def _strip(cells: Sequence[Cell]) -> str:
-    return "".join(_SIGNS[cell.state][0] for cell in cells)
+def _find_signs(probe: Probe, dtype: str) -> list[tuple[str, str]]:
+    """A sign and its style for each operation."""
+    known = {cell.operation: cell.state for cell in probe.of(dtype)}
+    return [_SIGNS[known.get(operation, "meaningless")] for operation in probe.operations]
+
+
+def _strip(probe: Probe, dtype: str) -> str:
+    return "".join(sign for sign, _style in _find_signs(probe, dtype))
 
 
 def _count(cells: Sequence[Cell]) -> str:
-    meant = [cell for cell in cells if cell.state != "meaningless"]
+    meant = [c for c in cells if c.state != "meaningless" and c.operation != COMPILE]
     works = sum(cell.state == "works" for cell in meant)
     return _("{works} of {all} work").format(works=works, all=len(meant))
 
@@ -160,9 +147,9 @@ def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str
     standing = f"{_STANDING_SIGNS[verdict.standing]} {standings()[verdict.standing]}"
     usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
-    cells = probe.of(verdict.dtype)
-    strip = "".join(style.paint(*_SIGNS[cell.state]) for cell in cells)
-    line = line.replace(_strip(cells), strip, 1)
+    signs = _find_signs(probe, verdict.dtype)
+    strip = "".join(style.paint(sign, look) for sign, look in signs)
+    line = line.replace(_strip(probe, verdict.dtype), strip, 1)
     return line.replace(standing, style.paint(standing, colour), 1)
 
 
@@ -170,9 +157,7 @@ def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]
     """The reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
-    if not style.with_signs:  # the full text follows below the table
-        return [f"{painted}  {wording.shorten(why, _WHY_IN_WORDS)}"]
-    if len(line) + 2 + len(why) <= style.width:
+    if not style.with_signs or len(line) + 2 + len(why) <= style.width:
         return [f"{painted}  {why}"]
     wrapped = _wrap(why, style, _WHY_LINES)
     return [painted.rstrip(), *(style.paint(f"    {part}", "dim") for part in wrapped)]
@@ -195,25 +180,68 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
     found = {cell.state for cell in probe.cells}
     signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
-    notes = [_("speed: relative to float32, with small tensors")]
+    notes = _say_speeds(probe, verdicts)
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
         notes.append(_("≠ differs here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
-    lines += [" · ".join(notes), *(_wrap(names, style, 4) if style.with_signs else [])]
+    lines += [
+        *([" · ".join(notes)] if notes else []),
+        *(_wrap(names, style, 4) if style.with_signs else []),
+    ]
     return [style.paint(line, "dim") for line in lines]
 
 
-def _cells_in_words(probe: Probe) -> list[str]:
-    """Cells that do not work, each text once."""
-    groups: dict[tuple[str, str, str | None], list[str]] = {}
+def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
+    """Of what the speeds are, and that they are rough."""
+    if all(verdict.speed is None for verdict in verdicts):
+        was_tried = any(speed.size for speed in probe.speeds)
+        return [_("no speed was measured: one call took too long")] if was_tried else []
+    sizes = [f"{s.operation} {s.size}" for s in probe.speeds if "float32" in s.seconds and s.size]
+    cores = _("one core") if probe.device == "cpu" else probe.device
+    text = _("speed: relative to float32, median of {sizes} on {where}").format(
+        sizes=", ".join(sizes), where=cores
+    )
+    if any(verdict.is_speed_rough for verdict in verdicts):
+        text += _("; ~ the computer was busy, measure again when it is not")
+    return [text]
+
+
+def _failures(probe: Probe, style: TableStyle) -> list[str]:
+    """What does not work and in torch's words why: each sentence once, however many say it."""
+    groups: dict[tuple[str, str | None], list[Cell]] = {}
     for cell in probe.cells:
-        if cell.state not in ("works", "meaningless"):
-            key = (cell.dtype, cell.state, cell.text)
-            groups.setdefault(key, []).append(cell.operation)
-    return [
-        f"{dtype} {', '.join(operations)}: {states()[state]}" + (f": {text}" if text else "")
-        for (dtype, state, text), operations in groups.items()
-    ]
+        if cell.state not in ("works", "meaningless", "unknown"):
+            groups.setdefault((cell.state, generalise_error(cell)), []).append(cell)
+    lines: list[str] = []
+    for (state, _kind), cells in groups.items():
+        text = next((cell.text for cell in cells if cell.text), None)
+        where = "; ".join(_say_where(probe, cells))
+        whole = f"{where}: {states()[state]}" + (f": {text}" if text else "")
+        lines += (
+            [whole]
+            if not style.with_signs
+            else textwrap.wrap(whole, max(40, style.width), subsequent_indent="  ")
+        )
+    return lines
+
+
+def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
+    """float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
+    by_operations: dict[tuple[str, ...], list[str]] = {}
+    for dtype in dict.fromkeys(cell.dtype for cell in cells):
+        names = tuple(cell.operation for cell in cells if cell.dtype == dtype)
+        by_operations.setdefault(names, []).append(dtype)
+    parts = []
+    for names, dtypes in by_operations.items():
+        meant = [c.operation for c in probe.of(dtypes[0]) if c.state != "meaningless"]
+        others = [name for name in meant if name not in names]
+        operations = ", ".join(names)
+        if not others:
+            operations = _("all operations")
+        elif len(names) > _MOST_OTHERS >= len(others):
+            operations = _("all but {operations}").format(operations=", ".join(others))
+        parts.append(f"{', '.join(dtypes)} {operations}")
+    return parts
 
 
 def _say_checks(probe: Probe) -> str:
@@ -228,8 +256,16 @@ def _say_checks(probe: Probe) -> str:
     return "; ".join([words.format(here=here, n=number), *others])
 
 
+def _say_compile(probe: Probe) -> list[str]:
+    """torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
+    words = states() | {"unsupported": _("raises")}
+    cells = [cell for cell in probe.cells if cell.operation == COMPILE]
+    said = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
+    return [f"torch.compile: {', '.join(said)}"] if said else []
+
+
 def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
-    lines = [_say_checks(probe)]
+    lines = [*_say_compile(probe), _say_checks(probe)]
     used = _(
         "took {seconds}; used up to {used} of memory beyond torch's own (limit {ceiling})"
     ).format(

@@ -1,12 +1,19 @@
 """The words of the dtype probe: states, verdicts, surprises, known bugs. Pure."""
 
-from mpsbar.core.dtype_results import Probe
+import re
+
+from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.ui.text.wording import UNKNOWN, _
 
 _MOST_NAMED = 4  # operations named in one row
+# As torch's error messages call them.
+_NAMES_IN_TORCH = {
+    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+}  # fmt: skip
 
 
 # Functions, not constants: a language is chosen after this module is imported.
@@ -48,7 +55,7 @@ def say_surprise(reason: Reason) -> str:
     return words.format(dtype=values.get("dtype"), operations=operations, times=_times(reason))
 
 
-def say_why(verdict: Verdict) -> str:
+def say_why(verdict: Verdict, with_error: bool = True) -> str:
     """Why a dtype got its verdict, in one line; an error message of torch comes last."""
     parts = [_say_reason(verdict)]
     if verdict.expected == "unsupported" and verdict.standing == "unsupported":
@@ -63,8 +70,17 @@ def say_why(verdict: Verdict) -> str:
     text = "; ".join(part for part in parts if part)
     # The warning of a fallback says nothing more.
     has_no_news = verdict.reason.code == "dtype_falls_back"
-    error = None if has_no_news else verdict.reason.values.get("error")
+    error = verdict.reason.values.get("error") if with_error and not has_no_news else None
     return f"{text}: {error}" if error and text else str(error or text)
+
+
+def generalise_error(cell: Cell) -> str | None:
+    """torch's sentence without what differs between dtypes and kernels: the same for many cells."""
+    if cell.text is None:
+        return None
+    names = (cell.dtype, _NAMES_IN_TORCH.get(cell.dtype, cell.dtype))
+    text = re.sub("|".join(map(re.escape, names)), "…", cell.text, flags=re.IGNORECASE)
+    return re.sub(r'"\w+"', "…", text)
 
 
 def check_title(check: str) -> str:

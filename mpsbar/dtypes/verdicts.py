@@ -8,10 +8,10 @@ from mpsbar.agent.mps_support import DTYPE_SINCE, dtype_macos, has_dtype
 from mpsbar.core import torch_facts as versions
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason, Value
+from mpsbar.dtypes.operations import COMPILE
 
 Standing = Literal["supported", "limited", "unsupported", "unknown"]
 _ONLY_STORED = ("create", "copy")
-_HEAVY = ("matmul", "linear", "conv2d", "attention")
 _BAD = ("inaccurate", "crashed", "hung")
 # States of a cell that failed, the worst first, and the code of the reason.
 _FAILURES = {
@@ -29,7 +29,9 @@ GUIDES: dict[str, Standing] = {
 # Operations that MPS got in a later release than the dtype itself.
 _LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
 # If a call takes so much longer than in float32, the GPU has no fast path for the dtype.
-_SLOW_TIMES, _SLOW_SECONDS = 8.0, 0.001
+_SLOW_TIMES = 4.0
+# If the rounds of one operation differ by more, something else was computing meanwhile.
+_UNSTEADY_TIMES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Verdict:
     guides: Standing | None = None
     torch_says: bool | None = None
     speed: float | None = None  # relative to float32 on the same device: 2 is twice as fast
+    is_speed_rough: bool = False  # the computer was busy while it was measured
     surprises: tuple[Reason, ...] = ()
 
     @property
@@ -88,7 +91,7 @@ def find_safe(probe: Probe) -> dict[str, bool]:
     for verdict in judge_dtypes(probe):
         states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
         if verdict.standing != "unknown":
-            is_bad = any(state in _BAD for state in states.values())
+            is_bad = any(state in _BAD for name, state in states.items() if name != COMPILE)
             safe[verdict.dtype] = states.get("add") in ("works", "fallback") and not is_bad
     return safe
 
@@ -123,23 +126,27 @@ def _expect_mps(
 
 
 def _judge(probe: Probe, dtype: str) -> Verdict:
-    cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
+    all_cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
+    cells = [cell for cell in all_cells if cell.operation != COMPILE]
     expected = expect(dtype, probe.device, probe.torch, probe.system)
     standing = _stand(cells)
     should_be_fast = expected == "supported" and probe.device != "cpu"
     slow = _find_slow(probe, dtype) if should_be_fast else None
-    new = [cell for cell in cells if not _is_known_gap(cell, probe)]
+    new = [cell for cell in all_cells if not _is_known_gap(cell, probe)]
     surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
     return Verdict(
         dtype, standing, _find_reason(dtype, cells, standing), expected,
         guides=GUIDES.get(dtype) if probe.device == "mps" else None,
         torch_says=None if probe.capability is None else dtype in probe.capability,
         speed=None if standing == "unsupported" else _speed(probe, dtype),
+        is_speed_rough=is_busy(probe),
         surprises=tuple(surprises),
     )  # fmt: skip
 
 
 def _is_known_gap(cell: Cell, probe: Probe) -> bool:
+    if cell.operation == COMPILE:  # no verdict on the dtype; wrong results of it are news
+        return cell.state not in _BAD
     since, release = _LATER.get((cell.operation, cell.dtype)), versions.parse_release(probe.torch)
     is_older = since is not None and release is not None and release < since
     return is_older and probe.device == "mps" and cell.state == "unsupported"
@@ -194,33 +201,43 @@ def _surprises(
 
 
 def _find_slow(probe: Probe, dtype: str) -> Reason | None:
-    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
+    """Slow even in its fastest round against the slowest of float32, on a computer at rest."""
     slow = [
-        (cell, cell.seconds / first)
-        for cell in probe.of(dtype)
-        if cell.seconds and (first := base.get(cell.operation))
-        if cell.seconds > _SLOW_TIMES * first and cell.seconds - first > _SLOW_SECONDS
+        (speed.operation, fastest / slowest)
+        for speed in probe.speeds
+        if dtype in speed.seconds and "float32" in speed.seconds
+        for fastest, slowest in ((speed.seconds[dtype][0], speed.seconds["float32"][1]),)
+        if fastest > _SLOW_TIMES * slowest
     ]
-    if not slow:
+    if not slow or is_busy(probe):
         return None
     values: dict[str, Value] = {
         "dtype": dtype, "number": len(slow), "times": max(times for _, times in slow),
-        "operations": ", ".join(cell.operation for cell, _ in slow),
+        "operations": ", ".join(operation for operation, _ in slow),
     }  # fmt: skip
     return Reason("dtype_slow", "warning", values)
 
 
 def _speed(probe: Probe, dtype: str) -> float | None:
-    """The median over the operations that both dtypes have, the heavy ones if there are any."""
-    base = {cell.operation: cell.seconds for cell in probe.of("float32")}
-    ratios = {
-        cell.operation: first / cell.seconds
-        for cell in probe.of(dtype)
-        if cell.seconds and (first := base.get(cell.operation))
-    }
-    heavy = [ratio for operation, ratio in ratios.items() if operation in _HEAVY]
-    ordered = sorted(heavy or ratios.values())
-    return ordered[len(ordered) // 2] if ordered else None
+    """The median over the operations that were timed in both dtypes."""
+    ratios = sorted(
+        speed.seconds["float32"][0] / speed.seconds[dtype][0]
+        for speed in probe.speeds
+        if dtype in speed.seconds and "float32" in speed.seconds
+    )
+    return ratios[len(ratios) // 2] if ratios else None
+
+
+def is_busy(probe: Probe) -> bool:
+    """Whether other work disturbed the measured speeds: they are then no verdict on a dtype."""
+    is_loaded = (
+        probe.load is not None and probe.cores is not None and probe.load > max(1, probe.cores)
+    )
+    return is_loaded or any(
+        slowest > _UNSTEADY_TIMES * fastest
+        for speed in probe.speeds
+        for fastest, slowest in speed.seconds.values()
+    )
 
 
 ChangeKind = Literal["subject", "check", "dtype", "cell"]

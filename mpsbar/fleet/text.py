@@ -13,11 +13,13 @@ from mpsbar.ui.text.status_json import build_status
 _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
 
 
-def render_hosts(readings: list[HostReading], paint: Paint = plain) -> str:
-    return "\n\n".join(render_host(reading, paint) for reading in readings)
+def render_hosts(
+    readings: list[HostReading], paint: Paint = plain, width: int | None = None
+) -> str:
+    return "\n\n".join(render_host(reading, paint, width) for reading in readings)
 
 
-def render_host(reading: HostReading, paint: Paint = plain) -> str:
+def render_host(reading: HostReading, paint: Paint = plain, width: int | None = None) -> str:
     status = reading.status
     if status is None:
         return f"{paint(reading.host, 'head')}  {say_silence(reading)}"
@@ -29,7 +31,7 @@ def render_host(reading: HostReading, paint: Paint = plain) -> str:
     elif status.level in ("warning", "critical"):
         lines.append(paint("; ".join(status.reasons) or status.level, status.level))
     if status.snapshot.families:
-        lines.append(render_table(status.snapshot, paint))
+        lines.append(render_table(status.snapshot, paint, width))
     else:
         lines.append(wording.found(status.snapshot))
     return "\n".join(line for line in lines if line)

@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import stat
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -78,9 +79,8 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
     """Open the file for writing. sqlite3.Error or OSError: it cannot be written."""
     make_folder(file.parent)
     require_safe(file)
+    require_files(file)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    if not file.is_file():
-        raise NotAFile("it is not a file")
     connection = sqlite3.connect(
         file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -90,6 +90,14 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def require_files(file: Path) -> None:
+    """Raise NotAFile if SQLite would wait for a pipe in the place of one of its files."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(file.with_name(file.name + ending).stat().st_mode):
+                raise NotAFile("it is not a file")
 
 
 def find_room(cap: int) -> int:
@@ -159,7 +167,7 @@ def _check(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     if version > len(build_steps()):
         raise NewerFormat(f"its format {version} is from a newer mpsbar")
-    if version < 0 or (tables and version == 0) or not _are_ours(tables, version):
+    if (tables and version <= 0) or not _are_ours(tables, version):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:
         answer = cursor.fetchone()

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
 from mpsbar.core.verdicts import EndVerdict, parse_record
-from mpsbar.history.database import MACHINE_COLUMNS
+from mpsbar.history.database import MACHINE_COLUMNS, require_files
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable
 
@@ -89,6 +89,7 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     """Open the file. sqlite3.Error: it is missing or unreadable. OSError: others can change it."""
     if not is_usable(file):
         raise PermissionError(f"{file} was not used")
+    require_files(file)
     address = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)
     try:

@@ -158,7 +158,7 @@ class Recorder:
             self._report("history_rows_left_out", {"count": left_out}, now)
         if now >= self._tidy_due or is_new:
             self._tidy(snapshot.time, now)
-        # Without a list of the processes nobody knows which of them still run: the next one tells.
+        # Without a list of the processes it is not known which of them still run.
         if self._has_old_runs and snapshot.processes is not None:
             self._has_old_runs = False
             return self._runs.end_unseen(self._connection, snapshot.time)

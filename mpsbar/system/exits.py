@@ -1,7 +1,6 @@
 """Watching the ends of processes that are not our children: what every platform offers."""
 
 import os
-import signal
 from typing import Protocol
 
 from mpsbar.core.endings import Exit, ExitStatus
@@ -48,11 +47,3 @@ def parse_wait_status(status: int) -> ExitStatus | None:
     except ValueError:  # stopped, continued
         return None
     return ExitStatus(signal=-code) if code < 0 else ExitStatus(code=code)
-
-
-def name_signal(number: int) -> str:
-    """SIGKILL; for a number without a name "signal 40"."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

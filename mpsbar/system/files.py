@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.system.ownership import NotTrusted, require_safe
 
 _log = logging.getLogger("mpsbar")
@@ -97,7 +97,7 @@ def _sync_folder(folder: Path) -> None:
 
 def make_folders(folder: Path) -> None:
     """Makes a folder and those missing above it, for this user alone whatever the umask."""
-    places.make_folders(str(folder))
+    user_folders.make_folders(str(folder))
 
 
 def make_folder(folder: Path) -> None:

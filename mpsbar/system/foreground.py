@@ -24,7 +24,7 @@ _PASSED_ON = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGALRM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT,
 )  # fmt: skip
-# So long the guard has to say that it got a signal too; on a busy machine it may run late.
+# How long the guard has to say that it got a signal too; on a busy machine it may run late.
 _GUARD_SECONDS = 0.3
 _POLL_SECONDS = 0.5
 # waitid: the numbers of macOS, where Python has no waitid before 3.13.

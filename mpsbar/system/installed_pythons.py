@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.system.files import read_bytes
 
 APPLE_PYTHON = "/usr/bin/python3"
 XCODE_SELECT = "/usr/bin/xcode-select"
@@ -81,10 +82,10 @@ def _list_conda(home: Path, root: Path) -> Iterator[Path]:
     """The environments that conda lists for this user, then those in the usual folders."""
     listed = _read(home / ".conda/environments.txt").split("\n")
     yield from (Path(line) for line in listed if line.startswith("/"))
-    places = [home / name for name in _CONDA]
-    places += [root / place / name for place in _CONDA_SYSTEM for name in _CONDA]
-    places.append(root / "opt/homebrew/Caskroom/miniforge/base")
-    for base in places:
+    folders = [home / name for name in _CONDA]
+    folders += [root / folder / name for folder in _CONDA_SYSTEM for name in _CONDA]
+    folders.append(root / "opt/homebrew/Caskroom/miniforge/base")
+    for base in folders:
         yield base
         yield from sorted(base.glob("envs/*"))
 
@@ -103,7 +104,6 @@ def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(file, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask
@@ -50,13 +50,13 @@ def find_last_words(
 
 def apply_setting(is_on: bool) -> None:
     """Tell the agents, by a file in each run directory; without last words there are no records."""
-    for folder in places.candidates():
+    for folder in user_folders.find_run_folders():
         marker = Path(folder) / OFF
         with suppress(OSError):
             if is_on:
                 marker.unlink(missing_ok=True)
                 continue
-            places.prepare(folder)
+            user_folders.prepare(folder)
             marker.touch(0o600)
             for path in _list(0.0):
                 path.unlink(missing_ok=True)
@@ -65,11 +65,11 @@ def apply_setting(is_on: bool) -> None:
 def _list(since: float, pid: int | None = None) -> list[Path]:
     """Newest first."""
     found = []
-    for directory in places.candidates():
+    for directory in user_folders.find_run_folders():
         folder = os.path.join(directory, FOLDER)  # noqa: PTH118 - hundreds of names
         try:
-            places.check(directory)
-            places.check(folder)
+            user_folders.check(directory)
+            user_folders.check(folder)
             names = os.listdir(folder)  # noqa: PTH208 - hundreds of names
         except OSError:
             continue
@@ -115,6 +115,7 @@ def parse_last_words(record: Any) -> LastWords | None:
         pid, float(attached), float(ended), _parse_error(record.get("error")),
         name if words else "", parent if isinstance(parent, int) and parent else None,
         _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
+        _parse_fallbacks(record.get("fallbacks")),
     )  # fmt: skip
 
 
@@ -142,6 +143,16 @@ def _parse_counts(value: Any) -> dict[str, int]:
 def _parse_frameworks(value: Any) -> dict[str, str]:
     items = list(value.items())[:10] if isinstance(value, dict) else []
     return {_text(name)[:20]: _text(version)[:40] for name, version in items}
+
+
+def _parse_fallbacks(value: Any) -> dict[str, int]:
+    found = {}
+    for entry in value[:10] if isinstance(value, list) else ():
+        if isinstance(entry, list) and len(entry) == 3:
+            name, count = _text(entry[0])[:100], _number(entry[1], _MOST_NUMBER)
+            if name and isinstance(count, int):
+                found[name] = count
+    return found
 
 
 def _text(value: Any) -> str:

@@ -262,12 +262,12 @@ def parse_maps(maps: bytes) -> dict[str, str]:
 
 def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:
     """The few of hundreds of lines that contain `hint`."""
-    place = text.find(hint)
-    while place >= 0:
-        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
+    at = text.find(hint)
+    while at >= 0:
+        start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
         end = len(text) if end < 0 else end
         yield text[start:end]
-        place = text.find(hint, end)
+        at = text.find(hint, end)
 
 
 def parse_stat(stat: bytes) -> tuple[int, int]:

@@ -20,7 +20,7 @@ GET_INFO = 0xC040FF0B
 INFO = struct.Struct("=QQ11Ii")  # mask, cgroupid, eleven ids, exit_code
 MASK_ALL = 0xF
 MASK_EXIT = 1 << 3
-# So long a parent has time to reap before the status counts as unknown.
+# How long a parent has to reap before the status counts as unknown.
 REAP_SECONDS = 1.0
 _STATE, _EXIT_CODE = 0, 49  # fields of /proc/PID/stat, counted behind the name
 

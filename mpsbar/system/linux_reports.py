@@ -47,7 +47,7 @@ class LinuxReports:
             self._counts[path] = _Count(self._read_count(path), None, time.monotonic())
 
     def refresh(self) -> None:
-        """So that a kill of long ago does not count: a few small files every half minute."""
+        """Reads a few small files every half minute, so that an old kill does not count."""
         now = time.monotonic()
         for path, count in self._counts.items():
             if now - count.read_at >= _REFRESH_SECONDS:

@@ -1,5 +1,7 @@
 """Who can change a file: its owner, and whoever can write it or a folder on its path.
 
+And whose a process is.
+
 A file is safe if it and every folder on its path, also on the path of each link, belong to this
 user or to root and nobody else can write them. Whoever cannot write any of these cannot replace
 them either, so that what was checked is what is used later.
@@ -14,7 +16,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mpsbar.core.naming import printable
 
@@ -239,3 +241,21 @@ def _group_name(number: int) -> str:
         return printable(grp.getgrgid(number).gr_name, 100)
     except KeyError:
         return str(number)
+
+
+class ProcessOwner(NamedTuple):
+    is_us: bool
+    name: str | None  # None: the system does not say
+
+
+def find_owner(pid: int) -> ProcessOwner | None:
+    """None: there is no such process."""
+    import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
+
+    try:
+        process = psutil.Process(pid)
+        return ProcessOwner(process.uids().real == os.getuid(), process.username())
+    except psutil.AccessDenied:
+        return ProcessOwner(False, None)
+    except psutil.Error:
+        return None

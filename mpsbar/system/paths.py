@@ -6,7 +6,7 @@ from pathlib import Path
 
 import platformdirs
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 
 
 def data_folder() -> Path:
@@ -92,5 +92,5 @@ def log_file() -> Path:
 
 def probe_folder() -> Path | None:
     """The results of the dtype probe, which the agent reads too. None: this user has no home."""
-    folder = places.results_folder()
+    folder = user_folders.results_folder()
     return None if folder is None else Path(folder)

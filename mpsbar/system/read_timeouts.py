@@ -2,7 +2,8 @@
 
 Reading about a process that is stuck in the kernel hangs too, and system calls have no time-out for
 it. So one thread does the reading; if it makes no progress, it is abandoned together with what it
-was reading, and another thread takes the rest. A value that is slow to read and changes seldom has
+was reading, and another thread takes the rest. A thread that has not begun hangs nowhere: on a busy
+computer it may wait a second for a processor. A value that is slow to read and changes seldom has
 a thread of its own (BackgroundValue): Metal's first device and the command ioreg can take a second.
 """
 
@@ -32,14 +33,16 @@ class Stuck(Exception):
 class _Batch:
     """Jobs that the reading thread does in order until it is abandoned."""
 
-    __slots__ = ("is_abandoned", "jobs", "results")
+    __slots__ = ("has_begun", "is_abandoned", "jobs", "results")
 
     def __init__(self, jobs: Sequence[ReadJob]) -> None:
         self.jobs = jobs
         self.results: list[Any] = []
+        self.has_begun = False
         self.is_abandoned = False
 
     def work(self) -> None:
+        self.has_begun = True
         for _, read in self.jobs:
             if self.is_abandoned:
                 return
@@ -116,9 +119,10 @@ class Readers:
         self._reader.give(batch)
         done_before = -1
         while not self._reader.wait(min(self._stall_seconds, deadline - time.monotonic())):
-            done = len(batch.results)
-            if done == done_before or time.monotonic() >= deadline:
-                return self._abandon(batch, done, is_stuck=done == done_before)
+            done = len(batch.results) if batch.has_begun else -1
+            is_stuck = batch.has_begun and done == done_before
+            if is_stuck or time.monotonic() >= deadline:
+                return self._abandon(batch, max(0, done), is_stuck)
             done_before = done
         return {key: result for (key, _), result in zip(jobs, batch.results, strict=True)}
 
@@ -127,7 +131,9 @@ class Readers:
         assert self._reader is not None
         batch.is_abandoned = True
         results = {key: batch.results[index] for index, (key, _) in enumerate(batch.jobs[:done])}
-        if done < len(batch.jobs):
+        if not batch.has_begun:
+            self._stuck[batch] = self._reader.thread  # no read is to blame
+        elif done < len(batch.jobs):
             key = batch.jobs[done][0]
             self._stuck[key] = self._reader.thread  # at the deadline perhaps only slow
             if is_stuck:

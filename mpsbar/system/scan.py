@@ -31,6 +31,8 @@ _UNKNOWN_FOOTPRINT = Footprint(None, None)
 # Processes that were here before us are spread over time, so that they do not come due together.
 _GOLDEN_RATIO = 0.618034
 
+_LATE = TimeoutError("not read in time")
+
 _Jobs = list[tuple[int, Callable[[], Any]]]
 
 
@@ -53,6 +55,7 @@ class _Tracked:
     examination: Examination | None = None
     process: Process | None = None
     has_gpu: bool = False
+    is_worker: bool | None = None  # whether its agent says that a framework is loaded; None: none
 
 
 class GpuShares:
@@ -135,7 +138,7 @@ class Scanner:
         ]
         jobs = self._pick_due()
         results = self._readers.run([*standing, *jobs], seconds, vital=len(standing))
-        problems = [_describe_problem(key, results.get(key, Stuck())) for key, _ in standing]
+        problems = [_describe_problem(key, results.get(key, _LATE)) for key, _ in standing]
         values = (results.get(key) for key, _ in standing)
         machine, pids, gpu = (None if isinstance(v, Exception) else v for v in values)
         read_at, clients = gpu or (self._clock(), None)
@@ -165,7 +168,7 @@ class Scanner:
 
     def _is_listed(self, results: dict[Any, Any]) -> bool:
         """Whether the list of processes is current: None means unchanged, an exception failed."""
-        pids = results.get("processes", Stuck())
+        pids = results.get("processes", _LATE)
         self._was_listed = self._was_listed or isinstance(pids, dict)
         return self._was_listed and not isinstance(pids, Exception)
 
@@ -198,6 +201,18 @@ class Scanner:
             if not tracked.has_gpu:
                 tracked.has_gpu, tracked.examination = True, None
                 self._schedule(pid, self._clock())
+
+    def note_workers(self, workers: dict[int, bool]) -> bool:
+        """Has workers examined by the next scan, and again when their agent says that a framework
+        is loaded: no list tells when a process imports torch. False: nothing is new."""
+        now, is_new = self._clock(), False
+        for pid, is_loaded in workers.items():
+            tracked = self._tracked.get(pid)
+            if tracked is None or tracked.process is not None or tracked.is_worker is is_loaded:
+                continue
+            tracked.is_worker, tracked.examination, is_new = is_loaded, None, True
+            self._schedule(pid, now)
+        return is_new
 
     def _pick_due(self, with_footprints: bool = True) -> _Jobs:
         """The processes to examine now, and those found before, whose footprint is read."""
@@ -293,6 +308,8 @@ def _with_footprint(process: Process | None, footprint: Footprint) -> Process | 
 def _describe_problem(reader: str, result: Any) -> Problem | None:
     if isinstance(result, Stuck):
         return Problem(reader, "does not answer")
+    if result is _LATE:
+        return Problem(reader, "could not be read in time")
     if isinstance(result, Exception):
         return Problem(reader, f"{type(result).__name__}: {result}")
     return None

@@ -77,21 +77,21 @@ def find_danger_of(python: str) -> Danger | None:
 
 def _build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Leaves out the packages in a home folder that is not safe: sudo may leave $HOME a user's."""
-    places = [environ[name] for name in ("HOME", "PYTHONUSERBASE") if environ.get(name)]
+    folders = [environ[name] for name in ("HOME", "PYTHONUSERBASE") if environ.get(name)]
     try:
-        is_safe = not any(map(find_danger, itertools.chain(places, _find_user_packages(places))))
+        is_safe = not any(map(find_danger, itertools.chain(folders, _find_user_packages(folders))))
     except OSError:
         is_safe = False
     return dict(environ) if is_safe else {**environ, "PYTHONNOUSERSITE": "1"}
 
 
-def _find_user_packages(places: Sequence[str]) -> Iterator[str]:
+def _find_user_packages(folders: Sequence[str]) -> Iterator[str]:
     """What `pip install --user` has put into a home folder."""
-    for place in map(Path, places):
-        yield from _find_libraries(place / ".local")
-        yield from _find_libraries(place)  # $PYTHONUSERBASE
-        for version in _list(place / "Library/Python"):  # a framework build on macOS
-            packages = place / "Library/Python" / version / "lib/python/site-packages"
+    for folder in map(Path, folders):
+        yield from _find_libraries(folder / ".local")
+        yield from _find_libraries(folder)  # $PYTHONUSERBASE
+        for version in _list(folder / "Library/Python"):  # a framework build on macOS
+            packages = folder / "Library/Python" / version / "lib/python/site-packages"
             yield from _find_packages(packages)
 
 

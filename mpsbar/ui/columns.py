@@ -14,6 +14,9 @@ from mpsbar.ui.text import progress, wording
 from mpsbar.ui.text.wording import _
 
 Table = Literal["status", "top"]
+# What `top` draws where others have no column: allocated, cached and other memory as a bar against
+# the budget, and the memory of the last minutes.
+Drawing = Literal["bar", "history"]
 _NO_LIMIT = "–"
 
 
@@ -28,6 +31,7 @@ class Column:
     to_right: bool = True
     is_outside: bool = False  # known of unconnected processes too
     hidden_if_unknown: tuple[Table, ...] = ()  # tables that leave it out while no value is known
+    drawing: Drawing | None = None  # only in `top`, which draws it
 
     def head(self, snapshot: Snapshot) -> str:
         """The key; but on Linux the footprint is the resident set, which is called RSS."""
@@ -70,6 +74,14 @@ def _gpu_percent(process: Worker | Process) -> float | None:
     return None if outside is None else outside.gpu_percent
 
 
+def _measure(process: Worker | Process) -> int | None:
+    return process.held if isinstance(process, Worker) else None
+
+
+def _draw(_process: Worker | Process, _number: float | None) -> str:
+    return ""  # by ui/terminal
+
+
 # Where a counter is left out while no value is known; the others only in `top`, which is narrow.
 _HIDDEN: dict[str, tuple[Table, ...]] = {
     "HELD": (), "ALLOCATED": (), "CACHED": (), "LIMIT": ("status", "top"),
@@ -103,18 +115,20 @@ _SHOWN = sorted(
 # In the order of `status` and `top`; the report begins with the name.
 COLUMNS = (
     Column(
-        "PID", "PID", lambda process: process.pid, lambda process, _: str(process.pid), 2, 7,
+        "PID", "PID", lambda process: process.pid, lambda process, _: str(process.pid), 2, 5,
         is_outside=True,
     ),
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
-    Column("DEVICE", "Device", None, _device, 5, 6, False, is_outside=True),
+    Column("DEVICE", "Device", None, _device, 7, 6, False, is_outside=True),
+    Column("MEMORY", "", _measure, _draw, 3, 8, False, drawing="bar"),
     *map(_of_counter, _SHOWN),
+    Column("HISTORY", "", _measure, _draw, 8, 8, False, drawing="history"),
     Column(
-        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 6,
+        "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 9,
         is_outside=True,
     ),
     Column(
-        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 7, 5,
+        "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 5, 4,
         is_outside=True, hidden_if_unknown=("status", "top"),
     ),
     Column(
@@ -124,7 +138,10 @@ COLUMNS = (
     Column("NOTE", "Note", None, _note, 0, 13, False, is_outside=True),
 )  # fmt: skip
 # In HTML the first cell of a row is its heading.
-REPORTED = sorted(COLUMNS, key=lambda column: column.key != "NAME")
+REPORTED = sorted(
+    (column for column in COLUMNS if column.drawing is None),
+    key=lambda column: column.key != "NAME",
+)
 
 
 def explain_counters() -> list[str]:

@@ -43,7 +43,6 @@ from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end
-from mpsbar.history.report.build import write_report
 from mpsbar.monitor import Monitor
 from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.rows import Row, UiState
@@ -336,6 +335,8 @@ class Controller:
 
     def _write_report(self, checkup: "Future[Checkup]") -> Path:
         """Off the main thread."""
+        from mpsbar.history.report.build import write_report  # 9 MB that few need
+
         try:
             return write_report(self._monitor.latest, checkup.result())
         finally:

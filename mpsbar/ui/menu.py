@@ -8,7 +8,8 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
 from mpsbar.ui.bar import build_bar, is_unknown
 from mpsbar.ui.command_rows import build_commands
-from mpsbar.ui.process_rows import build_processes, can_free
+from mpsbar.ui.process_rows import build_processes
+from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mpsbar.agent import __version__, places
+from mpsbar.agent import __version__, user_folders
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
 from mpsbar.system.files import read_bytes, replace_file
@@ -33,7 +33,7 @@ from mpsbar.workers.environments import (
 
 START = "_mpsbar_start"
 PACKAGE = "mpsbar_agent"
-_AGENT = Path(places.__file__).parent
+_AGENT = Path(user_folders.__file__).parent
 # What every start of Python compiles and runs, hence the brevity: no file is opened before a
 # framework is looked for. A line of a .pth must begin with import, and site would print what it
 # raises.

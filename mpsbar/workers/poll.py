@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpsbar.agent import places, protocol
+from mpsbar.agent import protocol, user_folders
 from mpsbar.core.snapshot import Worker
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
@@ -25,7 +25,7 @@ MOST_CONNECTIONS = 150
 _SETTLED_SECONDS = 0.5
 # A process may have started within the second in which its socket was made, by coarser clocks.
 _SAME_SECONDS = 2.0
-# So long a worker that refuses on macOS keeps its row: its queue of connections may be full.
+# How long a worker that refuses on macOS keeps its row: its queue of connections may be full.
 _REFUSING_SECONDS = 60.0
 
 
@@ -199,7 +199,7 @@ class WorkerPoll:
                 return False
             made = os.lstat(polled.path).st_mtime
             return self._read_start(polled.pid) > made + _SAME_SECONDS
-        except (ProcessLookupError, FileNotFoundError, OverflowError):
+        except (ProcessLookupError, FileNotFoundError):
             return True
         except PermissionError:
             return True  # another user's
@@ -239,7 +239,9 @@ class SocketList:
     """The sockets in the run directories, listed again only when a directory changed."""
 
     def __init__(self) -> None:
-        self._folders = places.candidates()  # asks the password database: once is enough
+        self._folders = (
+            user_folders.find_run_folders()
+        )  # asks the password database: once is enough
         self._stamps: list[int | None] | None = None
         self._found: list[tuple[int, str]] = []
 
@@ -259,13 +261,13 @@ class SocketList:
 
 def _list_all(folders: list[str], stamps: list[int | None]) -> list[tuple[int, str]]:
     usable = [folder for folder, stamp in zip(folders, stamps, strict=True) if stamp is not None]
-    return sorted(found for folder in usable for found in places.list_directory(folder))
+    return sorted(found for folder in usable for found in user_folders.list_directory(folder))
 
 
 def _read_stamp(folder: str) -> int | None:
     """When a file was added or removed; None if the folder is missing or not safely ours."""
     try:
-        places.check(folder)
+        user_folders.check(folder)
         return os.stat(folder).st_mtime_ns  # noqa: PTH116 - at every poll
     except OSError:
         return None

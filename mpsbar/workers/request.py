@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mpsbar.agent import places, protocol
+from mpsbar.agent import protocol, user_folders
 from mpsbar.core.actions import Freed, Limited, Tensors
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import (
@@ -133,7 +133,7 @@ def ask_worker(
     tells whether the pid still belongs to the process that is meant. It is called while connected,
     and the kernel names the pid of the other end: only that process can be there.
     """
-    path = dict(places.list_sockets()).get(pid)
+    path = dict(user_folders.list_sockets()).get(pid)
     if path is None:
         return NoAnswer("gone")
     deadline = time.monotonic() + seconds

@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpsbar.agent import __version__, places
-from mpsbar.system.files import make_folder
+from mpsbar.agent import __version__, user_folders
+from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
 
-_AGENT = Path(places.__file__).parent
+_AGENT = Path(user_folders.__file__).parent
 SITE = _AGENT / "site"
 
 AgentFiles = dict[Path, bytes]
@@ -62,40 +62,40 @@ def copy_agent(folder: Path) -> Path:
     files: AgentFiles = {
         p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))
     }
-    place = folder / f"agent-{__version__}"
-    require_safe(place)
-    if not _is_whole(place, files):
+    target = folder / f"agent-{__version__}"
+    require_safe(target)
+    if not _is_whole(target, files):
         try:
-            _write_whole(place, files)
+            _write_whole(target, files)
         except OSError:
-            if not _is_whole(place, files):  # unless another mpsbar was quicker
+            if not _is_whole(target, files):  # unless another mpsbar was quicker
                 raise
-    return place / "site"
+    return target / "site"
 
 
-def _is_whole(place: Path, files: AgentFiles) -> bool:
-    return all(_is_same(place / name, content) for name, content in files.items())
+def _is_whole(target: Path, files: AgentFiles) -> bool:
+    return all(_is_same(target / name, content) for name, content in files.items())
 
 
 def _is_same(path: Path, content: bytes) -> bool:
     try:
-        return path.read_bytes() == content
+        return read_bytes(path, len(content)) == content
     except OSError:
         return False
 
 
-def _write_whole(place: Path, files: AgentFiles) -> None:
+def _write_whole(target: Path, files: AgentFiles) -> None:
     """Writes beside it first: a Python that starts just now finds the old or the new one whole."""
-    make_folder(place.parent)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    make_folder(target.parent)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         for name, content in files.items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             (fresh / name).write_bytes(content)
-        if place.exists():
-            os.rename(place, fresh / "old")  # noqa: PTH104 - it must not follow
-        os.rename(fresh, place)  # noqa: PTH104
+        if target.exists():
+            os.rename(target, fresh / "old")  # noqa: PTH104 - it must not follow
+        os.rename(fresh, target)  # noqa: PTH104
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    shutil.rmtree(place / "old", ignore_errors=True)
+    shutil.rmtree(target / "old", ignore_errors=True)

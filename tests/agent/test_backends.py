@@ -4,11 +4,12 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import NO_MPS, Client, Worker, need_module, wait_for
+from worker_kit import NO_MPS, UNPACED, Client, Worker, need_module, wait_for
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
-PUPPET = """
+PUPPET = f"""
+{UNPACED}
 import mpsbar, sys
 mpsbar.attach()
 print("ready")

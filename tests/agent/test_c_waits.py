@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -12,9 +13,9 @@ from pathlib import Path
 import interpreters
 import pytest
 from host_kit import start_host
-from worker_kit import PATIENCE, ROOT, UNPACED, wait_for
+from worker_kit import ROOT, TIMEOUT, UNPACED, wait_for
 
-from mpsbar.agent import call_site, frame_values, idle_check
+from mpsbar.agent import call_site, frame_values, host_frames, idle_check
 
 MiB = 1 << 20
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -28,7 +29,7 @@ def test_threads_that_wait_in_c_are_told_from_those_that_may_compute(version):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert done.stderr == ""
     told = json.loads(done.stdout)
@@ -174,16 +175,54 @@ def test_a_look_keeps_nothing_of_the_host_alive():
     thread.start()
 
     def is_proven():
-        frame = idle_check.current_frames()[thread.ident]
+        frame = host_frames.current_frames()[thread.ident]
         return idle_check.waits_in_c(frame, frame.f_code)
 
     wait_for(lambda: seen and is_proven(), "its sleep")
     go_on.set()
-    assert ended.wait(PATIENCE)
+    assert ended.wait(TIMEOUT)
     assert seen[0]() is None
     thread.join()
     idle_check.forget_call_sites()
-    assert idle_check.left_over == []
+    assert host_frames.left_over == []
+
+
+def test_the_class_of_an_object_is_never_compared_or_hashed_by_its_own_code():
+    ran = []
+
+    class Meta(type):
+        def __eq__(cls, other):
+            ran.append("eq")
+            return cls is other
+
+        def __hash__(cls):
+            ran.append("hash")
+            return type.__hash__(cls)
+
+    class Odd(metaclass=Meta):
+        def fileno(self):
+            return reads
+
+    reads, writes = os.pipe()
+    odd = Odd()
+
+    def wait_for_input():
+        select.select([odd], [], [], TIMEOUT)
+
+    thread = threading.Thread(target=wait_for_input)
+    thread.start()
+
+    def is_proven():
+        frame = host_frames.current_frames().get(thread.ident)
+        return frame is not None and idle_check.waits_in_c(frame, frame.f_code)
+
+    wait_for(is_proven, "its select")
+    os.write(writes, b"x")
+    thread.join()
+    os.close(reads)
+    os.close(writes)
+    idle_check.forget_call_sites()
+    assert ran == []
 
 
 def sites(function):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from host_kit import ALONE, run_host, start_host
-from worker_kit import PATIENCE
+from worker_kit import TIMEOUT
 
 oldest_and_newest = pytest.mark.parametrize("version", ["3.9", "3.13"])
 
@@ -272,7 +272,7 @@ def test_what_the_host_opens_while_a_request_is_under_way_is_its_own(workers, ve
         for client in clients:
             client.ask("hello")
             client.send("free", seconds=1)
-    out, err = worker.process.communicate(b"go\n", timeout=PATIENCE)
+    out, err = worker.process.communicate(b"go\n", timeout=TIMEOUT)
     check_end(out.decode(), err.decode(), worker.process.returncode, "ends\n")
     files = read_files(workers)
     if scene.startswith("files"):
@@ -301,7 +301,7 @@ def test_binding_again_leaves_the_hosts_files_open(workers, version):
         client = worker.connect()
         client.ask("hello")
         client.send("free", seconds=60)
-    out, err = worker.process.communicate(b"go\n", timeout=PATIENCE)
+    out, err = worker.process.communicate(b"go\n", timeout=TIMEOUT)
     check_end(out.decode(), err.decode(), worker.process.returncode, "ends\n")
     files = read_files(workers)
     assert files == expected(files)

@@ -8,7 +8,7 @@ import interpreters
 import pytest
 from fake_torch import make_torch, working
 from fork_server import run_python
-from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
+from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 ALL = """
@@ -22,7 +22,7 @@ print(json.dumps({n: short(mpsbar.safe_dtype(device, getattr(torch, n))) for n i
 
 def run(workers, code, *, python=sys.executable, path="", **extra):
     env = workers.env(PYTHONPATH=f"{path}:{ROOT}" if path else str(ROOT), **extra)
-    done = run_python([python, "-B", "-c", code], env=env, cwd="/", timeout=PATIENCE)
+    done = run_python([python, "-B", "-c", code], env=env, cwd="/", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

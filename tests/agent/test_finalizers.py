@@ -223,7 +223,7 @@ def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host):
 
 # The same without luck: the function returns while its frame is looked at.
 LOOKED_AT = """
-from mpsbar.agent import idle_check, main_thread
+from mpsbar.agent import host_frames, pending_call
 inside, looked = threading.Event(), threading.Event()
 def compute():
     held = Plain()
@@ -231,12 +231,12 @@ def compute():
     looked.wait()
 def look():
     inside.wait()
-    frames = idle_check.current_frames()
-    stack = idle_check.read_stack(frames.get(thread.ident))
+    frames = host_frames.current_frames()
+    stack = host_frames.read_stack(frames.get(thread.ident))
     looked.set()
     thread.join()
-    idle_check.drop_references(stack)
-    idle_check.drop_frames(frames)
+    host_frames.drop_references(stack)
+    host_frames.drop_frames(frames)
 def work():
     join_host()
     compute()
@@ -246,7 +246,7 @@ agent = threading.Thread(target=look)
 agent.start()
 agent.join()
 left = number(ran)
-main_thread.drop_left_over()
+pending_call.drop_left_over()
 end = time.monotonic() + 60  # it comes between two of these
 while not number(ran) and time.monotonic() < end: pass
 print(left, number(ran), foreign)

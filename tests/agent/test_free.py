@@ -172,8 +172,10 @@ def test_a_deadline_passed_while_running_is_answered_when_it_ends(workers):
 x = torch.ones(8, device="mps"); block(4)
 """ + ATTACH + """
 torch.ops.softmps.work_(x, 5.0)
+print("queued")
 while True: pass
 """, SOFTMPS_QUEUE="1")  # fmt: skip
+    worker.wait_line("queued")
     answer = worker.ask("free", seconds=0.2)
     assert answer["state"] == "done"
     assert answer["backends"]["mps"]["freed"] >= 32 * MiB

@@ -14,7 +14,7 @@ import time
 
 import interpreters
 import pytest
-from worker_kit import NO_MPS, PATIENCE, ROOT, Client, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, wait_for
 
 MiB = 1 << 20
 STAND_IN = {
@@ -142,7 +142,7 @@ class Terminal:
 
     def wait(self, text):
         """Until `text` appears after what was waited for before."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while text not in self.text:
             assert select.select([self.file], [], [], deadline - time.monotonic())[0], self.text
             self.text += os.read(self.file, 4096).decode(errors="replace")

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 from jupyter_client.manager import KernelManager
-from worker_kit import NO_MPS, PATIENCE, ROOT, Client, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, wait_for
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -24,7 +24,7 @@ class Kernel:
         self.manager.start_kernel(env=env)
         self.client = self.manager.blocking_client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=PATIENCE)
+        self.client.wait_for_ready(timeout=TIMEOUT)
 
     def run(self, code):
         """What the cell printed; it must end without an error."""
@@ -34,7 +34,7 @@ class Kernel:
             if message["msg_type"] == "stream":
                 printed.append(message["content"]["text"])
 
-        reply = self.client.execute_interactive(code, output_hook=note, timeout=PATIENCE)
+        reply = self.client.execute_interactive(code, output_hook=note, timeout=TIMEOUT)
         assert reply["content"]["status"] == "ok", reply["content"]
         return "".join(printed)
 
@@ -89,9 +89,9 @@ assert mpsbar.attach()
 uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 """)
     url = f"http://127.0.0.1:{worker.wait_line('port').split()[1]}/sum"
-    assert httpx.get(url, timeout=PATIENCE).json() == 2016  # its pool has an idle thread now
+    assert httpx.get(url, timeout=TIMEOUT).json() == 2016  # its pool has an idle thread now
     report = worker.ask("free")["backends"]["mps"]
     assert report["on_main"] is True
     assert report["freed"] >= 32 * MiB
-    assert httpx.get(url, timeout=PATIENCE).json() == 2016
+    assert httpx.get(url, timeout=TIMEOUT).json() == 2016
     assert worker.end() == ""

@@ -7,7 +7,7 @@ import subprocess
 
 import interpreters
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.agent import gc_pause, gil_io
 
@@ -56,7 +56,7 @@ print(json.dumps([finalized.get(thread.ident, 0), sum(finalized.values()), gc.ge
 def run_host(version, code, *arguments):
     done = subprocess.run(
         [interpreters.need(version), "-c", code, *arguments],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE,
+        cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -242,10 +242,10 @@ def test_what_the_host_sets_before_a_job_in_the_agents_wait_comes_after_it(pause
 # An exception of the host may come between any two bytecodes of our call on main: a Ctrl-C.
 INTERRUPTED = """
 import gc, itertools, json, sys
-from mpsbar.agent import gc_pause, main_thread
-FILES = (gc_pause.__file__, main_thread.__file__)
+from mpsbar.agent import gc_pause, main_thread, pending_call
+FILES = (gc_pause.__file__, pending_call.__file__)
 EVENT = "line" if sys.version_info[:2] == (3, 12) else "opcode"  # there they come late
-call = main_thread._pending_call.trigger
+call = pending_call.main_call.trigger
 def interrupt_at(moment):
     events = itertools.count()
     def trace(frame, event, argument):

@@ -98,3 +98,9 @@ def test_a_knock_wakes_who_waits_and_is_no_error_where_nobody_does(tmp_path):
     gil_io.knock(path)
     os.unlink(path)
     gil_io.knock(path)
+
+
+def test_the_sleep_is_not_times_own(monkeypatch):
+    """gevent and eventlet replace that one, and theirs would run the host's greenlets on our thread."""
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("time.sleep was called"))
+    gil_io.sleep(0.001)

@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import os
 import sys
+from functools import partial
 
 import pytest
 from host_kit import ALONE, REPORT, Load, add_stand_in, run_host, start_host
@@ -70,6 +71,8 @@ CASES = [
     for scene in SCENES
     if " " in patch or scene != "patched before"  # those are below
 ]
+# So that there is a cache to free.
+USED = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
 # What they themselves say of being late or outdated.
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
@@ -122,6 +125,67 @@ def test_greenlets_go_on_and_polls_are_answered(workers, patch, scene):
         (worker.run_dir / "polled").touch()
         wait_for((worker.run_dir / "patched").exists, "patch")
     put_load_on(worker)
+
+
+# Every function and class that gevent or eventlet has replaced notes who calls it on another thread than
+# main: a crash comes by chance, after many rounds of their loops, and this does not.
+WATCH = """
+import functools, importlib, sys, threading
+def list_replaced():
+    if "gevent" in sys.modules:
+        from gevent import monkey
+        return {module: list(names) for module, names in monkey.saved.items()}
+    found = {}
+    for module in ("os", "select", "selectors", "socket", "time", "subprocess"):
+        green = importlib.import_module("eventlet.green." + module)
+        found[module] = list(green.__patched__)
+    return found
+main, called = threading.get_native_id(), set()
+def note(name):
+    if threading.get_native_id() != main: called.add(name)
+def watch(name, value):
+    if isinstance(value, type):
+        class Watched(value):
+            def __init__(self, *a, **k): note(name); super().__init__(*a, **k)
+            def __new__(cls, *a, **k): note(name); return super().__new__(cls, *a, **k)
+        return Watched
+    @functools.wraps(value, updated=())
+    def watched(*a, **k): note(name); return value(*a, **k)
+    return watched
+count_watched = 0
+for module, names in list_replaced().items():
+    for name in names:
+        value = getattr(sys.modules.get(module), name, None)
+        if callable(value) and module not in ("threading", "_thread") and not (isinstance(value, type) and issubclass(value, BaseException)):
+            try: setattr(sys.modules[module], name, watch(module + "." + name, value))
+            except TypeError: continue  # a class that cannot be derived from
+            count_watched += 1
+print("watched", count_watched, flush=True)
+"""
+ASKED = ("hello", "stats", "free", "tensors", "limit", "no such method")
+
+
+@pytest.mark.parametrize("patch", ["gevent without threads", "eventlet without threads"])
+@pytest.mark.parametrize("scene", ["patched before", "patched after"])
+def test_nothing_that_was_replaced_is_called_on_our_thread(workers, patch, scene):
+    need(patch)
+    imports, call = PATCHES[patch]
+    attach = "assert mpsbar.attach()\n"
+    steps = [call + WATCH, attach] if scene == "patched before" else [attach, call + WATCH]
+    done = "run()\nprint('called', sorted(called), flush=True)\n"
+    code = "\n".join([imports + START, USED if NO_MPS is None else "", *steps, done])
+    start = partial(start_host, workers) if NO_MPS is not None else workers.start_mps
+    worker = start(code, **QUIET)
+    assert int(worker.wait_line("watched").split()[1]) >= 10
+    if not ALONE:
+        for method in ASKED:
+            with worker.connect() as client:
+                client.send(method)
+                client.receive()
+    (worker.run_dir / "stop").touch()
+    assert worker.wait_line("called") == "called []"
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    assert worker.process.returncode == 0, worker.end()
 
 
 REFUSABLE = """
@@ -181,9 +245,9 @@ def test_a_late_patch_does_not_make_free_busy(workers, patch):
     """Patched, threading.get_ident() and the main thread's number are those of greenlets."""
     need(patch)
     imports, call = PATCHES[patch]
-    late = SCENES["patched after"].format(patch=call)
-    used = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
-    worker = workers.start_mps(imports + START + used + late, **QUIET)
+    late = SCENES["patched after"].format(patch=f"{call}\nspawn(print, 'patched')")
+    worker = workers.start_mps(imports + START + USED + late, **QUIET)
+    worker.wait_line("patched")  # a Free in the midst of attach() would say nothing of the patch
     for _ in range(3):
         answer = worker.ask("free")
         assert (answer["state"], answer["reason"]) == ("done", None)

@@ -3,7 +3,7 @@
 import interpreters
 import pytest
 from host_kit import ALONE, CANARIES, Load, ask_for_report, start_host
-from worker_kit import PATIENCE, wait_for
+from worker_kit import TIMEOUT, wait_for
 
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
 
@@ -92,7 +92,7 @@ def send_all():
     for kind in KINDS:
         name = getattr(kind, "__name__", "KeyboardInterrupt")
         for _ in range(EACH):
-            wait_until(lambda: ready and inside, PATIENCE)
+            wait_until(lambda: ready and inside, TIMEOUT)
             if not wait_until(lambda: ready, 60): others.append("main was never ready")
             sent.append(name)
             send(kind)
@@ -158,8 +158,8 @@ sys.unraisablehook = lambda info: others.append(f"unraisable {info.exc_value!r}"
 @every_python
 @pytest.mark.parametrize("slow", SLOW)
 def test_what_is_sent_to_main_during_a_free_arrives(workers, version, slow):
-    patience = 0.01 if ALONE else 5  # for a Free to be under way; then it is sent all the same
-    host = f"PATIENCE = {patience}\n" + START + SENT + SLOW[slow] + RUN
+    seconds = 0.01 if ALONE else 5  # for a Free to be under way; then it is sent all the same
+    host = f"TIMEOUT = {seconds}\n" + START + SENT + SLOW[slow] + RUN
     worker = start_host(workers, host, version)
     free_until_finished(worker)
     found = ask_for_report(worker)
@@ -193,7 +193,7 @@ while True:
 def test_an_error_of_empty_cache_is_told_to_who_asked_and_not_to_the_host(workers, version, main):
     worker = start_host(workers, START + OWN_ERRORS.replace("MAIN", main), version)
     with Load(worker) as load:
-        load.free(9, seconds=PATIENCE / 4)
+        load.free(9, seconds=TIMEOUT / 4)
     found = ask_for_report(worker)
     assert found == {"faults": [], "number": 0 if ALONE else 9}
     errors = [answer["backends"]["mps"].get("error") for answer in load.frees]

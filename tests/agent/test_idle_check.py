@@ -16,7 +16,7 @@ import time
 import pytest
 from worker_kit import wait_for
 
-from mpsbar.agent import gc_pause, gil_io, idle_check
+from mpsbar.agent import gc_pause, gil_io, host_frames, host_settings, idle_check, known_waits
 
 FOLDER = "/no/torch/here/"
 
@@ -29,7 +29,7 @@ class Parked:
         self.thread = threading.Thread(target=work, daemon=True, name="the thread")
         self.thread.start()
         self.skip = self.before | {threading.get_ident()}
-        self.waits = idle_check.known_waits()
+        self.waits = known_waits.find_waits()
 
     def reason(self):
         try:
@@ -99,7 +99,7 @@ def test_an_idle_pool_is_seen(release):
     before = set(sys._current_frames())
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert list(pool.map(abs, [-1, -2])) == [1, 2]
-        waits = idle_check.known_waits()
+        waits = known_waits.find_waits()
 
         def idle():
             return idle_check.check_others(waits, before, FOLDER)
@@ -201,7 +201,7 @@ def test_without_a_gil_nothing_is_proven(monkeypatch):
     # No free-threaded Python is at hand: the one question it answers is replaced.
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     with pytest.raises(idle_check.Computing, match="free_threaded"):
-        idle_check.check_others(idle_check.known_waits(), set(sys._current_frames()), FOLDER)
+        idle_check.check_others(known_waits.find_waits(), set(sys._current_frames()), FOLDER)
 
 
 def test_main_with_a_torch_frame_or_without_any_is_no_proof(monkeypatch):
@@ -263,7 +263,7 @@ def test_the_gil_is_kept_and_the_settings_come_back(enabled):
     gc.enable() if enabled else gc.disable()
     try:
         with pytest.raises(KeyError), idle_check.keep_gil(gil_io.sleep):
-            assert sys.getswitchinterval() == idle_check.KEEP_SECONDS
+            assert sys.getswitchinterval() == host_settings.KEEP_SECONDS
             assert gc.get_threshold()[0] > gc_pause.NEVER
             assert gc.isenabled() is enabled
             raise KeyError
@@ -280,7 +280,7 @@ def test_settings_that_main_was_interrupted_in_restoring_are_restored_by_the_age
     monkeypatch.setattr(idle_check, "restore_interval", lambda: None)  # as if thrown out before it
     with idle_check.keep_gil(gil_io.sleep):
         pass
-    assert sys.getswitchinterval() == idle_check.KEEP_SECONDS
+    assert sys.getswitchinterval() == host_settings.KEEP_SECONDS
     real()
     assert sys.getswitchinterval() == interval
 
@@ -319,7 +319,7 @@ def test_no_collection_starts_while_the_threads_are_listed():
     gc.set_threshold(1, 1000, 1000)
     try:
         for _ in range(200):
-            idle_check.current_frames()
+            host_frames.current_frames()
     finally:
         gc.set_threshold(*old)
         gc.callbacks.remove(note)
@@ -343,7 +343,7 @@ def test_the_loop_is_found_only_in_its_own_wait(release):
     there.wait_idle()
 
     def loop_of(thread):
-        stack = idle_check.read_stack(sys._current_frames()[thread.ident])
+        stack = host_frames.read_stack(sys._current_frames()[thread.ident])
         return idle_check.find_idle_loop(stack, there.waits)
 
     assert wait_for(lambda: loop_of(there.thread), "the idle loop") is found[0]
@@ -356,7 +356,7 @@ def test_the_loop_is_found_only_in_its_own_wait(release):
 
 
 def test_a_deep_stack_costs_no_call_for_each_frame_since_a_debugger_traces_every_one():
-    names = {"look": lambda: idle_check.outermost_torch_frame(sys._getframe(), "/lib/torch/")}
+    names = {"look": lambda: host_frames.outermost_torch_frame(sys._getframe(), "/lib/torch/")}
     code = "def dive(depth): return look() if depth == 0 else dive(depth - 1)"
     exec(compile(code, "/lib/torch/deep.py", "exec"), names)
     calls = []
@@ -368,4 +368,4 @@ def test_a_deep_stack_costs_no_call_for_each_frame_since_a_debugger_traces_every
         sys.settrace(before)
     assert found is not None
     assert calls.count("/lib/torch/deep.py") == 101
-    assert calls.count(idle_check.__file__) == 1
+    assert calls.count(host_frames.__file__) == 1

@@ -10,7 +10,7 @@ import textwrap
 
 import interpreters
 import pytest
-from worker_kit import NO_MPS, PATIENCE, ROOT
+from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 from mpsbar.agent import last_words
 
@@ -22,7 +22,7 @@ def run(workers, code, *options, python=sys.executable, args=("-c",), **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
     command = [python, *options, *args, ATTACH + textwrap.dedent(code)]
     return subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=PATIENCE, cwd=workers.folder
+        command, env=env, capture_output=True, text=True, timeout=TIMEOUT, cwd=workers.folder
     )
 
 
@@ -48,7 +48,7 @@ def test_an_unhandled_exception_in_every_python(workers, version):
         "type": "ValueError", "text": "no ~/run/data", "where": "<string>:2", "is_main": True,
     }  # fmt: skip
     assert record["command"][1:] == ["-c"]  # the code may hold anything
-    assert 0 <= record["ended"] - record["attached"] < PATIENCE
+    assert 0 <= record["ended"] - record["attached"] < TIMEOUT
 
 
 def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
@@ -103,7 +103,7 @@ def test_a_module_and_a_script_of_the_main_program(workers):
     for command in (["-m", "train", "--key", "SECRET"], ["-W", "ignore", "train.py", "SECRET"]):
         subprocess.run(
             [sys.executable, *command], env=env, cwd=workers.folder, capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )  # fmt: skip
     module, script = read_all(workers)
     assert module["command"][1:] == ["-m", "train"]
@@ -116,7 +116,7 @@ def test_a_module_and_a_script_of_the_main_program(workers):
 def test_a_prompt_leaves_an_error_behind_and_ends_well(workers):
     done = subprocess.run(
         [sys.executable, "-i", "-c", ATTACH], input="1 / 0\n", env=workers.env(PYTHONPATH=str(ROOT)),
-        capture_output=True, text=True, timeout=PATIENCE, cwd=workers.folder,
+        capture_output=True, text=True, timeout=TIMEOUT, cwd=workers.folder,
     )  # fmt: skip
     assert done.returncode == 0
     assert "ZeroDivisionError" in done.stderr
@@ -129,7 +129,7 @@ def test_pytest_and_ipython_leave_one_behind_too(workers):
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
     done = subprocess.run(
         [sys.executable, *command], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
-        capture_output=True, timeout=PATIENCE,
+        capture_output=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 1
     shell = "from IPython.core.interactiveshell import InteractiveShell as S\nS().run_cell('1/0')"
@@ -149,7 +149,7 @@ def test_multiprocessing_children_and_forks_leave_their_own(workers):
     )
     subprocess.run(
         [sys.executable, "many.py"], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
-        check=True, timeout=PATIENCE,
+        check=True, timeout=TIMEOUT,
     )  # fmt: skip
     child, parent = read_all(workers)
     assert child["parent"] == parent["pid"]
@@ -181,7 +181,7 @@ def test_the_settings_file_in_the_run_directory_turns_it_off(workers):
 def test_what_a_host_may_raise_changes_nothing_for_it(workers, error):
     alone = subprocess.run(
         [sys.executable, "-c", "import mpsbar, sys, os\n" + error], capture_output=True, text=True,
-        env=workers.env(PYTHONPATH=str(ROOT)), timeout=PATIENCE, cwd=workers.folder,
+        env=workers.env(PYTHONPATH=str(ROOT)), timeout=TIMEOUT, cwd=workers.folder,
     )  # fmt: skip
     done = run(workers, error)
     assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
@@ -239,5 +239,5 @@ def test_a_signal_handler_that_exits(workers):
         "assert mpsbar.attach()\nwhile True: time.sleep(0.01)\n"
     )
     worker.process.send_signal(signal.SIGTERM)
-    assert worker.process.wait(PATIENCE) == 7
+    assert worker.process.wait(TIMEOUT) == 7
     assert read_one(workers)["error"] is None

@@ -1,5 +1,6 @@
 """Where main may be when a Free comes, with real torch on softmps: every idle main is freed."""
 
+import selectors
 import signal
 import sys
 import threading
@@ -133,6 +134,38 @@ def nag(worker, stop):
             return
 
 
+def test_a_free_while_main_is_still_in_attach_waits_until_it_has_come_back(workers):
+    worker = workers.start_mps("""
+import _thread, os, time
+import torch, mpsbar
+import mpsbar.agent.agent_thread as t
+torch.ones(1 << 20, device="mps")
+run = t.AgentThread._run
+def run_before_start_returns(self):
+    # The same thread under other locks: `start` returns only once the test says so.
+    other = t.AgentThread(self._target)
+    other._has_started.acquire()
+    other._is_running.acquire()
+    _thread.start_new_thread(let_go, (self._has_started,))
+    run(other)
+def let_go(lock):
+    while not os.path.exists("go"): time.sleep(0.01)
+    lock.release()
+t.AgentThread._run = run_before_start_returns
+assert mpsbar.attach()
+while True: time.time()
+""")  # fmt: skip
+    with worker.connect() as client:
+        client.send("free")
+        watch = selectors.DefaultSelector()
+        watch.register(client.socket, selectors.EVENT_READ)
+        assert not watch.select(1.0)
+        (worker.run_dir / "go").touch()
+        answer = client.receive()["result"]
+    assert (answer["state"], answer["collected"]) == ("done", True)
+    assert answer["backends"]["mps"]["on_main"] is True
+
+
 def test_freed_after_the_end_of_main_while_another_thread_waits(workers):
     worker = workers.start_mps(START + "threading.Thread(target=queue.Queue().get).start()")
     free(worker)
@@ -199,10 +232,10 @@ while True: train_once()
     free(worker)
 
 
-def test_training_is_freed_without_that_bell_as_on_python_3_9(workers):
+def test_training_is_freed_without_that_trigger_as_on_python_3_9(workers):
     worker = workers.start_mps(START + TRAIN + """
 from mpsbar.agent import main_thread
-main_thread._call_when_left = lambda frame: None
+main_thread.call_when_left = lambda frame: None
 while True: train_once()
 """)  # fmt: skip
     free(worker)
@@ -289,22 +322,22 @@ while True: pass
     assert worker.wait_line("gaps") == "gaps True"
 
 
-def test_tracing_that_begins_while_the_bell_hangs_gets_no_error(workers):
+def test_tracing_that_begins_while_the_trigger_is_set_gets_no_error(workers):
     worker = workers.start_mps(START + LONG_BACKWARD + """
 from mpsbar.agent import main_thread
-hung = main_thread._call_when_left
-def hang_and_trace(frame):
-    kept = hung(frame)
+usual = main_thread.call_when_left
+def set_and_trace(frame):
+    kept = usual(frame)
     events.append(kept is not None)
     sys.settrace(lambda frame, event, arg: None)
     return kept
-main_thread._call_when_left = hang_and_trace
+main_thread.call_when_left = set_and_trace
 events = []
 while not events: train_once()
 print("gettrace", events[0], sys.gettrace() is not None)
 open("traced", "w").close()
 sys.settrace(None)
-main_thread._call_when_left = hung
+main_thread.call_when_left = usual
 while True: train_once()
 """)  # fmt: skip
     traced = worker.run_dir / "traced"

@@ -6,7 +6,7 @@ import sys
 import interpreters
 import pytest
 from fork_server import run_fresh, run_python
-from worker_kit import NO_MPS, PATIENCE, ROOT, need_module
+from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 SHOW = "import json; print(json.dumps(mpsbar.memory()))\n"
@@ -15,7 +15,7 @@ SHOW = "import json; print(json.dumps(mpsbar.memory()))\n"
 def run(workers, code, *, python=sys.executable, **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
     start = run_python if "torch" in code else run_fresh
-    done = start([python, "-B", "-c", code], env=env, cwd="/", timeout=PATIENCE)
+    done = start([python, "-B", "-c", code], env=env, cwd="/", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

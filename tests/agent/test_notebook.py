@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 from jupyter_client import KernelManager
-from worker_kit import NO_MPS, PATIENCE, ROOT, Client, need_module, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, need_module, wait_for
 
-from mpsbar.agent import free, idle_check, notebook
+from mpsbar.agent import free, host_settings, notebook, notebook_text
 from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
@@ -55,7 +55,7 @@ class Kernel:
     def connect(self):
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(PATIENCE)
+        self.client.wait_for_ready(TIMEOUT)
 
     @property
     def pid(self):
@@ -69,7 +69,7 @@ class Kernel:
         """All that the cell printed, and the name of the exception it ended with."""
         said = []
         while True:
-            message = self.client.get_iopub_msg(PATIENCE)
+            message = self.client.get_iopub_msg(TIMEOUT)
             content = message["content"]
             if message["parent_header"].get("msg_id") != cell:
                 continue
@@ -85,7 +85,7 @@ class Kernel:
 
     def wait_printed(self, cell, text):
         while True:
-            message = self.client.get_iopub_msg(PATIENCE)
+            message = self.client.get_iopub_msg(TIMEOUT)
             if text in message["content"].get("text", ""):
                 return
             assert message["content"].get("execution_state") != "idle", cell
@@ -283,13 +283,13 @@ def test_what_a_debugger_has_looked_at_comes_back_too(kernels):
     kernel.run("fail()")
     cell = kernel.client.execute("%debug", allow_stdin=True)
     for answer in ("up", "quit"):
-        assert kernel.client.get_stdin_msg(PATIENCE)["msg_type"] == "input_request"
+        assert kernel.client.get_stdin_msg(TIMEOUT)["msg_type"] == "input_request"
         kernel.client.input(answer)
     kernel.finish(cell)
     assert freed(kernel.run("%mpsbar free")) == 600
     kernel.run("fail()")
     cell = kernel.client.execute("%debug", allow_stdin=True)
-    assert "ipdb" in kernel.client.get_stdin_msg(PATIENCE)["content"]["prompt"]
+    assert "ipdb" in kernel.client.get_stdin_msg(TIMEOUT)["content"]["prompt"]
     kernel.client.input("quit")
     kernel.finish(cell)
 
@@ -345,8 +345,8 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
 
     class Interrupted:
         def __init__(self, gpu_client):
-            idle_check._Changed.interval = sys.getswitchinterval()
-            sys.setswitchinterval(idle_check.KEEP_SECONDS)
+            host_settings._Changed.interval = sys.getswitchinterval()
+            sys.setswitchinterval(host_settings.KEEP_SECONDS)
 
         def step(self):
             raise KeyboardInterrupt
@@ -376,7 +376,7 @@ def test_the_magic_is_there_in_terminal_ipython_too(workers):
     code = "_ = get_ipython().run_cell('%load_ext mpsbar\\n%mpsbar')"
     command = [sys.executable, "-m", "IPython", "--no-banner", "-c", code]
     done = subprocess.run(
-        command, env=env, cwd=workers.folder, capture_output=True, text=True, timeout=PATIENCE
+        command, env=env, cwd=workers.folder, capture_output=True, text=True, timeout=TIMEOUT
     )
     assert (done.stdout.strip(), done.stderr) == ("PyTorch or MLX not loaded yet", "")
 
@@ -490,9 +490,9 @@ def test_sizes_and_times_read_as_everywhere_else():
         for off in (-1, 0, 1)
     ]
     for count in (None, *(edge for edge in edges if edge >= 0), 999.5 * 1024, 99.95 * MB):
-        assert notebook.size(count) == wording.size(count)
+        assert notebook_text.size(count) == wording.size(count)
     for seconds in (0, 0.0401, 0.9994, 0.9996, 1, 9.94, 9.96, 60, 119, 120, 7169, 7171, 1e6):
-        assert notebook.duration(seconds) == wording.duration(seconds)
+        assert notebook_text.duration(seconds) == wording.duration(seconds)
 
 
 @pytest.mark.parametrize("done", [0, 29, 124.5, 199, 200, 1234])
@@ -508,22 +508,22 @@ def test_progress_reads_as_everywhere_else(done, rate):
         told += [bar | steps, bar | steps | {"inner": inner | {"seconds_left": None}}]
     for progress in told:
         shown = say_progress(_parse_progress(progress))
-        assert notebook.describe_progress(progress) == shown
+        assert notebook_text.describe_progress(progress) == shown
 
 
 def test_unknown_numbers_are_question_marks():
     unknown = dict.fromkeys(("allocated", "reserved", "driver", "peak"))
-    assert notebook._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
+    assert notebook_text._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
 
 
 def test_reasons_read_as_everywhere_else():
-    for code, words in notebook._REASONS.items():
+    for code, words in notebook_text._REASONS.items():
         assert outcome_text.reason(Freed(1, "x", "busy", reason=code)) == words
-    on_main = notebook._why({"code": "main_computing", "where": "turn.py:1 in step"})
+    on_main = notebook_text._why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no safe moment was found"
     told = []
     reason = {"code": "main_computing", "where": "cell:1 in <module>"}
-    thread = threading.Thread(target=lambda: told.append(notebook._why(reason)))
+    thread = threading.Thread(target=lambda: told.append(notebook_text._why(reason)))
     thread.start()
     thread.join()
     assert told == ["the main thread is computing (cell:1 in <module>)"]

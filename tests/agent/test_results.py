@@ -9,9 +9,9 @@ import pytest
 from fork_server import run_python
 from probe_kit import needs_mps
 from softmps.build import find_torch
-from worker_kit import PATIENCE, ROOT, need_module
+from worker_kit import ROOT, TIMEOUT, need_module
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 
 ASK = """
 import mpsbar, torch
@@ -22,7 +22,7 @@ print(*(str(mpsbar.safe_dtype({device!r}, name)).replace("torch.", "") for name 
 def ask(workers, device, *names, python=sys.executable, **extra):
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
     command = [python, "-B", "-c", ASK.format(device=device, names=names)]
-    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
+    done = run_python(command, env=env, cwd="/", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -35,14 +35,14 @@ def keep(workers):
 
     def keep(safe, device="cpu", content=None, **changes):
         told = {
-            "device": device, "torch": torch, "system": places.system_version(),
+            "device": device, "torch": torch, "system": user_folders.system_version(),
             "prefix": os.path.realpath(sys.prefix), "version": ".".join(map(str, sys.version_info[:3])),
         }  # fmt: skip
         folder = workers.folder / "data" / "probes"
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         record = {**told, **changes, "safe": safe}
-        file = folder / places.result_name(**told)
+        file = folder / user_folders.result_name(**told)
         file.write_text(json.dumps(record) if content is None else content)
         return file
 
@@ -118,21 +118,21 @@ print(first, mpsbar.safe_dtype("cpu", "float16"))
 """
     env = workers.env(PYTHONPATH=str(ROOT))
     command = [sys.executable, "-B", "-c", code]
-    done = run_python(command, env=env, cwd="/", timeout=PATIENCE)
+    done = run_python(command, env=env, cwd="/", timeout=TIMEOUT)
     assert done.stdout.split() == ["torch.float32", "torch.float16"], done.stderr
 
 
 def test_the_place_does_not_follow_the_environment(monkeypatch):
     monkeypatch.delenv("MPSBAR_DATA_DIR", raising=False)
-    folder = places.results_folder()
+    folder = user_folders.results_folder()
     for name in ("HOME", "XDG_STATE_HOME", "TMPDIR"):
         monkeypatch.setenv(name, "/elsewhere")
-    assert places.results_folder() == folder
+    assert user_folders.results_folder() == folder
     assert folder is None or Path(folder).is_absolute()
 
 
 def test_names_are_plain_and_differ():
-    name = places.result_name("mps", "2.13.0+cpu/../x", "15.1", "/a b", "3.11.7")
+    name = user_folders.result_name("mps", "2.13.0+cpu/../x", "15.1", "/a b", "3.11.7")
     assert "/" not in name
     assert name.startswith("mps-torch-2.13.0_cpu_.._x-15.1-")
-    assert name != places.result_name("mps", "2.13.0+cpu/../x", "15.1", "/a c", "3.11.7")
+    assert name != user_folders.result_name("mps", "2.13.0+cpu/../x", "15.1", "/a c", "3.11.7")

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from worker_kit import NO_MPS, wait_for
+from worker_kit import NO_MPS, UNPACED, wait_for
 
 from mpsbar.agent import tensors
 
@@ -254,7 +254,7 @@ def test_it_leaves_nothing_behind(torch):
 @pytest.mark.parametrize("main", ["while True: time.time()", "queue.Queue().get()"])
 def test_a_tuple_that_another_thread_fills_meanwhile_can_still_grow(workers, main):
     """Python refuses to resize a tuple that has a second reference, as in a list of all objects."""
-    worker = workers.start(f"""
+    worker = workers.start(f"""{UNPACED}
 import queue, threading, time, torch, mpsbar
 many = [[number] for number in range(200_000)]
 found = []

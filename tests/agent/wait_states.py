@@ -18,7 +18,7 @@ import threading
 import time
 from time import sleep
 
-from mpsbar.agent import frame_values, idle_check
+from mpsbar.agent import frame_values, host_frames, idle_check, known_waits
 
 LONG = 1000
 
@@ -262,7 +262,7 @@ def main():
         "waits": sorted(set(expected) & proven),
         "missed": sorted(set(expected) - proven),
         "wrong": sorted(proven - set(expected)),
-        "left": len(idle_check.left_over),
+        "left": len(host_frames.left_over),
     }))  # fmt: skip
     service.child.kill()
     sys.stdout.flush()
@@ -271,9 +271,9 @@ def main():
 
 def wait_until_proven(threads, expected):
     """Threads need a moment to get there; more than a few looks would not change a thing."""
-    waits = idle_check.known_waits()
+    waits = known_waits.find_waits()
     for _ in range(200):
-        frames = idle_check.current_frames()
+        frames = host_frames.current_frames()
         proven = {
             name
             for name, thread in threads.items()

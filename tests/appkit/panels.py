@@ -1,9 +1,14 @@
-"""NSOpenPanel: modal as an alert; the test's answer names its button, and the folder as text."""
+"""NSOpenPanel: modal as an alert; the test's answer names its button, and the folder as text.
+
+A relative text is what the person clicks in the folder that the panel opens with.
+"""
 
 # ruff: noqa: N802, N815 - the names are Objective-C's
 
+import os
 from typing import Any
 
+from appkit import session
 from appkit.alerts import run_modal
 from appkit.objects import is_text, stored
 from appkit.values import NSURL
@@ -29,15 +34,33 @@ class NSSavePanel(NSPanel, framework="AppKit"):
         if answer.button == _CANCEL:
             return 0
         assert answer.text is not None, "the panel wants a path: answer(button, text=path)"
-        self._chosen = NSURL.fileURLWithPath_(answer.text)
+        # Without a folder of its own it opens where the last one was.
+        last = str(session.current().home / "Documents")
+        shown = last if self.directoryURL() is None else self.directoryURL().path()
+        if not self.showsHiddenFiles() and "/." in f"/{answer.text}":
+            session.current().fault(RuntimeError(f"the panel does not show {answer.text!r}"))
+        chosen = os.path.join(shown, answer.text)
+        self._check(chosen)
+        self._chosen = NSURL.fileURLWithPath_(chosen)
         return 1
+
+    def _check(self, chosen: str) -> None:
+        pass
 
 
 class NSOpenPanel(NSSavePanel, framework="AppKit"):
     canChooseFiles, setCanChooseFiles_ = stored("files", True)
     canChooseDirectories, setCanChooseDirectories_ = stored("folders", False)
+    canCreateDirectories, setCanCreateDirectories_ = stored("creates", False)
     allowsMultipleSelection, setAllowsMultipleSelection_ = stored("many", False)
 
     @classmethod
     def openPanel(cls) -> Any:
         return cls.alloc().init()
+
+    def _check(self, chosen: str) -> None:
+        allowed = self.canChooseFiles() if os.path.isfile(chosen) else self.canChooseDirectories()
+        if not os.path.exists(chosen):
+            allowed = allowed and self.canCreateDirectories()
+        if not allowed:
+            session.current().fault(RuntimeError(f"the panel does not let {chosen!r} be chosen"))

@@ -15,7 +15,7 @@ import io, statistics, sys, time
 import torch
 from tqdm import tqdm
 from mpsbar.agent import methods
-from mpsbar.agent.progress import ProgressReader
+from mpsbar.agent.progress.reader import ProgressReader
 
 def cost(call, rounds=30, calls=200):
     spent = []
@@ -41,13 +41,13 @@ show(f"stats with {len(bars)} bars", lambda: methods.stats({}))
 STEPS = """
 import statistics, sys, time
 import torch
-from mpsbar.agent import progress
+from mpsbar.agent.progress import optimizer_steps
 torch.set_num_threads(1)
 model = torch.nn.Linear(2, 2)
 model(torch.ones(1, 2)).sum().backward()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
 hooks = vars(sys.modules["torch.optim.optimizer"])["_global_optimizer_post_hooks"]
-progress.count_steps(is_early=True)
+optimizer_steps.count_steps(is_early=True)
 hook = dict(hooks)
 
 def spend(calls=500):

@@ -1,7 +1,8 @@
-"""mpsbar top beside htop, btop and glances, all in tmux at once (goals: first frame 0.6 s, CPU below btop's and glances's, 45 MB)."""
+"""mpsbar top beside htop, btop, glances and nvitop in tmux, at 80 and 580 processes (goals: first frame 0.6 s; CPU below htop's and at most 1.5 times btop's; 45 MB; a key within 50 ms while a worker hangs)."""
 
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import psutil
 REFRESH = 2
 WARM_UP, WINDOW = 6.0, 30.0
 STARTS = 5
+MORE_PROCESSES = 500
+KEYS = 15
 # A program that draws nothing within this time is left out.
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,47 @@ def run(folder: Path) -> None:
         "mpsbar top", [sys.executable, "-m", "mpsbar", "top", "--interval", f"{REFRESH}"], "NAME"
     )
     _print_starts(ours, folder)
-    with _some_workers():
-        _print_idle([ours, *_find_peers(folder)], folder)
+    with _some_workers() as workers:
+        for more in (0, MORE_PROCESSES):
+            with _more_processes(more):
+                print(f"  {len(psutil.pids())} processes")
+                _print_idle([ours, *_find_peers(folder)], folder)
+        _print_key(ours, folder, workers[0])
+
+
+@contextmanager
+def _more_processes(number: int) -> Iterator[None]:
+    sleepers = [subprocess.Popen(["sleep", "100000"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+
+
+def _print_key(ours: Peer, folder: Path, worker: "subprocess.Popen[bytes]") -> None:
+    """From a key to its help on the screen, while a worker is stopped (SIGSTOP)."""
+    pane = Pane(ours, folder)
+    pane.wait()
+    worker.send_signal(signal.SIGSTOP)
+    spent = []
+    try:
+        for _ in range(KEYS):
+            time.sleep(0.7)
+            began = time.monotonic()
+            pane.tmux("send-keys", "?")
+            while "this help" not in pane.tmux("capture-pane", "-p"):
+                time.sleep(0.002)
+            spent.append(time.monotonic() - began)
+            pane.tmux("send-keys", "q")
+    finally:
+        worker.send_signal(signal.SIGCONT)
+        pane.end()
+    print(
+        f"  a key is answered within {1000 * statistics.median(spent):.0f} ms"
+        f" ({1000 * min(spent):.0f} to {1000 * max(spent):.0f}; goal: 50), with tmux, while a worker hangs"
+    )
 
 
 def _find_peers(folder: Path) -> Iterator[Peer]:
@@ -49,6 +91,7 @@ def _find_peers(folder: Path) -> Iterator[Peer]:
     for peer in (
         Peer("htop", ["htop", "-d", f"{REFRESH * 10}"], "PID"),
         Peer("btop", ["btop", "--utf-force"], "Pid"),
+        Peer("nvitop", ["nvitop", "-m", "full"], "PID"),
         Peer("glances", [glances, "-t", f"{REFRESH}", "--disable-check-update"], "PID"),
     ):
         if shutil.which(peer.command[0]):
@@ -66,21 +109,21 @@ class Pane:
         self.socket = tempfile.mktemp(dir=folder, suffix=".tmux")
         home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "TERM": "screen-256color"}
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TMUX")} | home
-        self._tmux("new-session", "-d", "-x", "120", "-y", "40", "sleep 1000000")
+        self.tmux("new-session", "-d", "-x", "120", "-y", "40", "sleep 1000000")
         self.began = time.monotonic()
-        self._tmux("respawn-pane", "-k", *peer.command)
+        self.tmux("respawn-pane", "-k", *peer.command)
         self.first: float | None = None
 
     def wait(self) -> bool:
-        while time.monotonic() - self.began < PATIENCE:
-            if self.peer.ready in self._tmux("capture-pane", "-p"):
+        while time.monotonic() - self.began < TIMEOUT:
+            if self.peer.ready in self.tmux("capture-pane", "-p"):
                 self.first = time.monotonic() - self.began
                 return True
             time.sleep(0.01)
         return False
 
     def family(self) -> list[psutil.Process]:
-        root = psutil.Process(int(self._tmux("display-message", "-p", "#{pane_pid}")))
+        root = psutil.Process(int(self.tmux("display-message", "-p", "#{pane_pid}")))
         return [root, *root.children(recursive=True)]
 
     def cpu(self) -> float:
@@ -90,9 +133,9 @@ class Pane:
         return sum(process.memory_info().rss for process in self.family()) / 2**20
 
     def end(self) -> None:
-        self._tmux("kill-server")
+        self.tmux("kill-server")
 
-    def _tmux(self, *words: str) -> str:
+    def tmux(self, *words: str) -> str:
         command = ["tmux", "-S", self.socket, "-f", "/dev/null", *words]
         return subprocess.run(command, env=self.env, capture_output=True, text=True).stdout
 
@@ -102,7 +145,7 @@ def _print_starts(ours: Peer, folder: Path) -> None:
     for _ in range(STARTS):
         pane = Pane(ours, folder)
         pane.wait()
-        walls.append(pane.first or PATIENCE)
+        walls.append(pane.first or TIMEOUT)
         cpus.append(pane.cpu())
         pane.end()
     textual, nothing = _import_cost("import textual.app, textual.widget"), _import_cost("pass")
@@ -146,7 +189,7 @@ def _print_idle(peers: list[Peer], folder: Path) -> None:
 
 
 @contextmanager
-def _some_workers() -> Iterator[None]:
+def _some_workers() -> Iterator["list[subprocess.Popen[bytes]]"]:
     """Something to look at: the demo's, where they can run."""
     from mpsbar.cli.demo import plan_workers, started
     from mpsbar.monitor import Monitor
@@ -157,5 +200,5 @@ def _some_workers() -> Iterator[None]:
         while len(monitor.tick().workers) < len(processes) and time.monotonic() < until:
             time.sleep(0.5)
         monitor.close()
-        print(f"  {len(processes)} workers, {len(psutil.pids())} processes")
-        yield
+        print(f"  {len(processes)} workers")
+        yield processes

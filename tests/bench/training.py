@@ -40,9 +40,9 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 x = torch.randn(32, 32)
 import mpsbar
 mpsbar.attach()
-from mpsbar.agent import progress
-progress.count_steps(is_early=True)
-assert progress._counts_steps  # the hook of the optimizer is a part of what is measured
+from mpsbar.agent.progress import optimizer_steps
+optimizer_steps.count_steps(is_early=True)
+assert optimizer_steps._counts_steps  # the hook of the optimizer is a part of what is measured
 ends = array("d", bytes(8 * 2_000_000))
 count, stop = 0, time.monotonic() + {seconds}
 while ends[count - 1] < stop:

@@ -9,7 +9,7 @@ from worker_kit import ROOT
 
 
 def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
-    """What `mpsbar …` writes to a terminal until it has written `until` so often, then Ctrl-C."""
+    """What `mpsbar …` writes to a terminal: `until` so often, then something more, then Ctrl-C."""
     pid, terminal = pty.fork()
     if not pid:
         os.chdir(ROOT)
@@ -20,10 +20,12 @@ def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
     with contextlib.suppress(OSError):  # a terminal whose program has ended
         while shown.count(text) < times:
             shown += os.read(terminal, 65536)
+        shown += os.read(terminal, 65536)
         os.write(terminal, b"\x03")
         while chunk := os.read(terminal, 65536):
             shown += chunk
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert code == 0, (code, shown)
     assert b"Traceback" not in shown
     return shown.decode()

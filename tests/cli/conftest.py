@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def mpsbar(workers):
     def run(*arguments, **extra):
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", *arguments],
-            env=workers.env(**extra), capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+            env=workers.env(**extra), capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 
     return run

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from compare_kit import needs_mps
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
@@ -38,6 +38,16 @@ def wrong():
 def slow():
     open("started", "w").close()
     time.sleep(600)
+
+class Hangs(torch.nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.float16:
+            open("started", "w").close()
+            time.sleep(600)
+        return x
+
+def hangs():
+    return torch.nn.Sequential(torch.nn.Linear(16, 4), Hangs()), torch.randn(5, 16)
 """
 
 
@@ -73,7 +83,7 @@ def run(*arguments, faults=""):
         env=environment(faults),
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE,
+        timeout=2 * TIMEOUT,
     )
 
 
@@ -132,22 +142,58 @@ def test_wrong_arguments(subject):
     assert done.stderr.startswith("mpsbar compare: ")
 
 
-def test_ctrl_c_ends_the_throwaway(file):
+def interrupt(file, function):
+    """Ctrl-C once the function has said that it started."""
     # SIGINT may be ignored by whoever started us, and would be in the child.
     start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from mpsbar.__main__ import main; sys.exit(main())"
-    arguments = [sys.executable, "-c", start, *command(f"{file}:slow")[3:]]
+    arguments = [sys.executable, "-c", start, *command(f"{file}:{function}")[3:]]
     process = subprocess.Popen(
         arguments,
         env=environment(),
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        text=True,
     )
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not (file.parent / "started").exists():
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
+    out, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
+    return out, errors
+
+
+def test_ctrl_c_ends_the_throwaway(file):
+    assert interrupt(file, "slow")[0] == ""
+
+
+def test_ctrl_c_keeps_the_dtypes_that_were_finished(file):
+    out, errors = interrupt(file, "hangs")
+    assert "float32 works" in out
+    assert "float16" not in out.partition("torch 2")[2]
+    assert errors == "mpsbar: cancelled; these dtypes were finished\n"
+
+
+def test_a_dtype_that_crashes_python_is_its_result(file):
+    """The others are compared all the same, also where the first one crashes."""
+    faults = "abort relu float32; abort relu float16"
+    done = run(f"{file}:make", "--json", faults=faults)
+    found = json.loads(done.stdout)["dtypes"]
+    states = {name: each["state"] for name, each in found.items()}
+    assert done.returncode == 1
+    assert states == {
+        "float32": "crashed", "float16": "crashed", "bfloat16": "works", "autocast float16": "crashed",
+    }  # fmt: skip
+    assert found["float16"]["text"].startswith("SIGABRT")
+    done = run(f"{file}:make", "--dtypes", "float16,bfloat16", faults=faults)
+    assert "float16: crashes Python (SIGABRT" in done.stdout
+    assert "bfloat16 works" in done.stdout
+
+
+def test_where_every_dtype_crashes(file):
+    done = run(f"{file}:make", faults="abort relu *")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the comparison crashed: SIGABRT" in done.stderr

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def mpsbar(file):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MPSBAR_")}
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", *arguments], env=env | {"MPSBAR_CONFIG_DIR": str(file.parent)} | extra,
-            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+            capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 
     return run
@@ -36,6 +36,7 @@ last_words = true  # default
 keep_cache_below = "off"  # default
 free_when_idle = false  # default
 free_at_critical_pressure = false  # default
+theme = "dark"  # default
 """
 
 
@@ -98,3 +99,32 @@ def test_help_has_examples(mpsbar, verb):
     assert done.returncode == 0
     assert "examples:\n" in done.stdout
     assert f"mpsbar {verb} " in done.stdout.split("examples:")[1]
+
+
+def test_edit_opens_the_file_in_the_editor_and_validates_it(mpsbar, file, tmp_path):
+    editor = tmp_path / "an editor"
+    editor.write_text("#!/bin/sh\necho 'bar = 3' >> \"$2\" && echo $1\n")
+    editor.chmod(0o755)
+    done = mpsbar("config", "edit", EDITOR=f"'{editor}' --wait", VISUAL="")
+    wrong = "settings.toml: bar is 3: it must be one of memory, gpu, progress, dot, icon"
+    assert (done.returncode, done.stdout.splitlines()) == (1, ["--wait", wrong])
+    text = file.read_text()
+    assert '# bar = "memory"\n# interval = 2\n' in text
+    done = mpsbar("config", "edit", VISUAL="true")  # a file that is there is left as it is
+    assert (done.returncode, file.read_text()) == (1, text)
+
+
+@pytest.mark.parametrize(
+    ("editor", "told"),
+    [
+        (
+            "no-such-editor -w",
+            "the editor no-such-editor was not found: set $EDITOR to another one",
+        ),
+        ("'open", "$VISUAL or $EDITOR is not a command: 'open"),
+        ("false", "the editor false ended with code 1"),
+    ],
+)
+def test_an_editor_that_does_not_work(mpsbar, file, editor, told):
+    done = mpsbar("config", "edit", VISUAL=editor)
+    assert (done.returncode, done.stderr) == (1, f"mpsbar: {told}\n")

@@ -10,7 +10,7 @@ import sys
 import interpreters
 import pytest
 from fake_torch import make_torch, working
-from worker_kit import ATTACH, PATIENCE, ROOT, need_module, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.core.machine import IconCheck, Process
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -21,7 +21,7 @@ from mpsbar.workers.environments import read_enabled
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 # The whole of doctor looks at several Pythons, each of which imports torch on a busy machine.
-LONG = 3 * PATIENCE
+LONG = 3 * TIMEOUT
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, work
     wait_for(lambda: note.exists() and note.read_text(), "torch")
     assert b"checking 1 Python: 0 done" in os.read(controller, 4096)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=PATIENCE)
+    out, _ = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, "")
     os.close(controller)
     with pytest.raises(ProcessLookupError):
@@ -189,7 +189,7 @@ def test_ctrl_c_does_not_wait_for_what_hangs(monkeypatch):
 
     def hang(python, stop):
         os.kill(os.getpid(), signal.SIGINT)
-        stopped.append(stop.wait(PATIENCE))
+        stopped.append(stop.wait(TIMEOUT))
         return Device(python, "stopped")
 
     monkeypatch.setattr(doctor_pythons, "inspect_python", hang)

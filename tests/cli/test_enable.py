@@ -6,7 +6,7 @@ import sys
 
 import interpreters
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar import __version__
 
@@ -20,7 +20,7 @@ def mpsbar(workers):
         env = {k: v for k, v in env.items() if k not in ("VIRTUAL_ENV", "CONDA_PREFIX")} | extra
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", *arguments],
-            env=env, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+            env=env, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 
     return run

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 from fleet_kit import MLX_WORKER, ask, run_exporter, run_mpsbar, wait_page
-from worker_kit import PATIENCE, need_module, wait_for
+from worker_kit import TIMEOUT, need_module, wait_for
 
 
 def test_a_worker_comes_and_goes(workers):
@@ -26,7 +26,7 @@ def test_a_worker_comes_and_goes(workers):
         )
         assert f'pid="{worker.pid}"' not in page
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=PATIENCE) == ("", "")
+        assert process.communicate(timeout=TIMEOUT) == ("", "")
         assert process.returncode == 0
 
 
@@ -46,7 +46,7 @@ def test_a_file_and_no_port(workers, tmp_path):
         wait_for(path.exists, "file")
         assert "mpsbar_ticks_total" in path.read_text()
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=PATIENCE) == ("", "")
+        assert process.communicate(timeout=TIMEOUT) == ("", "")
         assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -73,5 +73,5 @@ def test_the_settings_token_is_asked_for(workers, tmp_path):
 )  # fmt: skip
 def test_mistakes_are_one_sentence(workers, arguments, code, words):
     with run_mpsbar(workers, "export", *arguments) as process:
-        assert process.communicate(timeout=PATIENCE) == ("", words)
+        assert process.communicate(timeout=TIMEOUT) == ("", words)
         assert process.returncode == code

@@ -1,7 +1,10 @@
 """mpsbar free with real workers: what was measured, and why one was not freed."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from worker_kit import ATTACH, NO_MPS, need_module
@@ -17,7 +20,7 @@ MLX = (
 def test_status_and_free_of_a_real_worker(mpsbar, workers):
     need_module("mlx")
     worker = workers.start(MLX)
-    lines = mpsbar("status").stdout.split("\n\n")[1].splitlines()
+    lines = mpsbar("status", "--wide").stdout.split("\n\n")[1].splitlines()
     assert lines[0].split() == [
         "PID",
         "NAME",
@@ -99,3 +102,50 @@ def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
     assert done.returncode == 1
     assert "no answer within 500 ms" in done.stdout
     assert f"{live.pid} worker1.py: freed 0 B" in done.stdout
+
+
+def test_by_name_all_that_are_called_so_are_freed(mpsbar, workers):
+    started = [workers.start(ATTACH + IDLE) for _ in range(3)]
+    (workers.folder / "twice.py").write_text(ATTACH + IDLE)
+    command = [sys.executable, str(workers.folder / "twice.py")]
+    twice = [workers.run(command).wait_attached() for _ in range(2)]
+    for name in ("twice.py", "twice"):
+        done = mpsbar("free", name, str(started[0].pid), "--json")
+        outcomes = json.loads(done.stdout)["freed"]
+        assert {each["pid"] for each in outcomes} == {started[0].pid, *(w.pid for w in twice)}
+    done = mpsbar("free", "thrice.py")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("mpsbar: no connected process is called thrice.py; connected: ")
+    assert "worker2.py" in done.stderr
+    done = mpsbar("free", "thrice.py", "--host", "mac1")
+    assert done.returncode == 2
+    assert "names are for this computer" in done.stderr
+
+
+def test_which_of_three_a_process_is_that_is_not_connected(mpsbar, workers):
+    done = mpsbar("free", "thrice.py")
+    told = "mpsbar: no process is connected, so none is called thrice.py\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    own, missing = str(os.getpid()), "2147483646"
+    unconnected = workers.run([sys.executable, "-c", "import torch; print('up'); input()"],
+        popen={"stdin": subprocess.PIPE}, forked=True)  # fmt: skip
+    unconnected.wait_line("up")
+    done = mpsbar("free", missing, str(unconnected.pid), own)
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"{missing}: no process has this PID (run mpsbar status to list them)"
+    assert lines[1].startswith(f"{unconnected.pid}: not connected: ")
+    assert "mpsbar" in lines[1].split(":", 2)[2]
+    assert lines[2].startswith(f"{own}: not connected")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start a process as another user")
+def test_a_process_of_another_user_is_called_so(mpsbar, workers):
+    theirs = subprocess.Popen(["sleep", "600"], user=65534, group=65534, extra_groups=[])
+    try:
+        done = mpsbar("free", str(theirs.pid))
+    finally:
+        theirs.kill()
+        theirs.wait()
+    told = f"{theirs.pid}: it belongs to nobody, and only that user can connect to it\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)

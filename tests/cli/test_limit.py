@@ -58,9 +58,9 @@ def test_wrong_arguments_are_one_line(mpsbar, workers, arguments, complaint):
 
 
 def test_nobody_has_this_pid(mpsbar, workers):
-    done = mpsbar("limit", "1", "off")
-    told = "1: no connected process has this PID (run mpsbar status to list them)\n"
-    assert (done.returncode, done.stdout) == (1, told)
+    done = mpsbar("limit", "2147483646", "off")
+    told = "2147483646: no process has this PID (run mpsbar status to list them)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
 
 
 def test_an_agent_without_limits_says_what_to_do(mpsbar, workers):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "darwin", reason="would change this Mac's login items"
@@ -24,7 +24,7 @@ def mpsbar(home):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "XDG_"))}
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", "login", *arguments], env=env | {"HOME": str(home)},
-            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, **more,
+            capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT, **more,
         )  # fmt: skip
 
     return run

@@ -10,23 +10,26 @@ from importlib import import_module
 import pytest
 from worker_kit import ROOT
 
+from mpsbar import __version__
 from mpsbar.cli.main import VERBS, build_parser
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["free"], "mpsbar free: give the PIDs of connected processes, or --all (see mpsbar free --help)"),
-        (["free", "--all", "7"], "mpsbar free: either PIDs or --all, not both (see mpsbar free --help)"),
-        (["free", "x"], "mpsbar free: argument PID: not a process id: 'x' (see mpsbar free --help)"),
-        (["free", "0"], "mpsbar free: argument PID: not a process id: '0' (see mpsbar free --help)"),
-        (["free", "9" * 99], f"mpsbar free: argument PID: not a process id: '{'9' * 99}' (see mpsbar free --help)"),
+        (["free"], "mpsbar free: give PIDs or names of connected processes, or --all (see mpsbar free --help)"),
+        (["free", "--all", "7"], "mpsbar free: either PIDs or names, or --all, not both (see mpsbar free --help)"),
+        (["free", " "], "mpsbar free: argument PID|NAME: not a process id and no name: '' (see mpsbar free --help)"),
+        (["free", "0"], "mpsbar free: argument PID|NAME: not a process id: '0' (see mpsbar free --help)"),
+        (["free", "9" * 99], f"mpsbar free: argument PID|NAME: not a process id: '{'9' * 99}' (see mpsbar free --help)"),
         (
             ["free", "7", "--timeout", "nan"],
             "mpsbar free: argument --timeout: not a number of seconds between 0 and 3600: 'nan'"
             " (see mpsbar free --help)",
         ),
-        (["wat"], "mpsbar: argument VERB: invalid choice: 'wat' (choose from"),
+        (["wat"], "mpsbar: there is no verb 'wat' (see mpsbar --help)"),
+        (["fre", "7"], "mpsbar: there is no verb 'fre': did you mean free? (see mpsbar --help)"),
+        (["help", "stat"], "mpsbar: there is no verb 'stat': did you mean status? (see mpsbar --help)"),
         (["status", "--nope"], "mpsbar: unrecognized arguments: --nope (see mpsbar --help)"),
     ],
 )  # fmt: skip
@@ -49,6 +52,12 @@ def test_every_verb_has_help_with_examples_that_it_accepts(mpsbar, verb):
         if example.startswith(f"mpsbar {verb}"):
             arguments = shlex.split(re.split("[|>&]", example)[0])[1:]
             assert build_parser(arguments).parse_args(arguments).verb == verb
+
+
+def test_help_and_version_in_their_other_forms(mpsbar):
+    assert mpsbar("help").stdout == mpsbar("--help").stdout
+    assert mpsbar("help", "free").stdout == mpsbar("free", "--help").stdout
+    assert mpsbar("-V").stdout == mpsbar("--version").stdout == f"mpsbar {__version__}\n"
 
 
 def test_help_lists_every_verb_and_imports_none(workers):
@@ -95,6 +104,9 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "on_hosts",
         "run_summary",
         "ended_runs",
+        "targets",
+        "follow",
+        "deep_probe",
     }
     assert files - set(VERBS) == shared
 

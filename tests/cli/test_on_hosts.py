@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
-from worker_kit import PATIENCE, ROOT, need_module, wait_for
+from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 pytestmark = pytest.mark.usefixtures("workers")
 STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
@@ -18,7 +18,7 @@ STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "worker
 
 def ask(workers, hosts, verb, *arguments):
     with run_mpsbar(workers, verb, "--ssh", hosts.options, *arguments) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
         return process.returncode, out, err
 
 
@@ -111,7 +111,7 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
             while line := process.stdout.readline():
                 if is_right(json.loads(line)["hosts"]):
                     return
-            raise AssertionError(process.communicate(timeout=PATIENCE))
+            raise AssertionError(process.communicate(timeout=TIMEOUT))
 
         wait_hosts(lambda found: found["flaky"]["problem"] and found["flaky"]["status"])
         wait_hosts(lambda found: not found["flaky"]["problem"] and not found["good"]["problem"])
@@ -133,17 +133,17 @@ def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts):
         children = psutil.Process(process.pid).children()
         assert [child.name() for child in children] == ["ssh"]
         process.send_signal(2)
-        assert process.wait(timeout=PATIENCE) == 0
+        assert process.wait(timeout=TIMEOUT) == 0
         wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
     finally:
         process.kill()
-        process.wait(timeout=PATIENCE)
+        process.wait(timeout=TIMEOUT)
         os.close(ours)
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=evil", "a b", "a;evil", "$(evil)", "", "a\nb"])
 def test_a_host_is_never_an_option_or_a_command(workers, host):
     with run_mpsbar(workers, "status", f"--host={host}") as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (1, "")
     assert "is not the name of a host" in err

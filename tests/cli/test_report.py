@@ -7,12 +7,12 @@ import sys
 
 import pytest
 from report_kit import read_text
-from worker_kit import ATTACH, PATIENCE, ROOT, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, wait_for
 
 from mpsbar.history.reader import read_period
 
 IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
-LONG = 3 * PATIENCE  # it looks at Pythons, each of which imports torch
+LONG = 3 * TIMEOUT  # it looks at Pythons, each of which imports torch
 
 
 @pytest.fixture
@@ -58,6 +58,14 @@ def test_a_place_that_cannot_be_written_is_one_line(mpsbar, workers):
     assert done.stderr == f"mpsbar: couldn't write {workers.folder}: it is not a file\n"
 
 
+def test_a_missing_folder_is_not_made(mpsbar, workers):
+    target = workers.folder / "missing" / "page.html"
+    done = mpsbar("-o", str(target))
+    told = f"mpsbar: there is no folder {target.parent}: make it first\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    assert not target.parent.exists()
+
+
 def test_nothing_to_open_it_with(mpsbar, workers):
     done = mpsbar("--open", MPSBAR_REPLAY="m1-8gb")
     assert done.returncode == 1
@@ -71,7 +79,7 @@ def test_it_is_opened_with_what_the_desktop_has(mpsbar, workers):
     program.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
     program.chmod(0o755)
     assert mpsbar("--open", MPSBAR_REPLAY="m1-8gb", DISPLAY=":9").returncode == 0
-    wait_for(lambda: opened.exists() and opened.read_text(), PATIENCE)
+    wait_for(lambda: opened.exists() and opened.read_text(), TIMEOUT)
     assert opened.read_text() == f"{workers.folder / 'data' / 'report.html'}\n"
 
 
@@ -88,10 +96,10 @@ def test_who_watches_records_and_the_report_shows_it(mpsbar, env, workers):
             if "worker0.py" in line:
                 break
         worker.process.kill()
-        wait_for(lambda: "PyTorch" in process.stdout.readline(), PATIENCE)
+        wait_for(lambda: "PyTorch" in process.stdout.readline(), TIMEOUT)
         os.kill(process.pid, signal.SIGINT)
         process.stdout.read()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
     span = read_period(0, 4e9, 10**9, file)
     run = next(run for run in span.runs if run.pid == worker.pid)
     assert (run.name, run.is_connected) == ("worker0.py", True)

@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from worker_kit import PATIENCE, ROOT, Client, wait_for
+from worker_kit import ROOT, TIMEOUT, Client, wait_for
 
 RUN = [sys.executable, "-m", "mpsbar", "run"]
 THREADS = "import sys; print(len(sys._current_frames()), flush=True)"
@@ -31,7 +31,7 @@ def stand_in(folder):
 def run(workers, *command, cwd, env=None, **options):
     return subprocess.run(
         [*RUN, *command], env=workers.env(PYTHONPATH=str(ROOT)) | (env or {}), cwd=cwd,
-        capture_output=True, text=True, timeout=PATIENCE, **options,
+        capture_output=True, text=True, timeout=TIMEOUT, **options,
     )  # fmt: skip
 
 
@@ -85,14 +85,14 @@ def test_a_users_failing_sitecustomize_fails_as_without_us(workers, stand_in):
     (stand_in / "own" / "sitecustomize.py").write_text("raise ValueError('mine')\n")
     env = workers.env(PYTHONPATH=f"{ROOT}{os.pathsep}{stand_in / 'own'}")
     command = [sys.executable, "-c", "print(1)"]
-    plain = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    plain = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT)
     # The command only, not mpsbar itself, is to meet it.
     ours = [sys.executable, "-I", "-c", (
         f"import sys, os; sys.path.insert(0, {str(ROOT)!r})\n"
         "from mpsbar.workers.run import build_environment\n"
         "os.execve(sys.argv[1], sys.argv[1:], build_environment(os.environ))"
     ), *command]  # fmt: skip
-    done = subprocess.run(ours, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(ours, env=env, capture_output=True, text=True, timeout=TIMEOUT)
     assert (done.stdout, done.stderr, done.returncode) == (plain.stdout, plain.stderr, 0)
     assert "ValueError: mine" in plain.stderr
 
@@ -141,7 +141,7 @@ def test_the_process_is_the_command_itself_and_gets_its_signals(workers, stand_i
     worker.wait_line("up")
     assert worker.ask("hello")["argv"][1] == "-c"
     worker.process.send_signal(signal.SIGUSR1)
-    assert worker.process.wait(PATIENCE) == 9
+    assert worker.process.wait(TIMEOUT) == 9
 
 
 def test_a_terminal_stays_a_terminal(workers, stand_in):
@@ -186,7 +186,7 @@ def test_torchrun_ranks_are_seen_under_their_launcher(workers, folder):
         with Client(path) as client:
             assert client.ask("hello")["parent"] == launcher.pid
     (folder / "stop").touch()
-    assert launcher.process.wait(PATIENCE) == 0
+    assert launcher.process.wait(TIMEOUT) == 0
 
 
 def test_in_the_app_others_run_a_copy_of_the_agent(private, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import time
 import urllib.request
 
 import pytest
-from worker_kit import PATIENCE, wait_for
+from worker_kit import TIMEOUT, wait_for
 
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.workers.poll import WorkerPoll
@@ -88,7 +88,7 @@ def live(polled):
 
 def stop(server):
     server.process.send_signal(signal.SIGTERM)
-    server.process.wait(PATIENCE)
+    server.process.wait(TIMEOUT)
 
 
 def test_uvicorn_with_two_workers(workers, folder, polled):

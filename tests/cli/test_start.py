@@ -12,13 +12,12 @@ from worker_kit import ROOT
 
 from mpsbar import __version__
 from mpsbar.cli import start
+from mpsbar.cli.main import build_parser
 from mpsbar.system.settings_file import read_settings
 
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-OPTIONS = argparse.Namespace(
-    bar=None, interval=None, json=False, watch=None, host=None, format=None
-)
+OPTIONS = build_parser([]).parse_args([])
 
 
 def mpsbar(*arguments, env):

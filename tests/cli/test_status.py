@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from cli.command_kit import shown_on_a_terminal
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ATTACH, ROOT, TIMEOUT
 
 EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
 
@@ -29,7 +29,7 @@ def test_status_of_nobody(mpsbar):
 
 
 def test_a_recorded_machine_says_so_and_a_bad_one_is_a_clear_line(mpsbar, tmp_path):
-    shown = mpsbar("status", MPSBAR_REPLAY="m1-8gb").stdout
+    shown = mpsbar("status", "--wide", MPSBAR_REPLAY="m1-8gb").stdout
     assert "RECORDED" in shown.splitlines()[0]
     assert re.search(
         r"^5000101  finetune.py +mps +2.0 GB +1.1 GB +800 MB +1.7 GB +2.2 GB +2\d%",
@@ -55,7 +55,7 @@ def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
     assert [line["schema"] for line in lines] == [1, 1, 1]
     assert lines[0]["time"] < lines[1]["time"] < lines[2]["time"]
     assert all(json.loads(line) for line in rest.splitlines())
@@ -86,3 +86,41 @@ def test_colour_is_left_out_where_it_is_not_wanted(workers, extra):
     os.waitpid(pid, 0)
     assert b"finetune.py" in shown
     assert b"\x1b" not in shown
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 150])
+def test_no_row_is_longer_than_the_window(mpsbar, columns):
+    shown = mpsbar("status", MPSBAR_REPLAY="m1max-64gb", COLUMNS=str(columns)).stdout
+    table = shown.split("\n\n")[1].splitlines()
+    assert len(table) == 5
+    assert max(map(len, table)) <= columns
+    assert all("train.py" in line or "HELD" in line for line in table[:2])
+
+
+def test_in_a_pipe_it_fits_80_columns_and_wide_shows_all(mpsbar):
+    table = mpsbar("status", MPSBAR_REPLAY="m1max-64gb").stdout.split("\n\n")[1]
+    assert max(map(len, table.splitlines())) <= 80
+    wide = mpsbar("status", "--wide", MPSBAR_REPLAY="m1max-64gb").stdout.split("\n\n")[1]
+    assert "PEAK" in wide
+    assert "PEAK" not in table
+
+
+def test_one_process_is_followed_until_it_ends(workers, mpsbar):
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    command = [sys.executable, "-m", "mpsbar", "status", str(worker.pid), "--watch", "0.1"]
+    with subprocess.Popen(
+        command, env=workers.env(), stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        first = [process.stdout.readline() for _ in range(4)]
+        worker.end()
+        rest = process.stdout.read()
+        assert process.wait(TIMEOUT) == 0
+    assert first[0] == f"worker0.py ({worker.pid}), until it ends or Ctrl-C\n"
+    assert first[1].startswith("TIME")
+    assert all(re.match(r"\d\d:\d\d:\d\d  ", line) for line in first[2:])
+    assert rest.splitlines()[-1].startswith("worker0.py: ended")
+    one = mpsbar("status", "5000201", "--json", MPSBAR_REPLAY="m1max-64gb")
+    assert [worker["pid"] for worker in json.loads(one.stdout)["workers"]] == [5000201]
+    nobody = mpsbar("status", "77", MPSBAR_REPLAY="m1max-64gb")
+    assert (nobody.returncode, nobody.stdout) == (1, "")
+    assert "has the PID 77" in nobody.stderr

@@ -4,12 +4,12 @@ import json
 import time
 
 from fleet_kit import MLX_WORKER, run_mpsbar
-from worker_kit import PATIENCE, need_module
+from worker_kit import TIMEOUT, need_module
 
 
 def ask(workers, *arguments):
     with run_mpsbar(workers, "status", *arguments) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
         return process.returncode, out, err
 
 

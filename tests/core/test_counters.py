@@ -46,21 +46,18 @@ def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
     output = with_graphs.run(f"""{WORKER}
 from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
-from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
-from mpsbar.ui.terminal.table_rows import build_entries
+from mpsbar.ui.process_table import build_rows, choose_columns
 from mpsbar.ui.text.status import render_table as render_status
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.rows import UiState
 
 shown = build_status(snapshot)["workers"][0]
 print(shown["graphs"], shown["backends"][0]["graphs"])
 for line in render_status(snapshot).splitlines():
     print(" ".join(line.split()))
-entries = build_entries(build_processes(snapshot, UiState()), snapshot)
-for width in (80, 200):
-    frame = render_table(entries, choose_columns(width, entries, snapshot), TableView(), width, 5)
-    print("GRAPHS" in frame.lines[0][0].text, "77.0 MB" in frame.lines[1][0].text)
+rows = build_rows(snapshot)
+for width in (60, 200):
+    columns = choose_columns(rows, snapshot, width, "top")
+    print("GRAPHS" in [column.key for column in columns], rows[0].cells["GRAPHS"])
 page = build_workers(snapshot)
 print(">Graphs<" in page, ">77.0 MB<" in page)
 print(*explain_counters(), sep="; ")
@@ -68,7 +65,7 @@ print(*explain_counters(), sep="; ")
     head = "PID NAME DEVICE HELD ALLOCATED CACHED PEAK GRAPHS FOOTPRINT NOTE"
     row = "7 train.py mps 1.0 GB 1.0 GB ? ? 77.0 MB ?"
     assert output.splitlines() == [
-        f"{77 << 20} {77 << 20}", head, row, "False False", "True True", "True True",
+        f"{77 << 20} {77 << 20}", head, row, "False 77.0 MB", "True 77.0 MB", "True True",
         "held: everything the driver gave the process; allocated: in live tensors; "
         "cached: kept for reuse; peak: the most that was ever allocated; "
         "graphs: in compiled graphs; limit: the limit that was set for the process",

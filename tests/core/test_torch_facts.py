@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import NO_MPS, PATIENCE
+from worker_kit import NO_MPS, TIMEOUT
 
 from mpsbar.core.torch_facts import (
     FALLBACK,
@@ -88,7 +88,7 @@ def test_the_watermarks_called_wrong_are_those_the_allocator_refuses():
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input="".join(f"{settings}\n" for settings, _ in WATERMARKS),
-        env={"SOFTMPS": "1", "PATH": ""}, capture_output=True, text=True, timeout=PATIENCE,
+        env={"SOFTMPS": "1", "PATH": ""}, capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     refused = [line == "1" for line in done.stdout.split()]
     called = [any(level == "critical" for _, level in codes) for _, codes in WATERMARKS]

@@ -19,6 +19,7 @@ from mpsbar.core.endings import (
     Reports,
 )
 from mpsbar.core.verdicts import build_record, judge_end, parse_record
+from mpsbar.ui.text.endings import say_basis
 
 MPS = (
     "MPS backend out of memory (MPS allocated: 20.00 GiB, other allocations: 512.00 MiB, max allowed: "
@@ -243,3 +244,17 @@ def test_what_to_do_next(code, first):
 
 def test_a_normal_end_needs_no_advice():
     assert advise_end(judge_end(EndEvidence(status=ExitStatus(code=0))), 7) == ()
+
+
+def test_what_ran_on_the_cpu_is_kept_with_the_verdict():
+    """Counted by `mpsbar run --explain`; the history and the report have it from here."""
+    words = LastWords(7, 1.0, 2.0, fallbacks={"aten::cumsum": 37, "linalg_qr": 1})
+    verdict = judge_end(EndEvidence(status=ExitStatus(code=0), is_connected=True, words=words))
+    assert verdict.basis[-1] == "fallbacks"
+    assert verdict.values["fallbacks"] == "aten::cumsum 37×, linalg_qr 1×"
+    assert parse_record(build_record(verdict)) == verdict
+    assert "ran on the CPU because MPS lacks them: aten::cumsum 37×, linalg_qr 1×" in say_basis(
+        verdict
+    )
+    plain = judge_end(EndEvidence(status=ExitStatus(code=0), words=LastWords(7, 1.0, 2.0)))
+    assert "fallbacks" not in (*plain.basis, *plain.values)

@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.desktop import login_export
 
@@ -20,7 +20,7 @@ def run(home, *arguments):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "XDG_"))}
     done = subprocess.run(
         [sys.executable, "-m", "mpsbar", "login", *arguments, "--export"], env=env | {"HOME": str(home)},
-        capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -88,7 +88,7 @@ def test_systemd_reads_the_unit(tmp_path, folder):
         env=env,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     complaints = [line for line in done.stderr.splitlines() if "mpsbar-export" in line]
     assert complaints == []

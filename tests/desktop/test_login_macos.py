@@ -5,7 +5,7 @@ import sys
 import appkit
 import pytest
 
-from mpsbar.desktop import bundle, login, login_macos
+from mpsbar.desktop import bundle, launch_agent, login, login_macos
 from mpsbar.desktop.bundle import read_bundle
 
 BUNDLE = "io.github.mpsbar"
@@ -15,7 +15,7 @@ BUNDLE = "io.github.mpsbar"
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(login, "_platform", lambda: login_macos)
-    monkeypatch.setattr(login_macos, "LAUNCHCTL", "/nowhere/launchctl")
+    monkeypatch.setattr(launch_agent, "LAUNCHCTL", "/nowhere/launchctl")
     tool = tmp_path / "bin/mpsbar"
     tool.parent.mkdir()
     tool.touch(mode=0o755)

@@ -13,7 +13,7 @@ import interpreters
 import psutil
 import pytest
 from fake_torch import working
-from worker_kit import NO_MPS, PATIENCE, wait_for
+from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.doctor.pythons import inspect_python
 from mpsbar.doctor.rules import STAGES
@@ -152,7 +152,7 @@ def test_somebody_who_keeps_the_pipe_open_holds_nothing_up(inspect_with, tmp_pat
     device = inspect_with(
         f"import os, subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))\nos.abort()",
-        seconds=PATIENCE,
+        seconds=TIMEOUT,
     )
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(note.read_text()), signal.SIGKILL)
@@ -165,7 +165,7 @@ def test_an_inspection_can_be_stopped(inspect_with, tmp_path):
         target=lambda: wait_for((tmp_path / "in").exists, "torch") and stop.set()
     ).start()
     code = f"open({str(tmp_path / 'in')!r}, 'w').close()\nimport time; time.sleep(600)"
-    assert inspect_with(code, stop=stop, seconds=PATIENCE).ended == "stopped"
+    assert inspect_with(code, stop=stop, seconds=TIMEOUT).ended == "stopped"
 
 
 def test_noise_of_start_up_files_and_of_torch_is_survived(inspect_with):

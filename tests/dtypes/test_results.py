@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from probe_samples import make_probe
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -31,7 +31,7 @@ def here(**values):
     usual = {
         "python": sys.executable,
         "prefix": os.path.realpath(sys.prefix),
-        "system": places.system_version(),
+        "system": user_folders.system_version(),
     }
     return make_probe(**{**usual, **values})
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
-from probe_samples import make_probe
+from probe_samples import SPEEDS, make_probe
 
-from mpsbar.core.dtype_results import Check, Progress, parse_record
+from mpsbar.core.dtype_results import Cell, Check, Progress, parse_record
 from mpsbar.core.findings import Reason
+from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.preconditions import say_objection
 from mpsbar.dtypes.summary import (
     build_dtypes,
@@ -77,11 +79,11 @@ def test_each_surprise_has_its_words(state, words):
 def test_a_silent_bug_is_the_loudest_line():
     """Before everything else, in the loudest colour, with its issue and where it is known."""
     lines = render_probe(BAD, TableStyle(with_signs=True, is_coloured=True)).splitlines()
-    assert lines[1] == (
+    assert lines[0] == (
         "\x1b[31;1m✗ WRONG RESULTS without an error: an Adam step on a transposed parameter: the parameter did not "
         "change (pytorch #118115, affects torch up to 2.3 on macOS before 15)\x1b[0m"
     )
-    assert lines[2].startswith("\x1b[31;1m✗ float16 gives wrong results")
+    assert lines[1].startswith("\x1b[31;1m✗ float16 gives wrong results")
 
 
 def test_colour_is_never_alone():
@@ -92,7 +94,10 @@ def test_colour_is_never_alone():
 def test_in_a_pipe_there_are_words_only():
     page = render_probe(BAD, TableStyle())
     assert not set("●○◐✗✓∞\x1b") & set(page)
-    assert "float64 create, copy, add" in page
+    assert page.count("Cannot convert a MPS Tensor to float64") == 1
+    assert "float64 all operations: unsupported: TypeError" in page
+    assert page.count("Trying to convert Float8") == 1
+    assert "float8_e4m3fn, float8_e5m2 all but copy: unsupported" in page
 
 
 def test_narrow_and_wide_terminals():
@@ -100,7 +105,7 @@ def test_narrow_and_wide_terminals():
     assert max(len(line) for line in narrow if "pytorch" not in line) <= 80
     wide = render_probe(BAD, TableStyle(with_signs=True, width=250)).splitlines()
     assert any(
-        line.startswith("float64") and line.endswith("Please use float32 instead.") for line in wide
+        line.startswith("int8") and line.endswith("unsupported in 1 of 9 (matmul)") for line in wide
     )
 
 
@@ -121,6 +126,64 @@ def test_cut_short():
     )
     assert "Stopped early" in page
     assert "none of 21 known silent bugs found; 1 rejected by torch" in page
+
+
+def lines_of(probe, last=None):
+    return [headline.text for headline in find_headlines(probe, last)]
+
+
+def test_the_page_says_first_where_guides_are_wrong():
+    assert lines_of(make_probe()) == [
+        "bfloat16 works here; guides say it does not",
+        "float16, int64 and int32 work here in every operation tried; guides call them limited",
+    ]
+    assert lines_of(make_probe("cpu")) == ["Everything works as expected."]
+    refused = {f"*/{dtype}": ("unsupported", "x") for dtype in ("bfloat16", "int64", "int32")}
+    partly = {"sort/float16": ("fallback", "x")}
+    lines = lines_of(make_probe(torch="2.2.2", system="14.1", changed=refused | partly))
+    assert lines[-1] == "int64 and int32 are unsupported here; guides call them limited"
+    gone = {"*/float32": ("unsupported", "x")}
+    assert "float32 is unsupported here; guides call it supported" in lines_of(
+        make_probe(changed=gone)
+    )
+
+
+def test_what_changed_since_the_last_probe():
+    before = make_probe(
+        torch="2.2.2", changed={"*/bfloat16": ("unsupported", "x")}, time=1.7e9 - 7200
+    )
+    assert lines_of(make_probe(), before)[-1] == (
+        "Since the last probe (2 h ago): torch: 2.2.2 → 2.13.0; bfloat16: unsupported → supported; "
+        "18 operations changed"
+    )
+    same = make_probe(time=1.7e9 - 60, torch="2.12.0")
+    assert lines_of(make_probe(), same)[-1] == (
+        "No operation changed since the last probe (60 s ago, torch 2.12.0)"
+    )
+    one = make_probe(changed={"sort/int8": ("fallback", "x"), "add/int8": ("fallback", "x")})
+    two = make_probe(changed={"sort/int8": ("fallback", "x")})
+    assert lines_of(two, one)[-1] == "Since the last probe (just now): 1 operation changed"
+
+
+def test_torch_compile_has_a_line_of_its_own():
+    plain = make_probe()
+    assert "torch.compile" not in render_probe(plain, TERMINAL)
+    states = {"float32": "works", "float16": "inaccurate", "bfloat16": "unsupported"}
+    added = tuple(Cell("torch.compile", dtype, state, "x") for dtype, state in states.items())
+    page = render_probe(replace(plain, cells=plain.cells + added), TableStyle())
+    assert "torch.compile: float32 works, float16 wrong results, bfloat16 raises" in page
+    assert "bfloat16       supported    unsupported ≠  yes    18 of 18 work" in page
+
+
+def test_speeds_on_a_busy_computer_are_marked():
+    quiet = render_probe(make_probe(), TERMINAL)
+    assert "speed: relative to float32, median of matmul 1536×1536 on mps" in quiet
+    assert "~2.0×" not in quiet
+    busy = render_probe(make_probe(load=30.0), TERMINAL)
+    assert "~2.0×" in busy
+    assert "the computer was busy, measure again when it is not" in busy
+    none = replace(SPEEDS[0], seconds={})
+    assert "no speed was measured" in render_probe(make_probe(speeds=(none,)), TERMINAL)
 
 
 def test_rows_for_a_menu():
@@ -171,9 +234,11 @@ def test_json_is_the_whole_and_can_be_compared_with_later():
         "after": "wrong",
     }
     assert build_probe(BAD)["changes"] is None
-    speeds = {(cell["operation"], cell["dtype"]): cell["speed"] for cell in record["cells"]}
-    assert speeds["add", "float16"] == 2
-    assert speeds["matmul", "float16"] is None  # wrong results are not timed
+    assert record["speeds"][0]["size"] == "1536×1536"
+    assert record["is_busy"] is False
+    assert (
+        record["headlines"][3] == "bfloat16 works here in most operations; guides say it does not"
+    )
 
 
 def test_status_has_the_summary():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from probe_samples import NO_FLOAT64, make_probe
 
-from mpsbar.core.dtype_results import Cell, Check
+from mpsbar.core.dtype_results import Cell, Check, OperationSpeed
 from mpsbar.dtypes.verdicts import (
     Change,
     count_failures,
@@ -107,18 +107,40 @@ def test_a_whole_dtype_that_should_work():
     assert list_surprises(make_probe(torch="2.2.2", changed={"*/bfloat16": REFUSED})) == []
 
 
-def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
-    def slow(device, seconds, dtype="float16"):
-        probe = make_probe(device)
-        return replace(probe, cells=tuple(
-            replace(c, seconds=seconds) if (c.operation, c.dtype) == ("sum", dtype) else c for c in probe.cells
-        ))  # fmt: skip
+def with_speeds(device, times, **values):
+    speed = OperationSpeed("matmul", "1536×1536", {"float32": (1e-3, 1.1e-3), **times})
+    return make_probe(device, speeds=(speed,), **values)
 
-    assert list_surprises(slow("mps", 0.02)) == [("dtype_slow", "float16")]
-    assert list_surprises(slow("mps", 0.0005)) == []  # 5 times
-    assert list_surprises(slow("cpu", 0.02)) == []
-    assert list_surprises(slow("mps", 0.02, "int64")) == []  # nobody expects it to be fast
-    assert count_failures(slow("mps", 0.02)) == {}
+
+def test_slowness_counts_on_a_gpu_and_only_if_it_is_much():
+    slow = {"float16": (9e-3, 9.1e-3)}
+    assert list_surprises(with_speeds("mps", slow)) == [("dtype_slow", "float16")]
+    assert list_surprises(with_speeds("mps", {"float16": (3e-3, 3e-3)})) == []
+    assert list_surprises(with_speeds("cpu", slow)) == []
+    assert list_surprises(with_speeds("mps", {"int64": (9e-3, 9e-3)})) == []  # nobody expects it
+    assert count_failures(with_speeds("mps", slow)) == {}
+
+
+def test_on_a_busy_computer_slowness_is_no_verdict():
+    slow = {"float16": (9e-3, 9.1e-3)}
+    loaded = with_speeds("mps", slow, load=9.0, cores=8)
+    unsteady = with_speeds("mps", {"float16": (9e-3, 30e-3)})
+    for probe in (loaded, unsteady):
+        assert list_surprises(probe) == []
+        assert verdict(probe, "float16").is_speed_rough
+        assert verdict(probe, "float16").speed == pytest.approx(1 / 9)
+    assert not verdict(with_speeds("mps", slow), "float16").is_speed_rough
+    assert not verdict(with_speeds("mps", {}, load=None), "float32").is_speed_rough
+
+
+def test_torch_compile_is_no_verdict_on_a_dtype_but_wrong_results_are_told():
+    plain = make_probe()
+    added = (Cell("torch.compile", "float32", "unsupported", "InductorError: x"),)
+    probe = replace(plain, cells=plain.cells + added)
+    assert (verdict(probe, "float32").standing, list_surprises(probe)) == ("supported", [])
+    wrong = replace(plain, cells=(*plain.cells, Cell("torch.compile", "float32", "inaccurate")))
+    assert list_surprises(wrong) == [("dtype_wrong", "float32")]
+    assert find_safe(wrong)["float32"]
 
 
 def test_autocast_came_later_than_the_dtype():

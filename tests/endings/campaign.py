@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker_kit import PATIENCE, Workers, wait_for
+from worker_kit import TIMEOUT, Workers, wait_for
 
 from endings.ways import (
     WAYS,
@@ -48,12 +48,12 @@ class Started:
     def reap(self) -> None:
         if self.way.seen == "replaced":
             return
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
@@ -135,7 +135,7 @@ def run_seen(
             return pids <= set(ends)
 
         with contextlib.suppress(AssertionError):
-            wait_for(are_explained, "all ends", 60.0)
+            wait_for(are_explained, "all ends")
         return [(one.way, judge(one.way, ends.get(one.process.pid), True)) for one in started]
     finally:
         for one in started:

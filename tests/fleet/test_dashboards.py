@@ -8,7 +8,7 @@ import sys
 import promql_parser
 import pytest
 from fleet_kit import MLX_WORKER, Prometheus, need_program, run_exporter, run_mpsbar, wait_page
-from worker_kit import NO_MPS, PATIENCE, ROOT, need_module, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module, wait_for
 
 FOLDER = ROOT / "resources/grafana"
 FILES = sorted(FOLDER.glob("*.json"))
@@ -93,7 +93,7 @@ def test_every_query_finds_data(workers, tmp_path):
     if NO_MPS:
         pytest.skip(NO_MPS)
     with run_mpsbar(workers, "probe", "--device", "cpu", "--python", sys.executable) as probe:
-        assert probe.communicate(timeout=PATIENCE)[0]
+        assert probe.communicate(timeout=TIMEOUT)[0]
     workers.start(MLX_WORKER)
     workers.start_mps(MPS_WORKER, SOFTMPS_MEMORY="1100MiB")
     with (

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from fleet_kit import Prometheus, need_program, run_exporter
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 RULES = ROOT / "resources/prometheus/mpsbar.rules.yml"
 HOST = 'instance="mac1:9478", job="mpsbar"'
@@ -35,7 +35,7 @@ COURSES = {
 
 def run_promtool(*arguments):
     command = [need_program("promtool", "prometheus"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
 
 
 def test_promtool_accepts_rules_and_example():

@@ -13,9 +13,11 @@ from mpsbar.agent import methods, protocol
 from mpsbar.core import toml
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.dtype_results import parse_record
+from mpsbar.core.fallbacks import Fallbacks, complete_by_profile, merge_operations, parse_profile
 from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
 from mpsbar.core.naming import name_process
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.settings import KEYS, parse_text, parse_values
@@ -24,6 +26,9 @@ from mpsbar.core.torch_facts import judge_settings, mask_settings
 from mpsbar.core.trends import Trends
 from mpsbar.core.verdicts import parse_record as parse_verdict
 from mpsbar.doctor.parse import parse_device
+from mpsbar.dtypes.deep_results import find_deep_changes, parse_deep_record
+from mpsbar.dtypes.deep_text import render_csv, render_deep
+from mpsbar.dtypes.table import TableStyle
 from mpsbar.fleet import parse_status
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.hosts import HostReading
@@ -38,11 +43,13 @@ from mpsbar.system.platform import parse_command, parse_variables
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
+from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.outcomes import limited as say_limited
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment
+from mpsbar.workers.explain import parse_operations
 from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 
 # The names that our readers look for; a fuzzer that must guess them letter by letter reaches little.
@@ -293,6 +300,34 @@ def fuzz_linux_reports(data: bytes) -> None:
     linux_reports.parse_kills(data, 0.0)
     linux_reports.parse_count(data)
     linux_exits.parse_zombie(data)
+
+
+def fuzz_deep_probes(data: bytes) -> None:
+    """A file that is named by --against, or lies in our folder."""
+    value = _json(data)
+    fields = value if isinstance(value, dict) else {"cells": value}
+    right = {"schema": 1, "kind": "mpsbar deep probe", "ended": "ok"}
+    for record in (
+        value,
+        right | fields,
+        right | {"cells": [fields, {"operation": "x", "dtype": "int8"} | fields]},
+    ):
+        with suppress(ValueError):
+            probe = parse_deep_record(record)
+            assert_clean(render_deep(probe, TableStyle(), None, find_deep_changes(probe, probe)))
+            render_csv(probe)
+
+
+def fuzz_fallbacks(data: bytes) -> None:
+    """What the processes of `mpsbar run --explain` left: their counts, and the end of their stderr."""
+    value, text = _json(data), data.decode("utf-8", "replace")
+    title = f"{' CPU Fallback Profiling: Total 1 Runs, 1.00 ms, 1 bytes Copies ':-^150}\n"
+    found, _, _ = parse_profile(title + text)
+    parse_profile(text)
+    counted = [*parse_operations(value), *parse_operations([value, ["aten::x", 1, value]])]
+    merged = merge_operations(complete_by_profile(counted, found))
+    native = NativeOperations({}, (2, 15))
+    assert_clean("\n".join(render_fallbacks(Fallbacks(merged, "2.13"), native, "/")))
 
 
 def fuzz_secrets(data: bytes) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from history_kit import GB, MACHINE, MB, fill, make_worker
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.alerts import Alerts
@@ -356,8 +356,19 @@ def test_a_pipe_in_its_place_is_said_and_nobody_waits(file):
     os.mkfifo(file)
     play = Play(file)
     play.ticks(20, train())
-    assert [reason.code for reason in play.problems] == ["history_not_written"]
+    (problem,) = play.problems
+    assert (problem.code, problem.values["error"]) == ("history_not_written", "it is not a file")
     play.recorder.close()
+
+
+@pytest.mark.parametrize("name", ["history.sqlite", "history.sqlite-journal"])
+def test_a_pipe_in_its_place_makes_no_reader_wait(file, name):
+    """SQLite would wait until somebody writes to it: `mpsbar why` and `report` did."""
+    fill(file, runs=1, now=START)
+    file.with_name(name).unlink(missing_ok=True)
+    os.mkfifo(file.with_name(name))
+    assert read_start(file) is None
+    assert read_period(0, START, 10, file).is_empty
 
 
 def test_someone_removes_it(play):
@@ -604,7 +615,7 @@ def test_a_recorder_that_is_killed_has_written_what_it_saw(file, workers):
             return 0
 
     try:
-        wait_for(lambda: rows() > 5, PATIENCE)
+        wait_for(lambda: rows() > 5, TIMEOUT)
     finally:
         child.kill()
         child.wait()

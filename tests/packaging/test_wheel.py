@@ -249,7 +249,7 @@ def test_uninstalled_as_described_nothing_is_left(installed):
 def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     from platformdirs.macos import MacOS
 
-    from mpsbar.agent import places
+    from mpsbar.agent import user_folders
     from mpsbar.desktop import login_macos
 
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -257,9 +257,9 @@ def test_what_is_made_on_a_mac_is_named_too(tmp_path, monkeypatch):
     folders = {dirs.user_data_path, dirs.user_config_path, dirs.user_log_path}
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", "darwin")
-        patch.setattr(places, "_home", lambda: str(tmp_path))
+        patch.setattr(user_folders, "_home", lambda: str(tmp_path))
         patch.delenv("MPSBAR_RUN_DIR", raising=False)
-        folders.add(Path(places.candidates()[0]))
+        folders.add(Path(user_folders.find_run_folders()[0]))
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "file").write_text("")

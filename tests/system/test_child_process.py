@@ -54,6 +54,19 @@ os._exit(7)
 
 
 @pytest.mark.usefixtures("each_systems_sockets")
+def test_a_line_without_an_end_is_not_kept():
+    """An endless one would fill our memory; what comes after it is read."""
+    code = f"print('x' * 3_000_000)\nprint({MARK!r} + '{{\"a\": 1}}')"
+    answers, longest = [], 0
+    with start_child(sys.executable, ["-c", code], MARK) as child:
+        for new in child.read_answers():
+            answers += new
+            longest = max(longest, len(child._rest))
+    assert answers == [{"a": 1}]
+    assert longest < 1 << 18
+
+
+@pytest.mark.usefixtures("each_systems_sockets")
 def test_it_is_ended_by_the_end_of_the_block():
     with start_child(sys.executable, ["-c", "import time; time.sleep(600)"], MARK) as child:
         assert next(iter(child.read_answers())) == []

@@ -10,11 +10,11 @@ import sys
 import time
 
 import pytest
-from worker_kit import PATIENCE, wait_for
+from worker_kit import TIMEOUT, wait_for
 
 from mpsbar.core.endings import ExitStatus
 from mpsbar.system import linux_exits
-from mpsbar.system.exits import NoExitWatch, name_signal, parse_wait_status
+from mpsbar.system.exits import NoExitWatch, parse_wait_status
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.system.linux_exits import PidfdWatch, parse_zombie
 from mpsbar.system.macos.exits import (
@@ -57,7 +57,7 @@ class Grandchild:
 
     def close(self):
         self.parent.kill()
-        self.parent.wait(PATIENCE)
+        self.parent.wait(TIMEOUT)
         self.parent.stdin.close()
         self.parent.stdout.close()
 
@@ -94,7 +94,7 @@ def test_the_status_of_a_process_that_is_not_our_child(code, status):
         grandchild.end()
         found = wait_exit(watch)
         assert (found.pid, found.started, found.status) == (grandchild.pid, started, status)
-        assert abs(found.time - time.time()) < PATIENCE
+        assert abs(found.time - time.time()) < TIMEOUT
         assert not watch.is_running(grandchild.pid, started)
         assert watch.poll() == []
     finally:
@@ -147,7 +147,7 @@ def test_the_layout_is_that_of_the_kernels_header():
     watch.add(process.pid, COMPUTER.read_start(process.pid))
     process.stdin.close()
     assert wait_exit(watch).status == ExitStatus(signal=9)
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     watch.close()
 
 
@@ -164,7 +164,7 @@ def test_who_cannot_be_watched():
     watch.close()
     assert len(os.listdir("/proc/self/fd")) == open_files - 2  # the process's and the epoll's
     process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
 
 
 def test_a_hundred_ends_at_once():
@@ -178,7 +178,7 @@ def test_a_hundred_ends_at_once():
     for process in processes:
         process.stdin.write(b"\n")
         process.stdin.close()
-    codes = {p.pid: p.wait(PATIENCE) for p in processes}
+    codes = {p.pid: p.wait(TIMEOUT) for p in processes}
     found = {}
     wait_for(lambda: found.update({e.pid: e for e in watch.poll()}) or len(found) == 20, "all ends")
     if KERNEL >= (6, 15):
@@ -206,10 +206,6 @@ def test_a_platform_without_a_watch():
     assert not watch.add(1, 1.0)
     assert (watch.poll(), watch.is_running(1, 1.0)) == ([], False)
     watch.close()
-
-
-def test_names_of_signals():
-    assert (name_signal(9), name_signal(99)) == ("SIGKILL", "signal 99")
 
 
 # --- macOS: kqueue as xnu has it, over real processes of this machine

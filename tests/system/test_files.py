@@ -84,6 +84,18 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert (os.listdir(tmp_path), file.read_bytes()) == (["file"], b"old")
 
 
+def test_a_name_that_somebody_planted_is_not_written_through(tmp_path, monkeypatch):
+    """Even if the name of the file that is written first could be foreseen."""
+    monkeypatch.setattr("os.urandom", bytes)
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / ".file.000000000000").symlink_to(other)
+    with pytest.raises(FileExistsError):
+        replace_file(tmp_path / "file", b"new")
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "file").exists()
+
+
 def test_what_is_no_small_file_is_not_read(tmp_path):
     pipe, file = tmp_path / "pipe", tmp_path / "file"
     os.mkfifo(pipe)

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 from probe_samples import make_probe
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import IconCheck
 from mpsbar.core.snapshot import Snapshot
@@ -63,7 +63,7 @@ def fill():
     remember_enabled("/v/bin/python")
     write_setting("bar", "gpu")
     write_icon(IconCheck(1.0, None, "there"))
-    probe = make_probe(python=sys.executable, system=places.system_version(), torch_file=None)
+    probe = make_probe(python=sys.executable, system=user_folders.system_version(), torch_file=None)
     write_result(probe)
     time = 0.0
 
@@ -260,7 +260,7 @@ def test_a_command_says_it_in_one_line(folders, tmp_path):
     os.chown(file, EVE, EVE)
     done = subprocess.run(
         [sys.executable, "-m", "mpsbar", "enable", "--list"],
-        env=os.environ, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+        env=os.environ, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.stdout.startswith("No environment is enabled.")
     assert done.stderr == (

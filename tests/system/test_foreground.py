@@ -15,7 +15,7 @@ import sys
 import time
 
 import pytest
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.system import foreground
 
@@ -79,7 +79,7 @@ class Shell:
 
     def wait(self, pattern):
         """The next match in what the terminal shows."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             match = re.compile(pattern).search(self.text, self.at)
             if match:
@@ -168,7 +168,7 @@ def test_a_signal_reaches_the_command_once(scripts, number, to_group):
         os.kill(process.pid, signal.SIGUSR2)  # and what comes later is passed on too
         rest = process.stdout.read()
         assert rest.count(b"got " + number.name.encode()) == 0
-        assert process.wait(PATIENCE) == 17
+        assert process.wait(TIMEOUT) == 17
         assert b"summary" in rest
 
 
@@ -180,7 +180,7 @@ def test_a_signal_reaches_the_command_once(scripts, number, to_group):
 def test_the_status_is_the_commands(scripts, code, status):
     restore = "import signal; [signal.signal(n, signal.SIG_DFL) for n in (2, 13)]; "
     command = build(scripts, True, sys.executable, "-c", restore + code)
-    done = subprocess.run(command, env=build_env(), capture_output=True, timeout=PATIENCE)
+    done = subprocess.run(command, env=build_env(), capture_output=True, timeout=TIMEOUT)
     assert done.returncode == status
     assert b"summary" in done.stdout
 
@@ -194,14 +194,14 @@ def test_a_stop_from_outside_stops_us_and_continues_with_us(scripts):
         os.kill(process.pid, signal.SIGCONT)
         read_until(process, b"got SIGCONT")
         os.kill(child, signal.SIGUSR2)
-        assert process.wait(PATIENCE) == 17
+        assert process.wait(TIMEOUT) == 17
 
 
 def test_the_command_ends_with_us_when_we_are_killed(scripts):
     with start(scripts) as process:
         child = int(read_until(process, b"ready").split()[1])
         process.kill()
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
         wait_for(lambda: read_state(child) in ("", "Z"), "end of the command")
 
 
@@ -213,7 +213,7 @@ def test_nothing_of_ours_is_left_and_ignored_signals_stay_ignored(scripts):
     alone, under = (
         subprocess.run(
             ["sh", "-c", 'trap "" HUP; exec "$@"', "-", *build(scripts, p, sys.executable, "-c", code)],
-            env=build_env(), capture_output=True, text=True, timeout=PATIENCE,
+            env=build_env(), capture_output=True, text=True, timeout=TIMEOUT,
         ).stdout.splitlines()
         for p in (False, True)
     )  # fmt: skip
@@ -257,7 +257,7 @@ def test_without_pythons_waitid_the_c_library_is_asked(monkeypatch):
     process.stdin.close()
     wait_for(lambda: foreground._peek_by_library(library, process.pid) is not None, "end")
     assert foreground._peek_by_library(library, process.pid) == 1  # CLD_EXITED
-    assert process.wait(PATIENCE) == 1
+    assert process.wait(TIMEOUT) == 1
     with pytest.raises(OSError, match="waitid"):
         foreground._peek_by_library(library, process.pid)
 
@@ -292,7 +292,7 @@ def start(scripts):
 
 
 def read_until(process, word):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while select.select([process.stdout], [], [], deadline - time.monotonic())[0]:
         line = process.stdout.readline()
         if word in line:

@@ -1,6 +1,7 @@
 """Pythons are found by their files, on a pretended Mac, and none is run to find it."""
 
 import json
+import os
 
 import pytest
 from desktop_kit import StandIn
@@ -66,6 +67,13 @@ def test_what_jupyter_and_conda_name(tmp_path, home):
     (home / ".conda").mkdir()
     (home / ".conda/environments.txt").write_text(f"{tmp_path}/data/env\n\nrelative\n/gone\n")
     assert find_installed(home, tmp_path) == [kernel, listed]
+
+
+def test_a_pipe_in_the_place_of_such_a_file_makes_nobody_wait(tmp_path, home):
+    for name in (".conda/environments.txt", "Library/Jupyter/kernels/mine/kernel.json"):
+        (home / name).parent.mkdir(parents=True)
+        os.mkfifo(home / name)
+    assert find_installed(home, tmp_path) == []
 
 
 def test_each_environment_once(tmp_path, home):

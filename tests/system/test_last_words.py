@@ -130,3 +130,18 @@ def test_the_setting_is_a_file_for_the_agents(folder):
     assert list(folder.iterdir()) == []
     apply_setting(True)
     assert not marker.exists()
+
+
+def test_what_fell_back_to_the_cpu_is_not_trusted():
+    given = [
+        ["aten::x", 3, "a.py:1"],
+        ["aten::y", -1, ""],
+        ["aten::z", True, ""],
+        7,
+        ["", 1, ""],
+        ["a", 1],
+    ]
+    words = parse_last_words(RECORD | {"fallbacks": given})
+    assert words.fallbacks == {"aten::x": 3}
+    for odd in (None, 7, {"aten::x": 3}, "x"):
+        assert parse_last_words(RECORD | {"fallbacks": odd}).fallbacks == {}

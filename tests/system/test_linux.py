@@ -10,7 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from worker_kit import PATIENCE, need_module, wait_for
+from worker_kit import TIMEOUT, need_module, wait_for
 
 from mpsbar.core.machine import Problem
 from mpsbar.system.linux import (
@@ -51,7 +51,7 @@ def started():
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
         process.stdout.close()
 
 
@@ -63,7 +63,7 @@ def look_for(*pids):
     """A fresh look, as far as it concerns these processes: name, frameworks by pid."""
     scanner = Scanner(LinuxComputer())
     try:
-        found = scanner.scan(PATIENCE).processes
+        found = scanner.scan(TIMEOUT).processes
     finally:
         scanner.close()
     return {process.pid: process for process in found if process.pid in pids}
@@ -192,7 +192,7 @@ def test_none_missed_and_none_invented_among_five_hundred(started):
     ours = expected | {started(sys.executable, "-c", crowd).pid}  # each leads a session
     scanner = Scanner(LinuxComputer())
     for _ in range(20):
-        scan = scanner.scan(PATIENCE)
+        scan = scanner.scan(TIMEOUT)
         # Others may start and end torch here meanwhile.
         assert {p.pid for p in scan.processes if find_session(p.pid) in ours} == expected
         assert [problem for problem in scan.problems if problem.reader != "machine"] == []
@@ -213,7 +213,7 @@ def test_torch_imported_late_and_then_exec(started):
     scanner = Scanner(LinuxComputer(), clock=lambda: now[0])
 
     def frameworks():
-        found = {p.pid: p.frameworks for p in scanner.scan(PATIENCE).processes}
+        found = {p.pid: p.frameworks for p in scanner.scan(TIMEOUT).processes}
         return found.get(process.pid)
 
     def go_on(word):
@@ -239,9 +239,9 @@ def test_pid_reuse_is_noticed(started):
         pytest.skip("needs root to choose the next pid")
     first = started(*python("import torch"))
     scanner = Scanner(LinuxComputer())
-    assert first.pid in {process.pid for process in scanner.scan(PATIENCE).processes}
+    assert first.pid in {process.pid for process in scanner.scan(TIMEOUT).processes}
     first.kill()
-    first.wait(PATIENCE)
+    first.wait(TIMEOUT)
     for _ in range(50):  # others start processes too
         last.write_text(str(first.pid - 1))
         second = subprocess.Popen(["sleep", "3600"])
@@ -252,7 +252,7 @@ def test_pid_reuse_is_noticed(started):
     else:
         pytest.skip("the pid could not be had again")
     try:
-        assert first.pid not in {process.pid for process in scanner.scan(PATIENCE).processes}
+        assert first.pid not in {process.pid for process in scanner.scan(TIMEOUT).processes}
     finally:
         second.kill()
         second.wait()
@@ -310,7 +310,7 @@ def test_a_process_that_cannot_be_read_does_not_stop_the_rest(tmp_path):
     scanner = Scanner(LinuxComputer(str(tmp_path)), clock=lambda: now[0])
     for _ in range(2):
         now[0] += 2
-        scan = scanner.scan(PATIENCE)
+        scan = scanner.scan(TIMEOUT)
         assert {process.pid: process.footprint for process in scan.processes} == {6: 4096, 8: 4096}
         problems = [problem for problem in scan.problems if problem.reader != "machine"]
         assert problems == [Problem("process 7", "does not answer")]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.system import paths
 from mpsbar.system.log import start_log
@@ -29,7 +29,7 @@ def file(tmp_path, monkeypatch):
 def run_code(code):
     """In a process of its own: limits of the kernel stay with it."""
     return subprocess.run(
-        [sys.executable, "-c", code], env=os.environ, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-c", code], env=os.environ, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT
     )  # fmt: skip
 
 

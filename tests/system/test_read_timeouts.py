@@ -2,10 +2,13 @@
 
 import threading
 
+import pytest
+
+from mpsbar.system import read_timeouts
 from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
 
 # Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def readers(stall_seconds=0.05):
@@ -14,7 +17,7 @@ def readers(stall_seconds=0.05):
 
 def hang(gate):
     def read():
-        assert gate.wait(PATIENCE)
+        assert gate.wait(TIMEOUT)
         return "late"
 
     return read
@@ -25,7 +28,7 @@ def threads():
 
 
 def test_results_come_by_key_and_a_failure_is_a_result():
-    some = readers(PATIENCE)
+    some = readers(TIMEOUT)
     results = some.run([("a", lambda: 1), ("b", lambda: 1 // 0), ("c", lambda: None)])
     some.close()
     assert (results["a"], results["c"]) == (1, None)
@@ -36,11 +39,44 @@ def test_results_come_by_key_and_a_failure_is_a_result():
 def test_one_stuck_read_does_not_stop_the_rest():
     some, gate = readers(), threading.Event()
     jobs = [("a", lambda: 1), ("stuck", hang(gate)), ("b", lambda: 2), ("c", lambda: 3)]
-    results = some.run(jobs, PATIENCE)
+    results = some.run(jobs, TIMEOUT)
     assert (results["a"], results["b"], results["c"]) == (1, 2, 3)
     assert isinstance(results["stuck"], Stuck)
     gate.set()
     some.close()
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """Reading threads get none until it is set, as beside many busy programs."""
+    gate, run = threading.Event(), read_timeouts._Reader._run
+
+    def starved(self):
+        assert gate.wait(TIMEOUT)
+        run(self)
+
+    monkeypatch.setattr(read_timeouts._Reader, "_run", starved)
+    yield gate
+    gate.set()
+
+
+def test_a_thread_that_waits_for_a_processor_does_not_hang(processor):
+    some = readers()
+    threading.Timer(0.5, processor.set).start()  # ten times as late as a read that hangs
+    assert some.run([("a", lambda: 1), ("b", lambda: 2)], TIMEOUT) == {"a": 1, "b": 2}
+    some.close()
+
+
+def test_what_was_late_is_asked_again_the_next_time(processor):
+    some, others, calls = readers(), threads(), []
+    assert some.run([("a", lambda: calls.append("late"))], seconds=0.2) == {}
+    started = threads() - others
+    processor.set()
+    assert some.run([("a", lambda: 1)], TIMEOUT) == {"a": 1}
+    some.close()
+    for thread in started:
+        thread.join(TIMEOUT)
+    assert calls == []
 
 
 def test_what_is_stuck_is_not_asked_again_until_it_came_back():
@@ -48,17 +84,17 @@ def test_what_is_stuck_is_not_asked_again_until_it_came_back():
 
     def read():
         calls.append(1)
-        assert gate.wait(PATIENCE)
+        assert gate.wait(TIMEOUT)
         return "back"
 
     for _ in range(3):
-        assert isinstance(some.run([("x", read)], PATIENCE)["x"], Stuck)
+        assert isinstance(some.run([("x", read)], TIMEOUT)["x"], Stuck)
     assert len(calls) == 1
     started = threads() - others
     gate.set()
     for thread in started:
-        thread.join(PATIENCE)
-    assert some.run([("x", read)], PATIENCE)["x"] == "back"
+        thread.join(TIMEOUT)
+    assert some.run([("x", read)], TIMEOUT)["x"] == "back"
     some.close()
 
 
@@ -66,12 +102,12 @@ def test_a_thread_that_was_left_does_nothing_more():
     some, gate, done = readers(), threading.Event(), []
     jobs = [("stuck", hang(gate)), ("a", lambda: done.append("a"))]
     before = threads()
-    some.run(jobs, PATIENCE)
+    some.run(jobs, TIMEOUT)
     some.close()
     started = threads() - before
     gate.set()
     for thread in started:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert done == ["a"]  # once, by the thread that took over
 
 
@@ -80,9 +116,7 @@ def test_after_too_many_nothing_more_is_tried():
     jobs = [(number, hang(gate)) for number in range(MOST_STUCK + 3)]
     before = threads()
     for _ in range(2):
-        results = some.run(
-            [("vital", lambda: "answer"), *jobs, ("a", lambda: 1)], PATIENCE, vital=1
-        )
+        results = some.run([("vital", lambda: "answer"), *jobs, ("a", lambda: 1)], TIMEOUT, vital=1)
         assert results.pop("vital") == "answer"
         assert all(isinstance(result, Stuck) for result in results.values())
         assert len(results) == MOST_STUCK + 4
@@ -92,21 +126,21 @@ def test_after_too_many_nothing_more_is_tried():
 
 
 def test_the_ceiling_ends_the_look_and_tells_what_was_not_done():
-    some, gate = readers(PATIENCE), threading.Event()
+    some, gate = readers(TIMEOUT), threading.Event()
     results = some.run([("a", lambda: 1), ("slow", hang(gate)), ("b", lambda: 2)], 0.1)
     assert results == {"a": 1}
-    assert some.run([("b", lambda: 2)], PATIENCE) == {"b": 2}  # not behind the slow one
+    assert some.run([("b", lambda: 2)], TIMEOUT) == {"b": 2}  # not behind the slow one
     gate.set()
     some.close()
 
 
 def test_what_hangs_at_the_ceiling_is_not_asked_again_and_again():
     """Or each look would leave one more thread behind."""
-    some, gate, calls = readers(PATIENCE), threading.Event(), []
+    some, gate, calls = readers(TIMEOUT), threading.Event(), []
 
     def read():
         calls.append(1)
-        gate.wait(PATIENCE)
+        gate.wait(TIMEOUT)
 
     before = threads()
     assert some.run([("x", read)], 0.05) == {}

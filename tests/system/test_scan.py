@@ -8,6 +8,7 @@ from system.scripted import Scripted
 from worker_kit import wait_for
 
 from mpsbar.core.machine import Machine, Problem
+from mpsbar.system import read_timeouts
 from mpsbar.system.platform import Details, Footprint, GpuClient
 from mpsbar.system.scan import FIRST_WAIT, FOUND_WAIT, LONGEST_WAIT, Scanner
 
@@ -253,6 +254,20 @@ def test_the_ceiling_of_a_scan_is_hard_and_what_was_late_is_reported_and_asked_a
     gate.set()
     wait_for(lambda: len(scanner.scan(60).processes) == 1000, "the late ones")
     scanner.close()
+
+
+def test_a_reader_that_gets_no_processor_is_late_and_does_not_hang(computer, monkeypatch):
+    gate, run = threading.Event(), read_timeouts._Reader._run
+    monkeypatch.setattr(read_timeouts._Reader, "_run", lambda self: gate.wait(60) and run(self))
+    watch = Watch(computer)
+    late = watch.scanner.scan(seconds=0.2)
+    assert late.processes is None
+    assert late.problems == tuple(
+        Problem(reader, "could not be read in time") for reader in ("machine", "processes", "gpu")
+    )
+    gate.set()
+    assert watch.scanner.scan(seconds=60).problems == ()
+    watch.scanner.close()
 
 
 def test_a_share_is_over_the_time_between_the_readings_themselves(computer):

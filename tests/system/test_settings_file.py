@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.settings import Settings
@@ -37,7 +37,7 @@ def written(file):
 def in_child(code, **extra):
     """In a process of its own: limits of the kernel cannot be taken back."""
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | extra, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-c", code], env=os.environ | extra, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from worker_kit import PATIENCE, ROOT, wait_for
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.system import paths
 from mpsbar.system.single_instance import claim, nudge, read_holder
@@ -40,7 +40,7 @@ def start():
     yield run
     for process in started:
         process.kill()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
 
 
 def test_the_second_says_so_and_the_first_is_nudged(start):
@@ -59,7 +59,7 @@ def test_it_is_free_again_however_the_holder_ended(start, signal):
     first = start()
     first.stdout.readline()
     first.send_signal(signal)
-    first.wait(timeout=PATIENCE)
+    first.wait(timeout=TIMEOUT)
     held = claim()
     assert held is not None
     assert held.is_sure
@@ -92,7 +92,7 @@ def test_a_child_does_not_hold_it(start, make_child, tmp_path):
     assert first.stdout.readline() == "ready\n"
     assert claim() is None  # nor does a child's end of it take it from the parent
     first.kill()
-    first.wait(timeout=PATIENCE)
+    first.wait(timeout=TIMEOUT)
     try:
         os.killpg(first.pid, 0)  # a child is there
         # A child that was forked a moment ago may not have run yet.

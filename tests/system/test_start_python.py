@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.pythons import find_pythons, inspect_python
@@ -137,7 +137,7 @@ def mpsbar(workers):
         env = {k: v for k, v in workers.env().items() if k not in left_out}
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", *arguments],
-            env=env, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE,
+            env=env, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 
     return run
@@ -223,7 +223,7 @@ def run_module(venv, name):
     except NotTrusted:
         return None
     with process:
-        return process.communicate(timeout=PATIENCE)[0].decode().strip()
+        return process.communicate(timeout=TIMEOUT)[0].decode().strip()
 
 
 @needs_root
@@ -347,7 +347,7 @@ def test_a_pipe_in_the_place_of_what_is_read_does_not_make_us_wait(trap):
 
 def run(arguments, environ):
     with start_python(sys.executable, arguments, environ) as process:
-        return process.communicate(timeout=PATIENCE)[0].decode().strip()
+        return process.communicate(timeout=TIMEOUT)[0].decode().strip()
 
 
 def test_modules_in_the_present_folder_are_not_imported(tmp_path, monkeypatch):
@@ -385,7 +385,7 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
     python, mark = trap
     monkeypatch.setenv("PATH", f"{python.parent}:{os.environ['PATH']}")
     with start_python("python", [], os.environ) as process:
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
     assert mark.exists()
     python.parent.chmod(0o777)
     with pytest.raises(NotTrusted):
@@ -397,7 +397,8 @@ STARTS = {
     "system/start_python.py": "which judges them",
     "system/macos/gpu.py": "/usr/sbin/ioreg",
     "system/installed_pythons.py": "/usr/bin/xcode-select",
-    "desktop/login_macos.py": "/bin/launchctl, /usr/bin/open",
+    "desktop/launch_agent.py": "/bin/launchctl",
+    "desktop/login_macos.py": "/usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "cli/demo.py": "the Python that runs mpsbar already",

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 from system.scripted import Scripted
-from worker_kit import PATIENCE
+from worker_kit import TIMEOUT
 
 from mpsbar.core.actions import Stop
 from mpsbar.system import stop as stopping
@@ -51,7 +51,7 @@ def test_it_is_asked_as_by_ctrl_c_and_the_second_time_firmly(listener, signal_se
     started = computer.read_details(listener.pid).started
     outcome = stop(computer, Stop(listener.pid, started, "x.py", firmly))
     assert (outcome.state, outcome.firmly, outcome.name) == ("asked", firmly, "x.py")
-    assert listener.communicate(timeout=PATIENCE)[0] == f"{name}\n"
+    assert listener.communicate(timeout=TIMEOUT)[0] == f"{name}\n"
 
 
 def test_the_pid_of_another_is_left_alone(listener, signal_sender):
@@ -126,4 +126,4 @@ def test_a_kernel_without_handles(listener, monkeypatch):
     monkeypatch.setattr(os, "pidfd_open", refuse)
     started = LinuxComputer().read_details(listener.pid).started
     assert stop(LinuxComputer(), Stop(listener.pid, started, "x")).state == "asked"
-    assert listener.communicate(timeout=PATIENCE)[0] == "SIGINT\n"
+    assert listener.communicate(timeout=TIMEOUT)[0] == "SIGINT\n"

@@ -59,6 +59,11 @@ def test_faults(private, attack):
     assert survived == tried > 0
 
 
+def test_children_of_a_data_loader_are_below_its_row(private):
+    """Not that each tick is whole: beside other tests one may be late."""
+    assert hosts.watch_children(8)[2] >= 6
+
+
 def test_a_short_soak(private):
     ticks, good = soak.soak(ticks=60)
     assert good == ticks == 60

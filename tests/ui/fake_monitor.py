@@ -52,8 +52,9 @@ class FakeMonitor:
         if snapshot.machine is not None:  # a test may show one that cannot be drawn
             self._trends.add(snapshot)
         return replace(
-            snapshot, events=self._events.recent, process_series=self._trends.copy_processes()
-        )
+            snapshot, events=self._events.recent, process_series=self._trends.copy_processes(),
+            machine_series=self._trends.copy_machine(),
+        )  # fmt: skip
 
     def apply(self, settings: Settings) -> None:
         self.interval = settings.interval

@@ -15,6 +15,14 @@ class TerminalUser:
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips)
 
+    def style_of(self, text):
+        """Of the first run of characters that holds it."""
+        for strip in self.app.screen._compositor.render_strips():
+            for segment in strip:
+                if text in segment.text:
+                    return segment.style
+        raise AssertionError(f"{text} is not on the screen:\n{self.screen()}")
+
     def line(self, start):
         found = [line for line in self.screen().splitlines() if line.lstrip().startswith(start)]
         assert len(found) == 1, (start, self.screen())
@@ -54,6 +62,8 @@ def play(monitor, person, size=(80, 24), settings=None):
         app = TerminalApp(monitor, loaded)
         monitor.start(app.on_tick)
         async with app.run_test(size=size) as pilot:
+            while not hasattr(app.query_one("#head"), "shown_text"):
+                await pilot.pause(0.01)
             await pilot.pause()
             await person(TerminalUser(app, pilot, monitor))
 

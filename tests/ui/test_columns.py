@@ -5,7 +5,7 @@ from changed_package import ChangedPackage
 
 from mpsbar.ui.columns import COLUMNS, REPORTED
 
-ROW = '    Column("STARTED", "Parent", lambda one: one.parent, lambda _, parent: f"by {parent}", 9, is_outside=True),'
+ROW = '    Column("STARTED", "Parent", lambda one: one.parent, lambda _, parent: f"by {parent}", 19, is_outside=True),'
 
 
 @pytest.fixture
@@ -29,29 +29,23 @@ def test_one_more_column_is_shown_everywhere(with_parent):
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.history.report.page import build_unconnected, build_workers
-from mpsbar.ui.process_rows import build_processes
-from mpsbar.ui.terminal.table_rows import arrange
-from mpsbar.ui.terminal.table import TableView, choose_columns, render_table
-from mpsbar.ui.terminal.table_rows import build_entries
+from mpsbar.ui.process_table import build_rows, choose_columns
+from mpsbar.ui.terminal.order import arrange
 from mpsbar.ui.text.status import render_table as render_status
-from mpsbar.ui.rows import UiState
 
 workers = tuple(Worker(pid, f"{pid}.py", "live", 0.0, parent=parent) for pid, parent in ((7, 41), (8, 43)))
 snapshot = Snapshot(0.0, workers, processes=(Process(9, 1.0, "x.py", ("torch",), parent=42),))
 for line in render_status(snapshot).splitlines():
     print("STARTED" in line, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line))
-entries = arrange(build_entries(build_processes(snapshot, UiState()), snapshot), "STARTED", True)
-frame = render_table(entries, choose_columns(160, entries, snapshot), TableView(sort="STARTED"), 160, 5)
-for line in frame.lines:
-    print("STARTED▼" in line[0].text, *(f"by {n}" for n in (41, 42, 43) if f"by {n}" in line[0].text))
-print(any(hit.target == "sort:STARTED" for hit in frame.hits))
-narrow = choose_columns(60, entries, snapshot)
-print("STARTED" in [one.key for one in narrow])
+rows = arrange(build_rows(snapshot), "STARTED", True)
+print(*(row.cells["STARTED"] for row in rows))
+for width in (160, 60):
+    print("STARTED" in [one.head for one in choose_columns(rows, snapshot, width, "top")])
 print(">Parent<" in build_workers(snapshot), ">by 41<" in build_workers(snapshot))
 print(">Parent<" in build_unconnected(snapshot, ""), ">by 42<" in build_unconnected(snapshot, ""))
 """)
     assert output.splitlines() == [
         "True", "False by 41", "False by 43", "False by 42",  # status, in its own order
-        "True", "False by 43", "False by 42", "False by 41",  # top, sorted by it
+        "by 43 by 42 by 41",  # top, sorted by it
         "True", "False", "True True", "True True",
     ]  # fmt: skip

@@ -63,10 +63,10 @@ WAYS = {
     "own limit": (("train.py", "Limit Memory", "Custom…"), ("home", "l", "up", "enter")),
     "keep below": (
         ("train.py", "Keep Cache Below", "2.0 GB"),
-        ("home", "enter", *("down",) * 3, "enter", *("down",) * 3, "enter"),
+        ("home", "a", *("down",) * 3, "enter", *("down",) * 3, "enter"),
     ),
     "free when idle": (
-        ("train.py", "Free When Idle"), ("home", "enter", *("down",) * 4, "enter"),
+        ("train.py", "Free When Idle"), ("home", "a", *("down",) * 4, "enter"),
     ),
     "keep all below": (
         ("Settings", "Automatic Free", "Keep Cache Below", "4.0 GB"),
@@ -134,17 +134,17 @@ class InTerminal:
 
     async def do(self, what, answer=None):
         await self.p.press(*WAYS[what][1])
-        if box := self.p.app._terminal_state.view.box:
-            self.boxes.append(": ".join((box.title, *box.lines)))
-            while self.p.app._terminal_state.view.box.at != box.choices.index(answer):
-                await self.p.press("down")
+        if question := getattr(self.p.app.screen, "question", None):
+            self.boxes.append(": ".join((question.title, *question.text.split("\n"))))
+            while str(self.p.app.focused.label) != answer:
+                await self.p.press("left")
             await self.p.press("enter")
 
     async def type(self, what, texts):
         await self.p.press(*WAYS[what][1])
         for text in texts:
-            box = self.p.app._terminal_state.view.box
-            self.boxes.append(": ".join((box.title, " ".join(box.lines))))
+            question = self.p.app.screen.question
+            self.boxes.append(": ".join((question.title, question.text.replace("\n", " "))))
             await self.p.press(*("backspace",) * 10, *text, "enter")
 
     async def look_at_tensors(self):
@@ -165,7 +165,7 @@ class InTerminal:
 
     def said(self):
         """Every question, and every line of the log."""
-        return [*self.boxes, *(note.text for note in self.p.app._terminal_state._log)]
+        return [*self.boxes, *(note.text for note in self.p.app.state.notes)]
 
     def play(self, story):
         from ui.terminal_kit import play

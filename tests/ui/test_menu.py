@@ -31,7 +31,7 @@ from mpsbar.core.snapshot import Backend, Snapshot
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
-from mpsbar.ui.process_rows import _ROOM
+from mpsbar.ui.process_submenu import TENSOR_ROWS
 from mpsbar.ui.rows import UiState
 
 APP = UiState(is_app=True, login="off")
@@ -189,8 +189,8 @@ def test_the_biggest_tensors(found, pending, lines):
     )
     row = rows(build_menu(seen, APP))["tensors-1"]
     assert [child.text for child in row.children] == lines
-    assert row.room == _ROOM  # it is counted anew each time
-    assert len(lines) <= _ROOM
+    assert row.room == TENSOR_ROWS  # it is counted anew each time
+    assert len(lines) <= TENSOR_ROWS
 
 
 def test_more_workers_than_fit():

@@ -15,7 +15,7 @@ from pathlib import Path
 from screen_kit import start_screen, why_no_screen
 from worker_kit import ROOT, Client
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.agent.backends import IN_USE
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -41,7 +41,7 @@ class Load:
     def run(self) -> None:
         """Ask every agent that is there, over and over, until told to stop."""
         while not self.stopping:
-            for pid, path in places.list_sockets([str(self.folder)]):
+            for pid, path in user_folders.list_sockets([str(self.folder)]):
                 with contextlib.suppress(OSError, AssertionError):  # it ended meanwhile
                     self.ask(pid, Path(path))
             time.sleep(FREE_EVERY)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import interpreters
 import pytest
-from worker_kit import PATIENCE, ROOT, Client, wait_for
+from worker_kit import ROOT, TIMEOUT, Client, wait_for
 
 from mpsbar.workers import enable as setup
 from mpsbar.workers.environments import (
@@ -37,7 +37,7 @@ class Venv:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MPSBAR"))}
         return subprocess.run(
             [self.python, *options, "-c", code],
-            env=clean | (env or {}), capture_output=True, text=True, timeout=PATIENCE, cwd="/", **extra,
+            env=clean | (env or {}), capture_output=True, text=True, timeout=TIMEOUT, cwd="/", **extra,
         )  # fmt: skip
 
     def tree(self):
@@ -149,7 +149,7 @@ def test_pytest_pip_and_build_back_ends_are_not_disturbed(this_venv, tmp_path):
     ):
         done = subprocess.run(
             [this_venv.python, "-m", *command.split()],
-            cwd=project, capture_output=True, text=True, timeout=PATIENCE,
+            cwd=project, capture_output=True, text=True, timeout=TIMEOUT,
             env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_INDEX": "1"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -261,14 +261,16 @@ def test_an_upgrade_replaces_the_copy_whole(this_venv, monkeypatch):
     assert len(list(this_venv.site.glob("mpsbar_agent-*.dist-info"))) == 1
 
 
-def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv):
+def test_a_record_cannot_make_us_remove_what_is_not_ours(this_venv, tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.touch()
     environment = read_environment(this_venv.python)
     setup.enable(environment)
     record = next(this_venv.site.glob("mpsbar_agent-*.dist-info/RECORD"))
-    record.write_text("torch/__init__.py,,\nmpsbar_agent/../torch/__init__.py,,\n/etc/passwd,,\n")
+    record.write_text(f"torch/__init__.py,,\nmpsbar_agent/../torch/__init__.py,,\n{theirs},,\n")
     setup.disable(environment)
     assert (this_venv.site / "torch" / "__init__.py").exists()
-    assert Path("/etc/passwd").exists()
+    assert theirs.exists()
 
 
 def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_path):
@@ -283,6 +285,28 @@ def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_pa
     assert setup.disable(environment)
     assert sorted(path.name for path in elsewhere.iterdir()) == before
     assert not (this_venv.site / "mpsbar-agent.pth").exists()
+
+
+def test_nothing_is_written_where_others_could_change_it(this_venv):
+    """Also when an outdated copy is renewed, for which the Python itself is not asked."""
+    environment = read_environment(this_venv.python)
+    this_venv.site.chmod(0o777)
+    before = sorted(path.name for path in this_venv.site.iterdir())
+    with pytest.raises(EnvironmentProblem, match="site-packages is writable by everyone"):
+        setup.enable(environment)
+    assert sorted(path.name for path in this_venv.site.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["mpsbar-agent.pth", "_mpsbar_start.py", "mpsbar_agent/server.py"])
+def test_a_link_in_the_place_of_a_file_is_replaced(this_venv, tmp_path, name):
+    """uv links files into its cache: what is written must not go there."""
+    environment = read_environment(this_venv.python)
+    (tmp_path / "cache").write_text("cached")
+    (this_venv.site / name).parent.mkdir(exist_ok=True)
+    (this_venv.site / name).symlink_to(tmp_path / "cache")
+    assert setup.enable(environment)
+    assert not (this_venv.site / name).is_symlink()
+    assert (tmp_path / "cache").read_text() == "cached"
 
 
 def test_a_linked_record_and_cache_are_not_followed(this_venv, tmp_path):
@@ -477,7 +501,7 @@ def test_a_real_torch_is_noticed(workers, this_venv):
         # The agent answers while torch is still being imported.
         wait_for(lambda: client.ask("stats")["frameworks"], "the end of the import")
         assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
-    process.communicate(b"", timeout=PATIENCE)
+    process.communicate(b"", timeout=TIMEOUT)
     assert process.returncode == 0
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from worker_kit import PATIENCE, ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.workers import jupyter
 
@@ -158,7 +158,7 @@ def run_ipython(folder, hidden, code=MAGIC, **env):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     return done.stdout.strip(), done.stderr
 

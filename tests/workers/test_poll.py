@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from mac_sockets import use_mac_sockets
-from worker_kit import ATTACH, PATIENCE, fill_queue, run_as_stranger, wait_for
+from worker_kit import ATTACH, TIMEOUT, fill_queue, run_as_stranger, wait_for
 
 from mpsbar.workers.poll import SILENT_SECONDS, WorkerPoll
 from mpsbar.workers.request import free_worker
@@ -267,8 +267,8 @@ def test_an_error_for_an_answer_is_not_taken_for_nothing_loaded(workers, polled)
                     )
 
     with Falters(workers.run_dir / f"{ME}.sock", []):
-        (first,) = polled.poll(seconds=PATIENCE)
-        (second,) = polled.poll(seconds=PATIENCE)
+        (first,) = polled.poll(seconds=TIMEOUT)
+        (second,) = polled.poll(seconds=TIMEOUT)
     assert (first.state, first.held) == ("live", 7)
     assert (second.state, second.held) == ("busy", 7)
     assert second.age > 0
@@ -294,7 +294,7 @@ def test_a_pid_that_no_kernel_gives_is_passed_over(workers, polled, name):
 def test_sockets_left_by_exit_and_exec_are_removed(workers, polled, end):
     worker = workers.start(IDLE.partition("while")[0] + f"print('up')\ninput()\n{end}\n",
                            popen={"stdin": subprocess.PIPE})  # fmt: skip
-    assert states(polled, seconds=PATIENCE) == {worker.pid: "live"}
+    assert states(polled, seconds=TIMEOUT) == {worker.pid: "live"}
     worker.process.stdin.write(b"\n")
     wait_for(lambda: states(polled) == {}, "removal")
     worker.end()  # until then the file of a living process stays, though it refuses
@@ -305,7 +305,7 @@ def test_sockets_left_by_exit_and_exec_are_removed(workers, polled, end):
 def test_who_was_silent_last_time_delays_nobody(workers, polled, monkeypatch):
     """By a clock of the test's own: for how long the poll would wait at most."""
     silent, other = workers.start(IDLE), workers.start(IDLE)
-    assert set(states(polled, seconds=PATIENCE).values()) == {"live"}
+    assert set(states(polled, seconds=TIMEOUT).values()) == {"live"}
     silent.freeze()
     waits = []
     select = polled._selector.select
@@ -313,19 +313,23 @@ def test_who_was_silent_last_time_delays_nobody(workers, polled, monkeypatch):
     assert states(polled, seconds=3)[silent.pid] == "busy"
     assert max(waits) > 1
     waits.clear()
-    assert states(polled, seconds=PATIENCE) == {silent.pid: "busy", other.pid: "live"}
+    assert states(polled, seconds=TIMEOUT) == {silent.pid: "busy", other.pid: "live"}
     # While only the silent one is missing, no wait is longer than its short one.
     assert waits[-1] <= SILENT_SECONDS
     silent.thaw()
     wait_for(lambda: states(polled)[silent.pid] == "live", "answer")
     waits.clear()
-    assert states(polled, seconds=PATIENCE)[silent.pid] == "live"
+    assert states(polled, seconds=TIMEOUT)[silent.pid] == "live"
+    silent.freeze()  # it has answered since, so it is waited for again, once
+    waits.clear()
+    assert states(polled, seconds=3)[silent.pid] == "busy"
+    assert max(waits) > 1
 
 
 def test_near_the_limit_of_descriptors_a_reserve_is_kept(workers, polled):
     first, second = workers.start(IDLE), workers.start(IDLE)
     polled._most_connections = 1
-    found = states(polled, seconds=PATIENCE)
+    found = states(polled, seconds=TIMEOUT)
     assert sorted(found) == sorted((first.pid, second.pid))
     assert sorted(found.values()) == ["busy", "live"]
 

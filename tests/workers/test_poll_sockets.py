@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mpsbar.agent import places
+from mpsbar.agent import user_folders
 from mpsbar.workers.poll import SocketList
 
 
@@ -21,13 +21,13 @@ def folder(tmp_path, monkeypatch):
 def listings(monkeypatch):
     """How often the folder was really listed."""
     count = []
-    real = places.list_directory
+    real = user_folders.list_directory
 
     def listed(folders):
         count.append(1)
         return real(folders)
 
-    monkeypatch.setattr(places, "list_directory", listed)
+    monkeypatch.setattr(user_folders, "list_directory", listed)
     return count
 
 
@@ -92,15 +92,15 @@ def test_a_folder_that_could_not_be_listed_is_listed_again(folder, monkeypatch):
     folder.mkdir(0o700, exist_ok=True)
     (folder / "7.sock").touch()
     age(folder, 10)
-    real = places.list_directory
+    real = user_folders.list_directory
 
     def fail(_):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(places, "list_directory", fail)
+    monkeypatch.setattr(user_folders, "list_directory", fail)
     assert pids(sockets) == []
-    monkeypatch.setattr(places, "list_directory", real)
+    monkeypatch.setattr(user_folders, "list_directory", real)
     assert pids(sockets) == [7]
     (folder / "8.sock").touch()
-    monkeypatch.setattr(places, "list_directory", fail)
+    monkeypatch.setattr(user_folders, "list_directory", fail)
     assert pids(sockets) == [7]  # what was known stays

@@ -32,6 +32,13 @@ def test_a_damaged_one_is_made_anew(tmp_path):
     assert os.listdir(tmp_path) == [f"agent-{__version__}"]
 
 
+def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(tmp_path):
+    site = copy_agent(tmp_path)
+    (site.parent / "startup_hook.py").unlink()
+    os.mkfifo(site.parent / "startup_hook.py")
+    assert (copy_agent(tmp_path).parent / "startup_hook.py").is_file()
+
+
 def test_a_place_that_cannot_be_written_is_an_oserror(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"Not a directory|exists"):

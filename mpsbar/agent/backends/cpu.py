@@ -24,7 +24,7 @@ def stats() -> Stats:
 
 
 def measure() -> Optional[int]:
-    """Resident bytes; None where they cannot be read cheaply (macOS's release tells by itself)."""
+    """Resident bytes; None where reading is not cheap (macOS's release returns the number)."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -110,8 +110,8 @@ def start_trim() -> "Optional[Trim]":
     nor before MLX 0.16, which has no such limit.
     """
     core = loaded("mlx.core")
-    places = (core, getattr(core, "metal", None))
-    if not _ON_METAL or not any(hasattr(place, "set_cache_limit") for place in places):
+    modules = (core, getattr(core, "metal", None))
+    if not _ON_METAL or not any(hasattr(module, "set_cache_limit") for module in modules):
         return None
     return Trim()
 

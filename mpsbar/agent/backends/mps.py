@@ -18,7 +18,7 @@ _HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _USUAL_RATIO = 1.7  # of what Metal recommends
 _MOST_RATIO = 2.0
 # What torch reads the variable with. PyDLL: it may not let another thread run in a job on main.
-_strtod: Any = ctypes.PyDLL(None).strtod
+_strtod: Any = ctypes.pythonapi["strtod"]
 _strtod.restype = ctypes.c_double
 
 
@@ -27,9 +27,9 @@ class _Seen:
 
     in_use = False
     inherited = False  # initialised by the process we were forked from
-    lazy_check = True  # torch >= 2.13 can tell without touching Metal
+    lazy_check = True  # torch >= 2.13 knows it without touching Metal
     first_ratio: Optional[float] = None  # of the environment, when the device was first in use
-    limit: Optional[int] = None  # set here; torch has no function that tells it
+    limit: Optional[int] = None  # set here; torch has no function to read it
 
 
 def state(gpu_client: Optional[bool]) -> Optional[str]:
@@ -91,7 +91,7 @@ def start_trim() -> None:
 
 
 def shrink(limit: int) -> int:
-    """Released only if it must be: one live block pins its heap, so only this tells what stays."""
+    """Releases only if it must: a live block pins its heap, so only a release shows what stays."""
     if measure() > limit:
         function, arguments = release_call()
         function(*arguments)

@@ -1,4 +1,7 @@
-"""A small MLX run whose cache limit is raised, so that freed arrays stay in the cache."""
+"""A small MLX generator: the keys and values of an answer grow with each token, then are dropped.
+
+Its cache limit is raised, so that what it drops stays in the cache.
+"""
 
 import os
 import time
@@ -6,6 +9,8 @@ import time
 import mlx.core as mx
 
 import mpsbar
+
+_TOKENS = 300  # of an answer
 
 
 def main() -> None:
@@ -15,11 +20,14 @@ def main() -> None:
     del arrays[1:]
     weights = mx.ones((256, 256))
     mpsbar.attach()
-    demo = os.getppid()
+    demo, kept = os.getppid(), []
     while os.getppid() == demo:  # nothing is left running, however the demo ends
         weights = mx.softmax(weights @ weights, axis=-1)
-        mx.eval(weights)
-        time.sleep(0.02)
+        kept.append(mx.ones((1 << 17,)))
+        mx.eval(weights, kept[-1])
+        if len(kept) == _TOKENS:
+            kept.clear()
+        time.sleep(0.04)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ def compare(  # noqa: PLR0913 - options with names
     piecewise: bool | None = None,
     timing: bool = True,
     on_progress: OnProgress | None = None,
+    on_partial: Callable[[Comparison], None] | None = None,
     **keywords: Any,
 ) -> Comparison:
     """Compare `model(*inputs, **keywords)` on the device in each dtype with the CPU.
@@ -52,7 +53,8 @@ def compare(  # noqa: PLR0913 - options with names
     Instead of a model, a training step: a function that takes the model and a batch and returns
     the loss; then gradients are compared too. The model is left as it was; `copy=True` works on a
     deep copy. `piecewise` (default: where the model does not fit twice) keeps one module at a time
-    on the device, and measures neither time nor memory.
+    on the device, and measures neither time nor memory. `on_partial` is given the result so far
+    after each dtype.
     """
     if copy:
         model, inputs, keywords = copying.deepcopy((model, inputs, keywords))
@@ -61,6 +63,7 @@ def compare(  # noqa: PLR0913 - options with names
     session = _ComparisonRun(task, target, parse_dtype(reference), piecewise, timing)
     session.on_progress = on_progress or (lambda *_: None)
     places = build_places(dtypes, target)
+    session.on_partial = on_partial or (lambda _: None)
     run_then_restore(lambda: session.run(places), session.restore)
     return session.build(places)
 
@@ -74,6 +77,7 @@ class _ComparisonRun:
         self.task, self.device, self.timing = task, device, timing
         self.reference = ComputePlace("cpu", dtype)
         self.on_progress: OnProgress = lambda *_: None
+        self.on_partial: Callable[[Comparison], None] = lambda _: None
         self.results: dict[str, DtypeResult] = {}
         self.calls: list[Call] = []
         self.output: Any = None
@@ -87,6 +91,8 @@ class _ComparisonRun:
         self._default = torch.get_default_dtype()
         self.state = ModelState(task.roots)
         self.piecewise = self._fits_not(piecewise)
+        if self.piecewise and task.is_training:
+            self.notes.append("piece by piece, gradients are checked module by module only")
 
     def restore(self) -> None:
         self.not_restored = self.state.restore()
@@ -103,6 +109,7 @@ class _ComparisonRun:
             self._record()
             for name, place in places.items():
                 self.results[name] = self._compare(name, place)
+                self.on_partial(self.build(places))
 
     def _fits_not(self, piecewise: bool | None) -> bool:
         if piecewise is not None:

@@ -196,16 +196,23 @@ def _build_output(right: Any, got: Any) -> dict[str, Any] | None:
 
 def _same_top1(right: Any, got: Any) -> float | None:
     """For scores of classes: `logits`, or a single output with one row an example."""
-    pairs = [(getattr(value, "logits", value)) for value in (right, got)]
+    pairs = [_find_logits(value) for value in (right, got)]
     if not all(isinstance(value, torch.Tensor) for value in pairs):
         return None
     wanted, found = pairs
-    named = hasattr(right, "logits")
+    named = wanted is not right
     if not wanted.is_floating_point() or wanted.shape != found.shape or wanted.dim() < 2:
         return None
     if wanted.shape[-1] < 2 or not (named or wanted.dim() == 2):
         return None
     return float((wanted.argmax(-1) == found.argmax(-1)).double().mean())
+
+
+def _find_logits(value: Any) -> Any:
+    """Of a ModelOutput, or of a dictionary; else the value itself."""
+    if isinstance(value, dict) and "logits" in value:
+        return value["logits"]
+    return getattr(value, "logits", value)
 
 
 def _build_gradients(result: DtypeResult) -> dict[str, Any]:

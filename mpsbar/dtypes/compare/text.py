@@ -10,8 +10,14 @@ _MOST_CULPRITS = 5
 _MOST_MODULES = 8
 # How far the usual round may lie above the best: then a speed is approximate, then not shown.
 _UNSURE, _UNSTEADY = 0.15, 1.0
-_COLOURS = {"works": "#1a7f37", "differs": "#cf222e", "nonfinite": "#cf222e", "raised": "#9a6700"}
-_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!"}
+_COLOURS = {
+    "works": "#1a7f37",
+    "differs": "#cf222e",
+    "nonfinite": "#cf222e",
+    "raised": "#9a6700",
+    "crashed": "#cf222e",
+}
+_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!", "crashed": "✗"}
 
 
 def build_headline(data: Data) -> str:
@@ -23,6 +29,8 @@ def say_dtype(name: str, found: Data) -> str:
     """One dtype in one sentence, without its full stop."""
     if found["state"] == "works":
         return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
+    if found["state"] == "crashed":
+        return f"{name}: crashes Python ({found['text']})"
     return f"{name}: {_say_problem(found)}"
 
 

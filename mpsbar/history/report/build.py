@@ -7,6 +7,7 @@ from mpsbar import __version__
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.rules import Checkup
+from mpsbar.dtypes.deep_files import find_deep_result
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.history.reader import Period, read_period, read_start
@@ -36,7 +37,9 @@ def make_report(snapshot: Snapshot, checkup: Checkup | None) -> str:
     probe = find_result(snapshot)
     diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home, render_brief(probe))
     periods = _read_periods(time.time())
-    report = Report(__version__, snapshot, checkup, periods, probe, home, diagnostics)
+    report = Report(
+        __version__, snapshot, checkup, periods, probe, find_deep_result(), home, diagnostics
+    )
     style, script = (
         paths.resource(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )

@@ -3,14 +3,15 @@
 from datetime import datetime, tzinfo
 
 from mpsbar.core.dtype_results import Cell, Probe
-from mpsbar.dtypes.summary import say_headline, say_speed
+from mpsbar.dtypes.headlines import find_headlines
+from mpsbar.dtypes.summary import say_speed
 from mpsbar.dtypes.text import check_title, say_known_bug, say_why, standings, states
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.ui.text.wording import _, shorten_home
 
 # A sign for each state, because colour alone is not enough for everybody.
-_SIGNS = {
+SIGNS = {
     "works": "✓", "inaccurate": "✗", "fallback": "↓", "unsupported": "–", "crashed": "!",
     "hung": "∞", "meaningless": "·", "no_memory": "?", "unknown": "?",
 }  # fmt: skip
@@ -20,7 +21,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
     if probe is None or not probe.cells:
         return None
     parts = [
-        tag("p", say_headline(probe), class_="headline"),
+        tag("p", "; ".join(h.text for h in find_headlines(probe)), class_="headline"),
         tag("p", _subject(probe, home, zone), class_="note"),
         _heat_map(probe),
         tag("p", _("Point to a cell, or move to it with Tab, to see the reason."), class_="reason"),
@@ -66,7 +67,7 @@ def _spot(cell: Cell | None) -> Markup:
     """One cell; for one that does not work a button that shows the reason."""
     if cell is None:
         return Markup("")
-    sign, words = _SIGNS.get(cell.state, "?"), states().get(cell.state, cell.state)
+    sign, words = SIGNS.get(cell.state, "?"), states().get(cell.state, cell.state)
     if cell.state in ("works", "meaningless"):
         unseen = tag("span", words, class_="unseen")
         drawn = tag("span", sign, aria_hidden="true")
@@ -84,7 +85,7 @@ def _legend(probe: Probe) -> Markup:
     found = {cell.state for cell in probe.cells}
     items = [
         tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
-        for state, sign in _SIGNS.items()
+        for state, sign in SIGNS.items()
         if state in found
     ]
     return tag("ul", *items, class_="legend signs")

@@ -9,10 +9,12 @@ from mpsbar.core.advice import advise
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
+from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures
 from mpsbar.history.reader import Period
 from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
+from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
 from mpsbar.ui.columns import REPORTED
 from mpsbar.ui.text import findings, wording
@@ -28,13 +30,14 @@ class Report:
     checkup: Checkup | None  # None: the Pythons were not inspected
     periods: tuple[Period, ...] = ()  # the shortest first; none: nothing was recorded
     probe: Probe | None = None  # the last; None: there is none, or of another torch
+    deep: DeepProbe | None = None  # the last of mpsbar probe --deep
     home: str = ""  # shown as ~
     diagnostics: str = ""  # to paste into a bug report
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
-    snapshot, periods = report.snapshot, report.periods
+    snapshot, periods, home = report.snapshot, report.periods, report.home
     sections = (
         _section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
         _section("memory", _("Memory over time"), build_past(periods, zone)),
@@ -42,6 +45,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         _section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
         _section("runs", _("All runs"), build_runs(periods, zone)),
         _section("dtypes", _("dtypes"), build_dtypes(report.probe, report.home, zone)),
+        _section("operations", _("Every operation"), build_operations(report.deep, home, zone)),
         _section("advice", _("Next steps"), _advice(report)),
         _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )

@@ -15,7 +15,7 @@ from mpsbar.core.endings import CrashReport, GpuEvent, Panic
 from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
 
-CRASH, JETSAM, PANIC, GPU_EVENT = "309", "298", "210", "284"
+CRASH, JETSAM, GPU_EVENT = "309", "298", "284"
 # name-2026-09-23-000228.ips, with or without .000; local time
 _NAME = re.compile(r"(.{1,200}?)-(\d{4}-\d\d-\d\d-\d{6})(?:\.\d{1,4})?\.(ips|panic)")
 _MOST_ROWS = 20_000
@@ -29,14 +29,13 @@ _SYSTEM_SYMBOLS = re.compile(
 )
 _ASSERTION = re.compile(r"\S*/([\w.+-]+:\d+: failed assertion.*)")
 _TEXT_PROCESS = re.compile(r"(?m)^Process:\s+(.{1,100}?) \[(\d{1,10})\]$")
-_TEXT_TIME = re.compile(r"(?m)^(Date/Time|Launch Time):\s+(.{10,40})$")
+_TEXT_LAUNCHED = re.compile(r"(?m)^Launch Time:\s+(.{10,40})$")
 _TEXT_SIGNAL = re.compile(r"(?m)^Exception Type:.{0,80}?\((SIG[A-Z]{2,8})\)")
 _TEXT_QUEUE = re.compile(r"(?m)^Thread \d+ Crashed:.*?(?:Dispatch queue: (\S{1,200}))?$")
 _TEXT_FRAME = re.compile(r"(?m)^\d{1,3}\s+(\S{1,100})\s+0x[0-9a-f]+ (\S{1,300})(?: \+ \d+)?$")
 _PIECES = {
     "pid": re.compile(r'"pid"\s*:\s*(\d{1,10})\b'),
     "procLaunch": re.compile(r'"procLaunch"\s*:\s*"([^"]{10,40})"'),
-    "captureTime": re.compile(r'"captureTime"\s*:\s*"([^"]{10,40})"'),
     "signal": re.compile(r'"signal"\s*:\s*"(SIG[A-Z]{2,8})"'),
     "asi": re.compile(r'"asi"\s*:\s*\{[^{}]{0,200}?\[\s*"((?:[^"\\]|\\.){0,2000})"'),
 }
@@ -50,7 +49,6 @@ class CrashedProcess:
 
     pid: int | None
     launched: float | None
-    captured: float | None
     report: CrashReport
 
 
@@ -104,7 +102,6 @@ def parse_crash(text: str) -> CrashedProcess | None:
     return CrashedProcess(
         int(pieces["pid"]) if "pid" in pieces else None,
         parse_time(pieces.get("procLaunch")),
-        parse_time(pieces.get("captureTime")),
         CrashReport(_signal(pieces.get("signal")), sentence),
     )
 
@@ -119,7 +116,6 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
     return CrashedProcess(
         _count(body.get("pid")),
         parse_time(body.get("procLaunch")),
-        parse_time(body.get("captureTime")),
         CrashReport(
             number if number is not None and 0 < number < 65 else None,
             _find_sentence(body.get("asi"), termination.get("reasons")),
@@ -134,7 +130,7 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
 
 def _parse_crash_text(text: str) -> CrashedProcess:
     process = _TEXT_PROCESS.search(text)
-    times = {name: parse_time(value) for name, value in _TEXT_TIME.findall(text)}
+    launched = _TEXT_LAUNCHED.search(text)
     found = _TEXT_SIGNAL.search(text)
     crashed = _TEXT_QUEUE.search(text)
     rest = text[crashed.end() :] if crashed else ""
@@ -142,8 +138,7 @@ def _parse_crash_text(text: str) -> CrashedProcess:
     library, symbol = _choose_frame(frames[:_MOST_FRAMES])
     return CrashedProcess(
         int(process[2]) if process else None,
-        times.get("Launch Time"),
-        times.get("Date/Time"),
+        parse_time(launched[1]) if launched else None,
         CrashReport(
             _signal(found[1] if found else None), "", library, symbol,
             _text(crashed[1] or "") if crashed else "",
@@ -233,8 +228,8 @@ def parse_gpu_event(text: str, local_time: float) -> GpuEvent | None:
 
 def parse_panic(text: str, local_time: float | None = None) -> Panic | None:
     header, body = split_report(text)
-    told = body.get("panicString") if body is not None else None
-    words = told if isinstance(told, str) else text
+    panic_text = body.get("panicString") if body is not None else None
+    words = panic_text if isinstance(panic_text, str) else text
     match = _PANIC.search(words[:20_000])
     if match is None:
         return None

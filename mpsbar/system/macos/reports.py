@@ -17,7 +17,7 @@ SYSTEM_FOLDER = Path("/Library/Logs/DiagnosticReports")
 # Crash reports have 20 to 180 kB; a jetsam event with 3000 rows is over a megabyte.
 _LARGEST = 4 << 20
 _MOST_NAMES = 20_000
-_MOST_READ = 40  # files at one look
+_MOST_READ = 40  # files for one end
 # A report's name has the second of the crash or the next; clocks and a busy disk add to that.
 _BEFORE, _AFTER = 5.0, 120.0
 _SAME_START = 1.0
@@ -89,9 +89,9 @@ class MacReports:
         found: list[tuple[ReportName, Path]] = []
         unreadable: list[Unreadable] = []
         for which, folder in self._folders:
-            for place in (folder, folder / "Retired"):
+            for each in (folder, folder / "Retired"):
                 try:
-                    with os.scandir(place) as entries:
+                    with os.scandir(each) as entries:
                         for number, entry in enumerate(entries):
                             if number >= _MOST_NAMES:
                                 break

@@ -1,1 +1,1 @@
-"""The terminal UI: the same rows as the menu, drawn by textual."""
+"""The terminal UI: the snapshot on textual's own widgets, drawn from the one list of columns."""

@@ -1,38 +1,83 @@
-"""The terminal app: draws each snapshot, and hands keys and clicks on. Never waits for a worker."""
+"""The terminal app: shows each snapshot, and hands keys and clicks on. Never waits for a worker."""
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
+from rich.text import Text
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Input, RichLog, Static
 
+from mpsbar.core.actions import Choose
 from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.dtypes.summary import build_rows as build_dtype_rows
+from mpsbar.dtypes.summary import say_headline
 from mpsbar.monitor import Monitor
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.terminal.canvas import Canvas
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import Row
+from mpsbar.ui.terminal.detail import (
+    ChartView,
+    build_chart,
+    build_machine_chart,
+    render_facts,
+    render_title,
+)
+from mpsbar.ui.terminal.drawing import make_text, make_wrapped
+from mpsbar.ui.terminal.driver import WaitingDriver
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
-from mpsbar.ui.terminal.key_commands import KeyCommands
-from mpsbar.ui.terminal.keys import find_command
-from mpsbar.ui.terminal.screen import build_frame
-from mpsbar.ui.terminal.state import TerminalState
+from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
+from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
+from mpsbar.ui.terminal.screens import (
+    ChoiceScreen,
+    DetailScreen,
+    LiveScreen,
+    TableScreen,
+    TextScreen,
+)
+from mpsbar.ui.terminal.state import Note, TerminalState
+from mpsbar.ui.terminal.table import ProcessTable
+from mpsbar.ui.terminal.themes import (
+    DEFAULTS,
+    THEMES,
+    Palette,
+    make_palette,
+    setting_name,
+    theme_name,
+)
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
 
-_MOVES = {"up": -1, "k": -1, "down": 1, "j": 1, "home": -10_000, "end": 10_000}
+_FILTER_LENGTH = 60
+_WIDE = 110
+_LEAST_WRAPPED = 3  # lines of the log: in fewer, one long line would hide the others
+_LOG_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 
 
 class TerminalApp(App[None]):
     """`run` returns when the person has quit. The monitor ticks already, or begins to here."""
 
-    ENABLE_COMMAND_PALETTE = False
-    CSS = "Screen { background: ansi_default; color: ansi_default; }"
+    TITLE = "mpsbar"
+    CSS_PATH = "top.tcss"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
+        (0, "-narrow"), (80, "-medium"), (_WIDE, "-wide"), (170, "-huge"),
+    ]  # fmt: skip
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-tiny"), (14, "-short"), (24, "-middle"), (34, "-tall"),
+    ]  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "quit", priority=True),
-        Binding("ctrl+z", "suspend_process"),
+        *build_bindings(),
+        Binding("ctrl+z", "suspend_process", show=False, system=True),
     ]
 
     class Ticked(Message):
@@ -46,34 +91,69 @@ class TerminalApp(App[None]):
             self.function = function
 
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
-        super().__init__(ansi_color=True)
-        self.title = "mpsbar"
+        # textual would show greys; with its own filter for ANSI colours there are none at all.
+        no_colour = True if os.environ.get("NO_COLOR") else None
+        super().__init__(driver_class=_choose_driver(), ansi_color=no_colour)
         self._monitor = monitor
-        self._terminal_state = TerminalState(monitor.latest, loaded.settings)
-        front_end = TerminalFrontEnd(
-            self._terminal_state,
-            copy=self.copy_to_clipboard,
-            on_change=self._take_ui_state,
-            call_on_main=lambda function: self._post(self.Called(function)),
-        )
-        self._controller = Controller(monitor, front_end, self._terminal_state.ui_state)
-        self._key_commands = KeyCommands(self._terminal_state, self._controller)
-        self._canvas = Canvas()
+        self.state = TerminalState(monitor.latest, loaded.settings)
+        self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
+        self._palette: Palette | None = None
+        self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
+        self._noted = 0
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = theme_name(loaded.settings.theme)
         for complaint in loaded.complaints:
-            self._terminal_state.note(complaint, "warning")
+            self.state.note(complaint, "warning")
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return DEFAULTS
 
     def compose(self) -> ComposeResult:
-        yield self._canvas
+        yield Static(id="head")
+        yield Static(id="gauges")
+        with Vertical(id="processes"):
+            yield ProcessTable(id="table")
+            yield Static(id="empty")
+        with Container(id="panels"):
+            with Vertical(id="left"):
+                with Vertical(id="memory"):
+                    yield ChartView(id="chart")
+                with Vertical(id="machine"):
+                    yield ChartView(id="machine-chart")
+            with Vertical(id="right"):
+                with VerticalScroll(id="about", can_focus=False):
+                    yield Static(id="facts")
+                yield RichLog(id="log", wrap=True, min_width=0, max_lines=200)
+        yield Input(
+            id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
+            max_length=_FILTER_LENGTH, compact=True, select_on_focus=False,
+        )  # fmt: skip
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
             loop.add_signal_handler(signal.SIGTERM, self.exit)
-        self._take()
+        self.query_one("#processes").border_title = _("processes")
+        self.query_one("#memory").border_title = _("memory")
+        self.query_one("#machine").border_title = _("machine")
+        self.query_one("#about").border_title = _("about")
+        self.query_one("#log").border_title = _("events")
+        self.query_one("#log").can_focus = False
+        self.query_one("#filter", Input).display = False
+        self._main.set_focus(self.query_one(ProcessTable))
+        self.theme_changed_signal.subscribe(self, self._take_theme)
+        self.call_after_refresh(self._take)
+
+    # --- from other threads
 
     def on_tick(self, _snapshot: Snapshot) -> None:
         """On the ticking thread, for `Monitor.start`."""
         self._post(self.Ticked())
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        self._post(self.Called(function))
 
     def _post(self, message: Message) -> None:
         with contextlib.suppress(RuntimeError):  # it has not started, or has ended
@@ -92,134 +172,348 @@ class TerminalApp(App[None]):
         self._controller.close()
 
     def on_resize(self, _event: events.Resize) -> None:
-        self._draw()
+        self.query_one(Footer).show_command_palette = self.size.width >= _WIDE
+        self.call_after_refresh(self._rewrite_log)
+        self.call_after_refresh(self._show)
 
-    def on_canvas_pressed(self, message: Canvas.Pressed) -> None:
-        kind, _colon, what = message.target.partition(":")
-        if self._terminal_state.view.box is not None:
-            if kind == "choice":
-                self._terminal_state.answer(int(what))
-            else:
-                self._key_commands.close_box()
-        elif kind == "key":
-            self._press({"⏎": "enter", "esc": "escape"}.get(what, what), what)
-        elif kind == "sort":
-            self._terminal_state.sort_by(what)
-        elif kind == "row":
-            again = what == self._terminal_state.view.table.chosen
-            self._terminal_state.choose(what)
-            if again:
-                self._key_commands.show_menu()
-        self._draw()
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        if event.data_table.id == "table" and event.row_key.value:
+            self.state.select(event.row_key.value)
+            self._show()
 
-    def on_canvas_scrolled(self, message: Canvas.Scrolled) -> None:
-        if self._terminal_state.view.box is None:
-            self._terminal_state.move(message.by)
-            self._draw()
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        if event.data_table.id == "table":
+            self.action_detail()
 
-    def on_paste(self, event: events.Paste) -> None:
-        box, text = self._terminal_state.view.box, event.text.strip()
-        if box is not None and box.kind == "type" and text.isprintable():
-            self._terminal_state.type_in_field(box.text + text)
-            self._draw()
-        elif self._terminal_state.view.is_typing:
-            self._type(event.text)
-            self._draw()
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        if event.data_table.id == "table" and event.column_key.value:
+            self.state.sort_by(event.column_key.value)
+            self._show()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "filter":
+            self.state.set_filter(event.value)
+            self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "filter":
+            self._main.set_focus(self.query_one(ProcessTable))
 
     def on_key(self, event: events.Key) -> None:
-        event.prevent_default()
-        if self._terminal_state.view.box is not None:
-            self._press_in_box(event.key, event.character or "")
-        elif self._terminal_state.view.is_typing:
-            self._press_in_filter(event.key, event.character or "")
-        else:
-            self._press(event.key, event.character or "")
-        self._draw()
+        """From the filter the arrows move in the table; with nothing selected they select again."""
+        if self.focused is not None and self.focused.id == "filter":
+            if event.key in ("up", "down"):
+                self._main.set_focus(self.query_one(ProcessTable))
+        elif event.key in ("up", "down", "j", "k") and not self.state.selected:
+            self.state.wants_selection = True
+            self.state.arrange()
+            self._show()
 
     # --- keys
 
-    def _press(self, key: str, char: str) -> None:
-        page = max(self.size.height // 3, 1)
-        moves = _MOVES | {"pageup": -page, "pagedown": page}
-        state = self._terminal_state
-        commands: dict[str, Callable[[], object]] = {
-            "quit": self.exit,
-            "show_help": self._key_commands.show_help,
-            "filter": lambda: state.filter(state.view.filter, is_typing=True),
-            "sort": state.sort_next,
-            "reverse": state.reverse_order,
-            "show_menu": self._key_commands.show_menu,
-        }
-        command = find_command("⏎" if key == "enter" else char)
-        if key in moves:
-            state.move(moves[key])
-        elif key == "escape":
-            state.filter("", is_typing=False)
-        elif command:
-            commands[command]()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What is offered is what works on the selected row."""
+        if action in OWN_ACTIONS:
+            if len(self.screen_stack) > 1:
+                return False
+            if self.focused is not None and self.focused.id == "filter":
+                return action == "deselect"
+        if action == "row":
+            return str(parameters[0]) in self._offered
+        if action == "menu" and parameters[0] == "free-all":
+            return bool(self.state.snapshot.workers)
+        if action == "actions":
+            return bool(self._offered)
+        return True
+
+    def action_row(self, name: str) -> None:
+        """Do what a row of the selected process's menu stands for."""
+        self._sync_selection()
+        row = next((row for row in self.state.actions if _kind(row) == name), None)
+        if row is not None:
+            self._do(row, self._selected_name)
+
+    def action_menu(self, key: str) -> None:
+        """Do what a row of the menu stands for."""
+        menu = build_menu(self.state.snapshot, self.state.ui_state)
+        row = _find(menu.rows, key)
+        if row is not None and can_press(row):
+            self._do(row)
+
+    def action_actions(self) -> None:
+        self._sync_selection()
+        self._choose(self._selected_name, self.state.actions)
+
+    def action_detail(self) -> None:
+        self._sync_selection()
+        self.push_screen(DetailScreen(self._draw_detail))
+
+    def action_dtypes(self) -> None:
+        probe = self.state.snapshot.dtypes
+        title = _("dtypes: {headline}").format(headline=say_headline(probe))
+        if probe is None or not probe.cells:
+            text = make_text(_("p runs the probe, which takes a minute or two."))
+            self.push_screen(TextScreen(title, lambda: text))
+            return
+        rows = [
+            (row.dtype, row.text.removeprefix(row.dtype).strip(), row.why)
+            for row in build_dtype_rows(probe)
+        ]
+        about = f"{title} (torch {probe.torch} · {probe.device})"
+        self.push_screen(TableScreen(about, (_("dtype"), _("verdict"), _("why")), rows))
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.display = True
+        # At once: `focus()` waits its turn, and the next keys would be lost.
+        self._main.set_focus(field)
+
+    def action_deselect(self) -> None:
+        """Esc: first the filter goes, then the selection, and then it returns."""
+        field = self.query_one("#filter", Input)
+        if field.display:
+            field.value = ""
+            field.display = False
+            self._main.set_focus(self.query_one(ProcessTable))
         else:
-            self._key_commands.press(char)
+            self.state.select("" if self.state.selected else self._first_key)
+            self._show()
 
-    def _press_in_box(self, key: str, char: str) -> None:
-        box = self._terminal_state.view.box
-        assert box is not None
-        if box.kind == "type":
-            self._press_in_field(key, char, box.text)
-        elif key in ("up", "down", "k", "j", "tab") and box.choices:
-            by = -1 if key in ("up", "k") else 1
-            self._terminal_state.move_in_box(by)
-        elif key == "enter" and box.choices:
-            self._terminal_state.answer(box.at)
-        elif box.kind == "ask" and char == "y":
-            self._terminal_state.answer(0)
+    def action_sort(self) -> None:
+        self.state.sort_next()
+        self._show()
+
+    def action_reverse(self) -> None:
+        self.state.reverse_order()
+        self._show()
+
+    def action_tree(self) -> None:
+        self.state.toggle_tree()
+        self._show()
+
+    def action_help(self) -> None:
+        lines = Text("\n").join(make_text(line) for line in help_lines())
+        self.push_screen(TextScreen(_("mpsbar top"), lambda: lines))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """For the command palette: what textual has, and every action that works now."""
+        yield from super().get_system_commands(screen)
+        name = self._selected_name
+        for row in self.state.actions:
+            if can_press(row):
+                yield SystemCommand(row.text, name, partial(self._do, row, name))
+        menu = build_menu(self.state.snapshot, self.state.ui_state)
+        for key in ("free-all", "probe", "report", "auto-free", "diagnostics"):
+            found = _find(menu.rows, key)
+            if found is not None and can_press(found):
+                yield SystemCommand(found.text, found.tooltip, partial(self._do, found))
+
+    def _do(self, row: Row, name: str = "") -> None:
+        self._controller.open_children(row)
+        title = f"{name}: {row.text}" if name else row.text
+        if any(can_press(child) for child in row.children):
+            self._choose(title, row.children)
+        elif row.children or row.opens:
+            self.push_screen(TextScreen(title, partial(self._render_children, row.key)))
         else:
-            self._key_commands.close_box()
+            self._controller.click(row)
 
-    def _press_in_field(self, key: str, char: str, text: str) -> None:
-        state = self._terminal_state
-        if key == "enter":
-            state.take_field()
-        elif key == "escape":
-            self._key_commands.close_box()
-        elif key == "backspace":
-            state.type_in_field(text[:-1])
-        elif char.isprintable():
-            state.type_in_field(text + char)
+    def _choose(self, title: str, children: tuple[Row, ...]) -> None:
+        rows = [row for row in children if can_press(row)]
+        is_choice = not any(row.children or row.opens for row in rows)
+        checked = (n for n, row in enumerate(rows) if row.is_checked and is_choice)
+        choices = [("✓ " if row.is_checked else "") + row.text for row in rows]
 
-    def _press_in_filter(self, key: str, char: str) -> None:
-        text = self._terminal_state.view.filter
-        if key == "enter":
-            self._terminal_state.filter(text, is_typing=False)
-        elif key == "escape":
-            self._terminal_state.filter("", is_typing=False)
-        elif key == "backspace":
-            self._terminal_state.filter(text[:-1], is_typing=True)
-        elif key in ("up", "down"):
-            self._terminal_state.move(_MOVES[key])
-        else:
-            self._type(char)
+        def take(number: int | None) -> None:
+            if number is not None:
+                self._do(rows[number], self._selected_name if not is_choice else "")
 
-    def _type(self, text: str) -> None:
-        line = "".join(char for char in text if char.isprintable())
-        self._terminal_state.filter(self._terminal_state.view.filter + line, is_typing=True)
+        self.push_screen(ChoiceScreen(title, choices, next(checked, 0)), take)
+
+    def _render_children(self, key: str) -> Text:
+        """The rows of a submenu as they are now: tensors are counted meanwhile."""
+        row = next((row for row in self.state.actions if row.key == key), None)
+        lines = [child.text for child in row.children] if row is not None else [_("ended")]
+        return Text("\n").join(make_text(line) for line in lines)
+
+    def _sync_selection(self) -> None:
+        """What is done is done to the row under the cursor: its message may still be on its way."""
+        table = self._main.query_one(ProcessTable)
+        if table.show_cursor and (key := table.cursor_key):
+            self.state.select(key)
+
+    @property
+    def _selected_name(self) -> str:
+        row = self.state.row
+        return "" if row is None else row.cells["NAME"].removeprefix("└ ")
+
+    @property
+    def _first_key(self) -> str:
+        return self.state.rows[0].key if self.state.rows else ""
 
     # --- drawing
 
-    def _take_ui_state(self) -> None:
+    def note(self, text: str, level: str = "") -> None:
+        """A line of the log; where that is too small for it, a notice of textual's too."""
+        self.state.note(text, level)
+        log = self._main.query_one("#log")
+        is_cut = log.size.height < _LEAST_WRAPPED and len(text) + 9 > log.size.width
+        if is_cut and self.is_running:
+            severity = "warning" if level in ("warning", "critical") else "information"
+            self.notify(text, severity=severity, markup=False)  # type: ignore[arg-type]
+
+    def take_ui_state(self) -> None:
         self._monitor.apply(self._controller.ui_state.settings)
-        self._terminal_state.ui_state = self._controller.ui_state
-        self._terminal_state.arrange()
+        self.state.ui_state = self._controller.ui_state
+        self.state.arrange()
+        self._show()
+
+    def _take_theme(self, theme: object) -> None:
+        self._palette = None
+        name = setting_name(getattr(theme, "name", ""))
+        if name is not None and name != self.state.ui_state.settings.theme:
+            self._controller.perform(Choose("theme", name))
+        self._rewrite_log()
+        self._show()
 
     def _take(self) -> None:
-        self._terminal_state.take(self._monitor.latest)
-        self._key_commands.refresh_box()
-        if self._terminal_state.bells:
-            self._terminal_state.bells = 0
+        self.state.take(self._monitor.latest)
+        if self.state.bells:
+            self.state.bells = 0
             self.bell()
-        self._draw()
+        self._show()
 
-    def _draw(self) -> None:
-        width, height = self.size
-        if width and height:
-            self._terminal_state.scroll(width, height)
-            self._canvas.show(build_frame(self._terminal_state.content(), width, height))
+    @property
+    def palette(self) -> Palette:
+        if self._palette is None:
+            self._palette = make_palette(self.theme_variables, not self.no_color)
+        return self._palette
+
+    def _show(self) -> None:
+        """Bring every widget up to date; what has not changed is not drawn."""
+        if not self.is_running or not self.size.width or not self._main.is_mounted:
+            return
+        state, palette, main = self.state, self.palette, self._main
+        snapshot = state.snapshot
+        head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)
+        _set(head, render_head(snapshot, head.size.width, head.size.height, palette))
+        if gauges.size.height:
+            size = gauges.size
+            _set(gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette))
+        table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
+        words = self._say_empty()
+        empty.display, table.display = bool(words), bool(state.rows)
+        _set(empty, make_wrapped(words))
+        room = main.query_one("#processes").content_size.width
+        if state.rows and room:
+            scrolls = table.max_scroll_y > 0 and table.show_vertical_scrollbar
+            table.show(state, palette, room - (1 if scrolls else 0) - 1)
+        self._show_detail(main)
+        self._write_log(main)
+        self._refresh_keys()
+        if isinstance(self.screen, LiveScreen):
+            self.screen.show()
+
+    @property
+    def _main(self) -> Screen[object]:
+        return self.screen_stack[0]
+
+    def _show_detail(self, main: Screen[object]) -> None:
+        if main.query_one("#panels").size.height:
+            chart, facts = main.query_one("#chart", ChartView), main.query_one("#facts", Static)
+            chart.show(
+                render_title(self.state, self.palette), build_chart(self.state), self.palette
+            )
+            machine = main.query_one("#machine-chart", ChartView)
+            if machine.size.height:
+                title = render_title(self.state, self.palette, of_machine=True)
+                machine.show(title, build_machine_chart(self.state), self.palette)
+            if facts.size.width:
+                _set(facts, render_facts(self.state, self.palette, facts.size.width))
+
+    def _draw_detail(self, chart: ChartView, facts: Static) -> None:
+        chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
+        _set(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
+
+    def _say_empty(self) -> str:
+        """Why there is nothing, and what to do."""
+        state, snapshot = self.state, self.state.snapshot
+        if state.total and not state.rows:
+            return _("No rows contain “{text}” (Esc shows all)").format(text=state.filter)
+        if snapshot.workers or (snapshot.processes == () and state.rows):
+            return ""
+        if snapshot.processes == ():
+            hints = (
+                wording.nothing_runs(), "", wording.how_to_start(),
+                _("For all that an environment runs: mpsbar enable"),
+                _("In a notebook: %load_ext mpsbar"),
+            )  # fmt: skip
+            return "\n".join(hints)
+        unconnected = next(iter(snapshot.unconnected), None)
+        how = "" if unconnected is None else ": " + wording.how_to_connect_process(unconnected)
+        return wording.found(snapshot) + how
+
+    def _write_log(self, main: Screen[object]) -> None:
+        log = main.query_one("#log", RichLog)
+        if not log.size.width:
+            return
+        notes = list(self.state.notes)
+        new = min(self.state.note_count - self._noted, len(notes))
+        self._noted = self.state.note_count
+        for note in notes[len(notes) - new :]:
+            log.write(self._render_note(note))
+
+    def _rewrite_log(self) -> None:
+        self._main.query_one("#log", RichLog).clear()
+        self._noted = self.state.note_count - len(self.state.notes)
+        self._write_log(self._main)
+
+    def _render_note(self, note: Note) -> Text:
+        style = self.palette.style(_LOG_STYLES.get(note.level, ""))
+        text = Text.assemble(
+            make_text(f"{note.time} ", self.palette.style("quiet")), make_text(note.text, style)
+        )
+        log = self._main.query_one("#log")
+        text.no_wrap = log.size.height < _LEAST_WRAPPED
+        if text.no_wrap:
+            text.truncate(log.size.width, overflow="ellipsis")
+        return text
+
+    def _refresh_keys(self) -> None:
+        offered = frozenset(_kind(row) for row in self.state.actions if can_press(row))
+        offered |= {"free-all"} if self.state.snapshot.workers else set()
+        if offered != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
+
+
+def can_press(row: Row) -> bool:
+    return bool(row.actions or row.opens or row.children)
+
+
+def _kind(row: Row) -> str:
+    """What a row of a process stands for, whichever process it is."""
+    return row.key.rpartition("-")[0]
+
+
+def _find(rows: tuple[Row, ...], key: str) -> Row | None:
+    """Also in submenus."""
+    for row in rows:
+        found = row if row.key == key else _find(row.children, key)
+        if found is not None:
+            return found
+    return None
+
+
+def _set(widget: Static, text: Text) -> None:
+    """Nothing is drawn where nothing has changed, nor laid out where it has as many lines."""
+    before: Text | None = getattr(widget, "shown_text", None)
+    if before is None or before != text or before.spans != text.spans:
+        is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
+        widget.shown_text = text  # type: ignore[attr-defined]
+        widget.update(text, layout=not is_as_high)
+
+
+def _choose_driver() -> type[WaitingDriver] | None:
+    """Ours on a terminal; textual's own where it knows better, as in tests and on Windows."""
+    return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None

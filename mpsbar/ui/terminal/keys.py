@@ -1,158 +1,78 @@
-"""The keys of `mpsbar top`: the one list, the row each stands for, and the last line. Pure.
+"""The keys of `mpsbar top`: the one list that the bindings, the last line and the help are made of.
 
-A key whose row is not in the menu is not there: the menu alone says what can be done.
+A key of a process stands for one of the rows of its menu (ui/process_rows.py): where there is no
+such row, there is no such key.
 """
 
 from dataclasses import dataclass
 
-from mpsbar.core.actions import CancelProbe
+from textual.binding import Binding
+
 from mpsbar.ui.columns import explain_counters
-from mpsbar.ui.rows import Menu, Row
-from mpsbar.ui.terminal.frame import Frame, Hit, StyledSpan
-from mpsbar.ui.terminal.table_rows import Entry
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.wording import _
-
-_ALWAYS_SHOWN = ("f", "F", "t", "s")
-# Where the line is too short, the first to go; they work all the same, and ? tells them.
-_SPARED = ("o", "⏎", "l", "r", "/", "c", "p")
-
-
-@dataclass(frozen=True, slots=True)
-class KeyBinding:
-    """One key. It stands for a row of the menu (`row`: its key), for a row of the chosen process
-    (`child`: the beginning of its key), or for one of the app's own commands (`command`)."""
-
-    char: str
-    help: str
-    caption: str = ""  # in the last line; "": not shown there
-    row: str = ""
-    child: str = ""
-    command: str = ""
-
-
-def list_keys() -> tuple[KeyBinding, ...]:
-    """All keys, in the order of the last line; those that move the choice are in app.py."""
-    return (
-        KeyBinding("f", _("free the selected process's cache"), _("Free"), child="free"),
-        KeyBinding(
-            "w", _("free a busy one when possible; again: cancel that"), child="when-possible"
-        ),
-        KeyBinding("F", _("free all caches"), _("Free all"), row="free-all"),
-        KeyBinding("p", _("run the dtype probe"), _("Probe"), row="probe"),
-        KeyBinding("t", _("show its largest tensors"), _("Tensors"), child="tensors"),
-        KeyBinding("l", _("limit its memory (asks first)"), _("Limit"), child="limit"),
-        KeyBinding("s", _("stop it (asks first)"), _("Stop"), child="stop"),
-        KeyBinding("c", _("connect its environment (asks first)"), _("Connect"), child="connect"),
-        KeyBinding("n", _("ring the bell when it ends"), child="watch"),
-        KeyBinding("y", _("copy its PID"), child="copy"),
-        KeyBinding("A", _("choose when caches are freed automatically"), row="auto-free"),
-        KeyBinding("r", _("open the report"), _("Report"), row="report"),
-        KeyBinding(
-            "/", _("show only rows that contain some text; Esc shows all"), _("Filter"),
-            command="filter",
-        ),
-        KeyBinding(
-            "o", _("sort by the next column; or click a column heading"), _("Sort"), command="sort"
-        ),
-        KeyBinding("O", _("reverse the order"), command="reverse"),
-        KeyBinding(
-            "⏎", _("show all actions for it; or click its row"), _("More"),
-            command="show_menu",
-        ),
-        KeyBinding("?", _("this help"), _("Help"), command="show_help"),
-        KeyBinding("q", _("quit"), _("Quit"), command="quit"),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key in the last line."""
-
-    char: str
-    text: str
-    is_ready: bool = True
-
-
-def find_command(char: str) -> str:
-    """The app's own command of a key; "": it has none."""
-    return next((key.command for key in list_keys() if key.char == char), "")
+    key: str  # as textual names it
+    action: str
+    help: str
+    caption: str = ""  # in the last line; "": not shown there
+    sign: str = ""  # as people read it, where it differs from the key
 
 
-def find_row(char: str, menu: Menu, chosen: Row | None) -> Row | None:
-    """The row that a key stands for; None where there is no such row now."""
-    for key in list_keys():
-        if key.char != char:
-            continue
-        if key.row:
-            return _find(menu.rows, key.row)
-        if key.child and chosen is not None:
-            children = chosen.children
-            return next((row for row in children if row.key.startswith(f"{key.child}-")), None)
-    return None
+def list_keys() -> tuple[Key, ...]:
+    """All keys, in the order of the last line; those that move the cursor are the table's."""
+    return (
+        Key("f", "row('free')", _("free the selected process's cache"), _("Free")),
+        Key("c", "row('connect')", _("connect its environment (asks first)"), _("Connect")),
+        Key("w", "row('when-possible')", _("free a busy one when possible; again: cancel that")),
+        Key("F", "menu('free-all')", _("free all caches"), _("Free all")),
+        Key("t", "row('tensors')", _("show its largest tensors"), _("Tensors")),
+        Key("l", "row('limit')", _("limit its memory (asks first)")),
+        Key("s", "row('stop')", _("stop it (asks first)"), _("Stop")),
+        Key("enter", "detail", _("show it as large as the window; or click it"), _("Detail"), "⏎"),
+        Key("a", "actions", _("all that can be done with it")),
+        Key("n", "row('watch')", _("ring the bell when it ends")),
+        Key("y", "row('copy')", _("copy its PID")),
+        Key("d", "dtypes", _("the table of dtypes that work here"), _("dtypes")),
+        Key("p", "menu('probe')", _("run the dtype probe; again: cancel it")),
+        Key("r", "menu('report')", _("open the report")),
+        Key("A", "menu('auto-free')", _("choose when caches are freed automatically")),
+        Key("slash", "filter", _("show only rows with some text; Esc shows all"), _("Filter"), "/"),
+        Key("o", "sort", _("sort by the next column; or click a column's head")),
+        Key("O", "reverse", _("reverse the order")),
+        Key("v", "tree", _("children under their parents, or every process by itself")),
+        Key("escape", "deselect", _("show all rows; then this computer, not a process"), "", "Esc"),
+        Key("question_mark", "help", _("this help"), _("Help"), "?"),
+        Key("q", "quit", _("quit"), _("Quit")),
+    )  # fmt: skip
 
 
-def _find(rows: tuple[Row, ...], key: str) -> Row | None:
-    """Also in submenus."""
-    for row in rows:
-        found = row if row.key == key else _find(row.children, key)
-        if found is not None:
-            return found
-    return None
+# Those that a field and a screen over the table keep to themselves.
+OWN_ACTIONS = {key.action.partition("(")[0] for key in list_keys()}
 
 
-def can_press(row: Row | None) -> bool:
-    return row is not None and bool(row.actions or row.opens or row.children)
-
-
-def build_keys(menu: Menu, chosen: Entry | None, is_wide: bool) -> list[Key]:
-    """The last line; a narrow one has no room for sorting and the menu of a row."""
-    keys = []
-    for key in list_keys():
-        if not key.caption or (key.char in ("o", "⏎") and not is_wide):
-            continue
-        if key.command:
-            keys.append(Key(key.char, key.caption, key.char != "⏎" or chosen is not None))
-            continue
-        row = find_row(key.char, menu, chosen.row if chosen else None)
-        is_probing = row is not None and CancelProbe() in row.actions
-        # While a probe runs: how far it is, and that a press cancels it.
-        text = row.text if row is not None and is_probing else key.caption
-        if row is not None or key.char in _ALWAYS_SHOWN:
-            keys.append(Key(key.char, text, can_press(row)))
-    return keys
-
-
-def render_keys(keys: list[Key], width: int) -> Frame:
-    """One line; closer together where it is narrow."""
-    for spare in _SPARED:
-        if _measure(keys) + len(keys) - 1 > width:
-            keys = [key for key in keys if key.char != spare]
-    needed = _measure(keys)
-    gap = 2 if needed + 2 * len(keys) <= width else 1
-    spans: list[StyledSpan] = []
-    hits, at = [], 0
-    for key in keys:
-        caption = f" {key.text}"
-        wide = cells.width(key.char) + cells.width(caption)
-        if at + wide > width:
-            break
-        spans += [
-            StyledSpan(key.char, "key" if key.is_ready else "dim"),
-            StyledSpan(caption, "" if key.is_ready else "dim"),
-            StyledSpan(" " * gap),
-        ]
-        hits.append(Hit(0, at, at + wide, f"key:{key.char}"))
-        at += wide + gap
-    return Frame((tuple(spans),), tuple(hits))
-
-
-def _measure(keys: list[Key]) -> int:
-    return sum(cells.width(key.char) + 1 + cells.width(key.text) for key in keys)
+def build_bindings() -> list[Binding]:
+    """Keys are queued for the widget that has the focus when they arrive. Only the filter's comes
+    before them, or of "/text" typed fast the letters would reach the table; with all others it must
+    not be so: in "down, f" the f is about the row below.
+    """
+    keys = [
+        Binding(key.key, key.action, key.caption or key.help, show=bool(key.caption),
+                key_display=key.sign or None, priority=key.action == "filter")
+        for key in list_keys()
+    ]  # fmt: skip
+    return [*keys, Binding("ctrl+c", "quit", show=False, priority=True, system=True)]
 
 
 def help_lines() -> list[str]:
-    moves = ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"))
-    keys = [*((key.char, key.help) for key in list_keys()), moves]
+    keys = [(key.sign or key.key, key.help) for key in list_keys()]
+    keys += [
+        ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse")),
+        ("^p", _("find a command, or a theme, by its name")),
+        ("^z", _("back to the shell; fg returns")),
+    ]
     words = ["", *explain_counters(), _("?: unknown")]
     return [f"{cells.fit(char, 4)} {text}" for char, text in keys] + words

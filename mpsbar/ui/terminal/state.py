@@ -1,184 +1,201 @@
-"""What the terminal shows beside the snapshot: order, choice, filter, log. Without textual."""
+"""What the terminal shows beside the snapshot: order, selection, filter, log. Without textual."""
 
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
-from mpsbar.core.naming import printable
+from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.trends import ProcessSeries
 from mpsbar.ui.columns import COLUMNS
-from mpsbar.ui.menu import build_menu
-from mpsbar.ui.rows import Menu, UiState
-from mpsbar.ui.terminal.frame import Style
-from mpsbar.ui.terminal.overlays import Box
-from mpsbar.ui.terminal.screen import Note, ScreenContent, ScreenView, table_rows
-from mpsbar.ui.terminal.table_rows import Entry, arrange, build_entries
-from mpsbar.ui.text import outcomes
+from mpsbar.ui.process_rows import build_actions
+from mpsbar.ui.process_table import TableRow, build_rows
+from mpsbar.ui.rows import Row, UiState
+from mpsbar.ui.terminal.chart import ChartMark
+from mpsbar.ui.terminal.order import WORDS, arrange, matches
+from mpsbar.ui.text import endings, outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
-_FILTER_LENGTH = 60
-_FIELD_LENGTH = 40
+_MOST_ENDED = 5
+# Processes whose chart is kept after their end.
+_MOST_SERIES = 60
+_MOST_MARKS = 50
+SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One line of the log."""
+
+    time: str
+    text: str
+    level: str = ""  # "ok", "warning", "critical"
 
 
 class TerminalState:
-    """Used on the main thread only. `content` is what there is to draw."""
+    """Used on the main thread only."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
-        self.view = ScreenView()
-        self._answer: Callable[[int], None] | None = None  # of the open box
-        self._take_text: Callable[[str], None] | None = None  # of the open field
         self.snapshot = snapshot
-        self._taken: Snapshot | None = None
+        self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
+        self.total = 0  # with those
+        self.selected = ""  # the key of a row; "": none, then the machine is shown
+        self.wants_selection = True  # False: the person chose to see the machine
+        self.filter = ""
+        self.sort, self.descending, self.as_tree = "", True, True
+        self.notes: deque[Note] = deque(maxlen=_LOG_LINES)
+        self.note_count = 0  # of all notes, also those that are no longer kept
         self.bells = 0  # to ring for processes that ended and were watched
+        self._all_rows: tuple[TableRow, ...] = ()
+        self._ended: dict[str, EndedProcess] = {}  # by the key of the row
+        self._taken: Snapshot | None = None
         self._last_event = 0  # the number of the last that was shown
-        self._log: deque[Note] = deque(maxlen=_LOG_LINES)
-        self._all_entries: tuple[Entry, ...] = ()
-        self.entries: tuple[Entry, ...] = ()
-        self.menu: Menu = build_menu(snapshot, self.ui_state)
+        self._series: dict[tuple[int, float | None], ProcessSeries] = {}
+        self._marks: dict[int | None, deque[ChartMark]] = {}  # by pid; None: of the machine
 
     def take(self, snapshot: Snapshot) -> None:
         """Show another snapshot; its events are noted once."""
         if snapshot is not self._taken:
             self.snapshot = self._taken = snapshot
+            self._keep_series(snapshot)
             for event in snapshot.events_after(self._last_event):
                 self._last_event = event.number
+                self._mark(event)
                 self._note_event(event)
         self.arrange()
 
     def arrange(self) -> None:
-        """Build the rows anew: after a snapshot, or another order, filter or choice."""
-        self.menu = build_menu(self.snapshot, self.ui_state)
-        rows = build_entries(self.menu.sections[1], self.snapshot)
-        view = self.view.table
-        before = [entry.key for entry in self._all_entries]
-        self._all_entries = arrange(rows, view.sort, view.descending, before)
-        wanted = self.view.filter
-        places = {entry.key: place for place, entry in enumerate(self.entries)}
-        self.entries = tuple(entry for entry in self._all_entries if entry.matches(wanted))
-        self._keep_choice(places.get(view.chosen, 0))
+        """Build the rows anew: after a snapshot, or another order, filter or selection."""
+        before = [row.key for row in self._all_rows]
+        running = build_rows(self.snapshot, self.as_tree)
+        ordered = arrange(running, self.sort, self.descending, before)
+        self._all_rows = (*ordered, *self._build_ended())
+        places = {row.key: place for place, row in enumerate(self.rows)}
+        self.rows = tuple(row for row in self._all_rows if matches(row, self.filter))
+        self.total = len(self._all_rows)
+        self._keep_selection(places.get(self.selected, 0))
 
-    def content(self) -> ScreenContent:
-        chosen = self.chosen
-        track = self.snapshot.process_series.get(chosen.pid or 0) if chosen is not None else None
-        return ScreenContent(
-            self.snapshot, self.menu, self.entries, len(self._all_entries), track,
-            tuple(self._log), self.view,
-        )  # fmt: skip
+    # --- what is selected
 
     @property
-    def chosen(self) -> Entry | None:
-        wanted = self.view.table.chosen
-        return next((entry for entry in self.entries if entry.key == wanted), None)
+    def row(self) -> TableRow | None:
+        return next((row for row in self.rows if row.key == self.selected), None)
 
-    def note(self, text: str, style: Style = "") -> None:
-        self._log.append(Note(time.strftime("%H:%M:%S"), text, style))
+    @property
+    def process(self) -> Worker | Process | None:
+        return None if self.row is None else self.row.process
 
-    def note_freed(self, outcome: Freed) -> None:
-        name = self.snapshot.names.get(outcome.pid, outcome.name)
-        style: Style = "ok" if outcome.state == "done" else "warning"
-        self.note(f"{printable(name)}: {outcomes.freed(outcome)}", style)
+    @property
+    def ended(self) -> EndedProcess | None:
+        return self._ended.get(self.selected)
+
+    @property
+    def actions(self) -> tuple[Row, ...]:
+        """What can be done with the selected process now."""
+        process = self.process
+        return () if process is None else build_actions(process, self.snapshot, self.ui_state)
+
+    @property
+    def series(self) -> ProcessSeries | None:
+        """The last minutes of the selected process, also after its end."""
+        process, ended = self.process, self.ended
+        if process is not None:
+            return self.snapshot.process_series.get(process.pid)
+        if ended is None:
+            return None
+        return self._series.get((ended.pid, ended.started)) or self._series.get((ended.pid, None))
+
+    @property
+    def marks(self) -> tuple[ChartMark, ...]:
+        who = self.process or self.ended
+        return tuple(self._marks.get(None if who is None else who.pid, ()))
 
     # --- what a person does
 
-    def choose(self, key: str) -> None:
-        self._change_table(chosen=key)
-
-    def move(self, by: int) -> None:
-        keys = [entry.key for entry in self.entries]
-        if not keys:
-            return
-        at = keys.index(self.view.table.chosen) if self.view.table.chosen in keys else 0
-        self.choose(keys[min(max(at + by, 0), len(keys) - 1)])
-
-    def scroll(self, width: int, height: int) -> None:
-        """Scroll until the chosen row is visible."""
-        rows = table_rows(self.content(), width, height)
-        keys = [entry.key for entry in self.entries]
-        at = keys.index(self.view.table.chosen) if self.view.table.chosen in keys else 0
-        offset = min(max(self.view.table.offset, at - rows + 1), at)
-        self._change_table(offset=max(min(offset, len(keys) - rows), 0))
+    def select(self, key: str) -> None:
+        self.selected, self.wants_selection = key, bool(key)
 
     def sort_by(self, name: str) -> None:
         """The same column once more reverses the order."""
-        view = self.view.table
         column = next(column for column in COLUMNS if column.key == name)
         is_word = column.number is None or name == "PID"
-        descending = not view.descending if name == view.sort else not is_word
-        self._change_table(sort=name, descending=descending)
+        self.descending = not self.descending if name == self.sort else not is_word
+        self.sort = name
         self._forget_order()
 
     def sort_next(self) -> None:
         """Sort by the next of the main columns, and after the last in the order of the menu."""
-        names = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")
-        now = self.view.table.sort
-        name = names[(names.index(now) + 1) % len(names)] if now in names else ""
-        self._change_table(sort=name, descending=name != "NAME")
+        at = SORTS.index(self.sort) + 1 if self.sort in SORTS else 0
+        self.sort = SORTS[at % len(SORTS)]
+        self.descending = self.sort not in WORDS
         self._forget_order()
 
     def reverse_order(self) -> None:
-        self._change_table(descending=not self.view.table.descending)
+        self.descending = not self.descending
         self._forget_order()
 
-    def filter(self, text: str, is_typing: bool) -> None:
-        self.view = replace(self.view, filter=text[:_FILTER_LENGTH], is_typing=is_typing)
+    def toggle_tree(self) -> None:
+        self.as_tree = not self.as_tree
         self.arrange()
 
-    def open(self, box: Box | None, answer: Callable[[int], None] | None = None) -> None:
-        """Lay a box over the screen, or take it away; `answer` gets the number of the choice."""
-        self.view = replace(self.view, box=box)
-        self._answer, self._take_text = answer, None
+    def set_filter(self, text: str) -> None:
+        self.filter = text
+        self.arrange()
 
-    def open_field(self, box: Box, take: Callable[[str], None]) -> None:
-        """Lay a box with a field over the screen; `take` gets what was typed."""
-        self.open(box)
-        self._take_text = take
-
-    def type_in_field(self, text: str) -> None:
-        if self.view.box is not None:
-            box = replace(self.view.box, text=text[:_FIELD_LENGTH])
-            self.view = replace(self.view, box=box)
-
-    def take_field(self) -> None:
-        """What follows may open another box."""
-        box, take = self.view.box, self._take_text
-        self.open(None)
-        if box is not None and take is not None:
-            take(box.text)
-
-    def move_in_box(self, by: int) -> None:
-        if self.view.box is not None:
-            self.view = replace(self.view, box=replace(self.view.box, at=self.view.box.move(by)))
-
-    def answer(self, number: int) -> None:
-        """Take a choice of the open box; what follows may open another."""
-        answer = self._answer
-        self.open(None)
-        if answer is not None:
-            answer(number)
+    def note(self, text: str, level: str = "") -> None:
+        self.note_count += 1
+        self.notes.append(Note(time.strftime("%H:%M:%S"), text, level))
 
     # --- inside
 
-    def _change_table(self, **changes: object) -> None:
-        table = replace(self.view.table, **changes)  # type: ignore[arg-type]
-        self.view = replace(self.view, table=table)
-
     def _forget_order(self) -> None:
         """Sort exactly, without the margin that keeps rows from jumping."""
-        self._all_entries = ()
+        self._all_rows = ()
         self.arrange()
 
-    def _keep_choice(self, place: int) -> None:
-        """Keep the chosen process; when it has gone, choose the one in its place."""
-        keys = [entry.key for entry in self.entries]
-        if keys and self.view.table.chosen not in keys:
-            self._change_table(chosen=keys[min(place, len(keys) - 1)])
+    def _keep_selection(self, place: int) -> None:
+        """Keep the selected process, also after its end; when its row has gone, take the one in its
+        place."""
+        keys = [row.key for row in self.rows]
+        if self.selected in keys or not self.wants_selection:
+            return
+        pid = self.selected.removeprefix("process-")
+        ended = [key for key, end in self._ended.items() if str(end.pid) == pid and key in keys]
+        in_place = keys[min(place, len(keys) - 1)] if keys else ""
+        self.selected = ended[0] if ended else in_place
+
+    def _build_ended(self) -> list[TableRow]:
+        rows, self._ended = [], {}
+        for end in self.snapshot.ended[:_MOST_ENDED]:
+            key = f"ended-{end.pid}-{int(end.started or end.ended)}"
+            note = endings.describe_end(end, self.snapshot.time)
+            words = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
+            self._ended[key] = end
+            rows.append(TableRow(key, None, words, {}))
+        return rows
+
+    def _keep_series(self, snapshot: Snapshot) -> None:
+        for pid, series in snapshot.process_series.items():
+            self._series.pop((pid, series.started), None)
+            self._series[pid, series.started] = series
+        while len(self._series) > max(_MOST_SERIES, len(snapshot.process_series)):
+            del self._series[next(iter(self._series))]
+
+    def _mark(self, event: Event) -> None:
+        what = event.what
+        if isinstance(what, Freed) and what.state == "done":
+            self._add_mark(what.pid, ChartMark(event.time, "▲"))
+        elif isinstance(what, Alert) and what.kind in ("raised", "worse"):
+            self._add_mark(what.pid, ChartMark(event.time, "!"))
+
+    def _add_mark(self, pid: int | None, mark: ChartMark) -> None:
+        self._marks.setdefault(pid, deque(maxlen=_MOST_MARKS)).append(mark)
 
     def _note_event(self, event: Event) -> None:
         """An alert is a line of the log, and so is the end of every connected worker."""
@@ -189,11 +206,12 @@ class TerminalState:
             self.note(f"{title}: {text}", "warning" if is_bad else "")
         elif isinstance(what, Freed):
             if not what.asked_here or what.cause is not None:  # the controller notes our own
-                self.note_freed(what)
+                name = self.snapshot.names.get(what.pid, what.name)
+                level = "ok" if what.state == "done" else "warning"
+                self.note(f"{name}: {outcomes.freed(what)}", level)
         elif isinstance(what, Limited):
             pass  # noted by the controller
         elif isinstance(what, Alert) and what.kind == "ended":
             self.bells += 1  # the end itself is noted already
         elif isinstance(what, Alert):
-            styles: dict[str, Style] = {"warning": "warning", "critical": "critical"}
-            self.note(say_alert_in_a_line(what), styles.get(what.level, ""))
+            self.note(say_alert_in_a_line(what), what.level)

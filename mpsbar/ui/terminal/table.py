@@ -1,100 +1,124 @@
-"""The processes as a table for a terminal: which columns, how wide, which rows. Pure."""
+"""The table of processes on textual's DataTable: nothing moves under the cursor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.ui.columns import COLUMNS, Column
-from mpsbar.ui.terminal.frame import Frame, Hit, Line, StyledSpan
-from mpsbar.ui.terminal.table_rows import Entry
-from mpsbar.ui.text import cells, wording
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable
+from textual.widgets.data_table import ColumnKey, RowKey
 
-# How much of the room that is left the name takes at most; the note has the rest.
-_MORE_NAME = 22
+from mpsbar.core.health import find_budget
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Worker
+from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
+from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
+from mpsbar.ui.terminal.state import TerminalState
+from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.text.wording import _
 
 
-@dataclass(frozen=True, slots=True)
-class ShownColumn:
-    column: Column
-    head: str
-    width: int
+class ProcessTable(DataTable[Text]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", _("Detail"), key_display="⏎"),
+        Binding("j", "cursor_down", show=False),
+        Binding("k", "cursor_up", show=False),
+        Binding("home,g", "scroll_top", show=False),
+        Binding("end,G", "scroll_bottom", show=False),
+    ]
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(
+            cursor_type="row", cell_padding=0, cursor_foreground_priority="renderable", **more
+        )
+        self._fitted: list[tuple[str, str, int]] = []
+        self._drawn: dict[str, list[Text]] = {}
+
+    def show(self, state: TerminalState, palette: Palette, width: int) -> None:
+        """Draw the rows; cells that are as they were are not touched."""
+        columns = choose_columns(state.rows, state.snapshot, width, "top", gap=1, is_steady=True)
+        drawn = {row.key: _draw_row(row, columns, state, palette) for row in state.rows}
+        heads = [(column.key, _head(column, state), column.width) for column in columns]
+        with self.prevent(DataTable.RowHighlighted):
+            if heads != self._fitted or list(drawn) != list(self._drawn):
+                self._rebuild(heads, drawn)
+            else:
+                self._update(columns, drawn)
+            self._fitted, self._drawn = heads, drawn
+            self.show_cursor = bool(state.selected)
+            place = next((n for n, row in enumerate(state.rows) if row.key == state.selected), None)
+            if place is not None and place != self.cursor_row:
+                self.move_cursor(row=place, animate=False)
 
     @property
-    def key(self) -> str:
-        return self.column.key
+    def cursor_key(self) -> str:
+        """The key of the row under the cursor; "": there is none."""
+        keys = list(self._drawn)
+        return keys[self.cursor_row] if self.cursor_row < len(keys) else ""
+
+    def _rebuild(self, heads: list[tuple[str, str, int]], drawn: dict[str, list[Text]]) -> None:
+        place = self.scroll_y
+        self.clear(columns=True)
+        for key, head, width in heads:
+            self.add_column(Text(head, no_wrap=True), width=width + 1, key=key)
+        for key, cells in drawn.items():
+            self.add_row(*cells, key=key)
+        self.scroll_to(y=place, animate=False, force=True)
+
+    def _update(self, columns: Sequence[FittedColumn], drawn: dict[str, list[Text]]) -> None:
+        """Change the cells that differ. `update_cell` would have every cell rendered again, and
+        keep thousands of old ones: of what was rendered only these rows are forgotten here."""
+        changed: dict[str, int] = {}
+        for place, (key, cells) in enumerate(drawn.items()):
+            for column, cell, before in zip(columns, cells, self._drawn[key], strict=True):
+                if cell != before or cell.spans != before.spans:
+                    self._data[RowKey(key)][ColumnKey(column.key)] = cell
+                    changed[key] = place
+        if not changed:
+            return
+        for cache in (self._cell_render_cache, self._row_render_cache):
+            for entry in [entry for entry in cache.keys() if entry[0].value in changed]:  # noqa: SIM118
+                cache.discard(entry)  # type: ignore[arg-type]
+        self._row_renderable_cache.clear()
+        self._line_cache.clear()
+        for place in changed.values():
+            self.refresh_row(place)
 
 
-def choose_columns(width: int, entries: Sequence[Entry], snapshot: Snapshot) -> list[ShownColumn]:
-    """Those that fit, by rank; name and note share the room that is left."""
-    shown = {
-        column.key: ShownColumn(column, column.key, column.width)
-        for column in COLUMNS
-        if not column.rank
-    }
-    used = sum(column.width + 1 for column in shown.values()) - 1
-    for column in sorted(
-        filter(lambda column: column.rank, COLUMNS), key=lambda column: column.rank
-    ):
-        words = [entry.cells.get(column.key, "") for entry in entries]
-        if "top" in column.hidden_if_unknown and not column.is_known(words):
+def _head(column: FittedColumn, state: TerminalState) -> str:
+    mark = ("▼" if state.descending else "▲") if column.key == state.sort else ""
+    head = column.head[: column.width - len(mark)] + mark
+    return head.rjust(column.width) if column.column.to_right else head
+
+
+def _draw_row(
+    row: TableRow, columns: Sequence[FittedColumn], state: TerminalState, palette: Palette
+) -> list[Text]:
+    is_quiet = row.process is None or isinstance(row.process, Process)
+    base = palette.style("quiet") if is_quiet else ""
+    drawn = []
+    for column in columns:
+        if column.column.drawing is not None:
+            drawn.append(_draw(row, column, state, palette))
             continue
-        head = column.head(snapshot)
-        wide = max([column.width, len(head), *map(cells.width, words)])
-        if used + wide + 1 > width:
-            break
-        used += wide + 1
-        shown[column.key] = ShownColumn(column, head, wide)
-    left = width - used
-    more = min(max(left, 0) // 2, _MORE_NAME)
-    for key, room in (("NAME", more), ("NOTE", left - more)):
-        shown[key] = replace(shown[key], width=shown[key].width + room)
-    return [shown[column.key] for column in COLUMNS if column.key in shown]
+        text = make_text(column.fit(row.cells.get(column.key, "")), base)
+        if column.key == "GPU" and (part := row.values.get("GPU")) is not None:
+            text.stylize(palette.load(part / 100))
+        elif column.key == "NOTE" and isinstance(row.process, Worker) and row.cells["NOTE"]:
+            text.stylize(palette.style("warning"))
+        elif column.key == "NAME" and row.key == state.selected:
+            text.stylize("bold")
+        if state.filter and column.key in ("NAME", "NOTE", "PID", "DEVICE"):
+            text.highlight_words([state.filter], palette.style("match"), case_sensitive=False)
+        drawn.append(text)
+    return drawn
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """Which row is chosen, how far the table is scrolled and how it is sorted."""
-
-    chosen: str = ""  # the key of the chosen row
-    offset: int = 0
-    sort: str = ""
-    descending: bool = True
-
-
-def render_table(
-    entries: Sequence[Entry],
-    columns: Sequence[ShownColumn],
-    view: TableView,
-    width: int,
-    height: int,
-) -> Frame:
-    """The head, and as many rows as fit from the offset on."""
-    lines: list[Line] = [_head(columns, view)]
-    hits: list[Hit] = []
-    at = 0
-    for column in columns:
-        hits.append(Hit(0, at, at + column.width + 1, f"sort:{column.key}"))
-        at += column.width + 1
-    for y, entry in enumerate(entries[view.offset : view.offset + height - 1], start=1):
-        lines.append(_line(entry, columns, entry.key == view.chosen))
-        hits.append(Hit(y, 0, width, f"row:{entry.key}"))
-    return Frame(tuple(lines), tuple(hits))
-
-
-def _head(columns: Sequence[ShownColumn], view: TableView) -> Line:
-    words = []
-    for column in columns:
-        mark = ("▼" if view.descending else "▲") if column.key == view.sort else ""
-        name = cells.cut(column.head, column.width - len(mark)) + mark
-        words.append(cells.fit(name, column.width, column.column.to_right))
-    return (StyledSpan(" ".join(words), "head"),)
-
-
-def _line(entry: Entry, columns: Sequence[ShownColumn], is_chosen: bool) -> Line:
-    words = []
-    for column in columns:
-        text = entry.cells.get(column.key, "")
-        if column.key == "NAME":
-            text = wording.shorten(text, column.width)
-        words.append(cells.fit(text, column.width, column.column.to_right))
-    return (StyledSpan(" ".join(words), "chosen" if is_chosen else entry.style),)
+def _draw(row: TableRow, column: FittedColumn, state: TerminalState, palette: Palette) -> Text:
+    process, snapshot = row.process, state.snapshot
+    if not isinstance(process, Worker):
+        return Text("")
+    if column.column.drawing == "bar":
+        return draw_memory(process, find_budget(snapshot, (process,)), column.width, palette)
+    series = snapshot.process_series.get(process.pid)
+    return draw_history(series.held if series else (), column.width, palette)

@@ -209,6 +209,9 @@ def say_basis(verdict: EndVerdict) -> list[str]:
         "still_running": _("the process is still there, with another command line"),
         "other_rank": _("another process of the same launcher failed just before"),
         "exit_reason": _("the kernel's own exit reason"),
+        "fallbacks": _("ran on the CPU because MPS lacks them: {operations}").format(
+            operations=printable(str(values.get("fallbacks") or "?"), _TEXT_WIDTH)
+        ),
     }
     unread = {
         "system_reports": _("not read: /Library/Logs/DiagnosticReports (only administrators may)"),

@@ -1,7 +1,7 @@
 """The words of the settings and of opening at login. Pure."""
 
 from mpsbar.core.naming import printable
-from mpsbar.core.settings import KEYS, Loaded
+from mpsbar.core.settings import KEYS, Loaded, Settings
 from mpsbar.core.toml import render_value
 from mpsbar.ui.text.wording import UNKNOWN, _
 
@@ -13,6 +13,13 @@ def render_settings(loaded: Loaded) -> str:
         value = render_value(getattr(loaded.settings, key))
         lines.append(f"{key} = {value}  # {_origin(loaded, key)}")
     return "\n".join(lines)
+
+
+def render_template() -> str:
+    """A new settings file: every setting with its default, as a comment."""
+    first = _("Settings of mpsbar. Remove the # in front of what you change.")
+    lines = [f"{key} = {render_value(getattr(Settings(), key))}" for key in KEYS]
+    return "".join(f"# {line}\n" for line in (first, *lines))
 
 
 def _origin(loaded: Loaded, key: str) -> str:

@@ -3,13 +3,13 @@
 from mpsbar.core.advice import advise
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import Family, Snapshot, Worker
-from mpsbar.ui.columns import COLUMNS
-from mpsbar.ui.text import findings, wording
-from mpsbar.ui.text.cells import Paint, in_colour, plain, width
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.process_table import build_rows, choose_columns
+from mpsbar.ui.text import cells, findings, wording
+from mpsbar.ui.text.cells import Paint, in_colour, plain
 from mpsbar.ui.text.wording import _
 
-_NAME_WIDTH = 40
+_GAP = "  "
 # More advice than this is not read under a table.
 _MOST_ADVICE = 2
 # PIDs named in one line; the table has them all.
@@ -17,13 +17,16 @@ _MOST_PIDS = 5
 
 
 def render_status(
-    snapshot: Snapshot, is_coloured: bool = False, dtypes: DtypeHealth = NOT_PROBED
+    snapshot: Snapshot,
+    is_coloured: bool = False,
+    dtypes: DtypeHealth = NOT_PROBED,
+    width: int | None = None,
 ) -> str:
-    """Of the dtypes only surprises are shown."""
+    """Of the dtypes only surprises are shown. No row of the table is longer than `width`."""
     paint = in_colour if is_coloured else plain
     parts = [_render_head(snapshot, dtypes, paint)]
     if snapshot.families:
-        parts.append(render_table(snapshot, paint))
+        parts.append(render_table(snapshot, paint, width))
     parts += ["\n".join(_connect_lines(snapshot)), "\n".join(_advice_lines(snapshot, dtypes))]
     return "\n\n".join(part for part in parts if part)
 
@@ -40,39 +43,17 @@ def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def render_table(snapshot: Snapshot, paint: Paint = plain) -> str:
-    rows = [row for family in snapshot.families for row in _family_rows(family)]
-    lines = [""] * (len(rows) + 1)
-    for column in COLUMNS:
-        words = [row.get(column.key, "") for row in rows]
-        if "status" in column.hidden_if_unknown and not column.is_known(words):
-            continue
-        words = [column.head(snapshot), *words]
-        widest = max(map(width, words))
-        for at, word in enumerate(words):
-            room = " " * (widest - width(word))
-            lines[at] += (room + word if column.to_right else word + room) + "  "
-    head, *others = (line.rstrip() for line in lines)
-    return "\n".join([paint(head, "head"), *others])
-
-
-def _family_rows(family: Family) -> list[dict[str, str]]:
-    rows = [_cells(family.head, "")]
-    rows += [_cells(worker, "└ ") for worker in family.workers]
-    rows += [_cells(process, "└ ") for process in family.distinct]
-    if family.alike:
-        name = "└ " + wording.children(len(family.alike))
-        charged = wording.charged_together(family.alike)
-        rows.append({"NAME": name, "FOOTPRINT": charged, "NOTE": _("not connected")})
-    return rows
-
-
-def _cells(process: Worker | Process, indent: str) -> dict[str, str]:
-    cells = {column.key: column.cell(process) for column in COLUMNS}
-    cells["NAME"] = indent + wording.shorten(process.name, _NAME_WIDTH)
-    if isinstance(process, Process):
-        cells["DEVICE"] = wording.UNKNOWN  # what it has loaded is in the note
-    return cells
+def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = None) -> str:
+    """The processes in lines that are no longer than `width`; None: all columns, uncut."""
+    rows = build_rows(snapshot)
+    columns = choose_columns(rows, snapshot, width, "status")
+    head = _GAP.join(
+        cells.fit(column.head, column.width, column.column.to_right) for column in columns
+    )
+    lines = [
+        _GAP.join(column.fit(row.cells.get(column.key, "")) for column in columns) for row in rows
+    ]
+    return "\n".join([paint(head.rstrip(), "head"), *(line.rstrip() for line in lines)])
 
 
 def _connect_lines(snapshot: Snapshot) -> list[str]:

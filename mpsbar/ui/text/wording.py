@@ -196,14 +196,20 @@ def found(snapshot: Snapshot) -> str:
         return ""
     count = len(snapshot.processes)
     if not count:
-        return _(
-            "You have no {frameworks} processes running. To start one: mpsbar run python train.py"
-        ).format(frameworks=join_labels(_("or")))
+        return f"{nothing_runs()} {how_to_start()}"
     loaded = {name for process in snapshot.processes for name in process.frameworks}
     kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
     if count == 1:
         return _("1 {kind} process, not connected").format(kind=kind)
     return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
+
+
+def nothing_runs() -> str:
+    return _("You have no {frameworks} processes running.").format(frameworks=join_labels(_("or")))
+
+
+def how_to_start() -> str:
+    return _("To start one: mpsbar run python train.py")
 
 
 def children(count: int) -> str:
@@ -222,6 +228,35 @@ def how_to_connect_process(process: Process) -> str:
     if process.python is None:
         return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
     return how_to_connect(process.python, kind_of(process.name))
+
+
+def unconnected(process: Process) -> str:
+    """Why nothing can be done with it, and what would help."""
+    return _("not connected: {how}").format(how=how_to_connect_process(process))
+
+
+def without_framework() -> str:
+    return _("not connected, and neither {frameworks} was found in it").format(
+        frameworks=join_labels("nor")
+    )
+
+
+def of_another_user(name: str | None) -> str:
+    if name is None:
+        return _("it belongs to another user, and only that user can connect to it")
+    return _("it belongs to {name}, and only that user can connect to it").format(name=name)
+
+
+def no_such_process() -> str:
+    return _("no process has this PID (run mpsbar status to list them)")
+
+
+def no_such_name(name: str, names: list[str]) -> str:
+    if not names:
+        return _("no process is connected, so none is called {name}").format(name=name)
+    return _("no connected process is called {name}; connected: {names}").format(
+        name=name, names=", ".join(names)
+    )
 
 
 def not_connected(process: Process) -> str:

@@ -147,3 +147,29 @@ print(mpsbar.compare(big, torch.randn(2, 1024), dtypes=["float16"], timing=False
     assert found["piecewise"] is True
     assert found["dtypes"]["float16"]["state"] == "works"
     assert found["notes"] == ["the model does not fit twice: compared piece by piece"]
+
+
+def test_piecewise_gradients_are_checked_by_module_and_that_is_said():
+    script = TRAINING.replace("timing=False", "timing=False, piecewise=True")
+    assert script != TRAINING
+    found = run_script(script, "wrong gelu_backward float16")
+    culprits = found["dtypes"]["float16"]["culprits"]
+    assert culprits
+    assert found["dtypes"]["float32"]["culprits"] == []
+    assert "piece by piece, gradients are checked module by module only" in found["notes"]
+
+
+def test_a_dictionary_with_logits_has_a_top_1():
+    script = (
+        NET
+        + """
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 4)
+    def forward(self, x):
+        return {"logits": self.inner(x)}
+print(mpsbar.compare(Named(), torch.randn(4, 8), dtypes=["float32"], timing=False).to_json())
+"""
+    )
+    assert run_script(script)["dtypes"]["float32"]["output"]["same_top1"] == 1

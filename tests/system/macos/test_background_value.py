@@ -7,7 +7,7 @@ import pytest
 from mpsbar.system import read_timeouts
 from mpsbar.system.read_timeouts import BackgroundValue
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def slow(monkeypatch, clock):
     gate, answers = threading.Semaphore(0), []
 
     def read():
-        assert gate.acquire(timeout=PATIENCE)
+        assert gate.acquire(timeout=TIMEOUT)
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -32,7 +32,7 @@ def let_in(value, answer):
     value.answers.append(answer)
     reading = value._reading
     value.gate.release()
-    reading.join(PATIENCE)
+    reading.join(TIMEOUT)
 
 
 def test_it_is_unknown_until_it_is_there_and_stands_until_the_next(slow, clock):
@@ -71,12 +71,12 @@ def test_a_slow_budget_costs_no_other_value(mac, make_computer, monkeypatch):
     monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 0.01)
     mac.set_sysctl("kern.memorystatus_vm_pressure_level", 4)
     gate = threading.Event()
-    computer = make_computer(read_budget=lambda: gate.wait(PATIENCE) and 1 << 33)
+    computer = make_computer(read_budget=lambda: gate.wait(TIMEOUT) and 1 << 33)
     machine = computer.read_machine()
     assert (machine.pressure, machine.gpu.memory_budget) == ("critical", None)
     reading = computer._budget._reading
     gate.set()
-    reading.join(PATIENCE)
+    reading.join(TIMEOUT)
     assert computer.read_machine().gpu.memory_budget == 1 << 33
 
 

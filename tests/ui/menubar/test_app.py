@@ -173,6 +173,20 @@ def test_the_keyboard_goes_back_to_the_app_that_had_it(mac):
     assert seen == [True]
 
 
+def test_the_keyboard_is_given_back_only_once(mac):
+    """Whoever activates us after that, for a dialog, keeps it."""
+
+    def person(user):
+        app = mac.state.single["application"]
+        mac.wait(0.3)
+        assert not app.isActive()
+        app._active = True
+        mac.wait(3)
+        assert app.isActive()
+
+    play(mac, make_snapshot(), person)
+
+
 def test_macos_may_activate_late(mac):
     def person(user):
         app = mac.state.single["application"]

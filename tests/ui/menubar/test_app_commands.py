@@ -70,6 +70,11 @@ def test_how_to_profile(mac):
             "Couldn't open Instruments: Instruments isn't installed on this Mac."
             " It is part of Xcode, which is in the App Store."
         )
+        mac.state.applications.clear()
+        mac.answer("Open Activity Monitor")
+        mac.answer("OK")
+        user.click("How to Profile…")
+        assert mac.state.alerts[-1].startswith("Couldn't open Activity Monitor: ")
 
     play(mac, make_snapshot(), person)
 

@@ -8,7 +8,7 @@ from probe_samples import make_probe
 from samples import MAC, make_snapshot, make_training
 from ui.fake_monitor import FakeMonitor
 from ui.menubar_kit import MenuBarUser, Notices, full
-from worker_kit import PATIENCE
+from worker_kit import TIMEOUT
 
 from mpsbar.core.actions import ProbeDtypes
 from mpsbar.core.dtype_results import Check, Probe, Progress
@@ -139,7 +139,7 @@ def test_for_real(mac, workers, monkeypatch):
     seen = set()
 
     def person():
-        mac.wait_for(lambda: monitor.latest.machine.memory_total, PATIENCE)
+        mac.wait_for(lambda: monitor.latest.machine.memory_total, TIMEOUT)
         mac.click("Run dtype Probe")
 
         def has_ended():
@@ -147,8 +147,8 @@ def test_for_real(mac, workers, monkeypatch):
                 seen.update(line for line in menu.lines() if "Probing…" in line)
             return notices.told
 
-        mac.wait_for(has_ended, PATIENCE)
-        mac.wait_for(lambda: monitor.latest.dtypes is not None, PATIENCE)
+        mac.wait_for(has_ended, TIMEOUT)
+        mac.wait_for(lambda: monitor.latest.dtypes is not None, TIMEOUT)
         with mac.menu() as menu:
             menu.enter(full(menu, "dtypes: "))
             assert any(line.startswith("(float32        supported") for line in menu.lines())

@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 from ui.menubar_kit import CLOSED, Notices, full
-from worker_kit import ATTACH, NO_MPS, PATIENCE, ROOT, need_module
+from worker_kit import ATTACH, NO_MPS, ROOT, TIMEOUT, need_module
 
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.monitor import Monitor
@@ -80,7 +80,7 @@ def stage(mac, workers, only_ours):
             return next((w for w in self.monitor.latest.workers if w.pid == pid), None)
 
         def wait_for(self, condition):
-            mac.wait_for(condition, PATIENCE)
+            mac.wait_for(condition, TIMEOUT)
 
         def click(self, start, *path):
             with mac.menu() as menu:

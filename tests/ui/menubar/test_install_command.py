@@ -67,6 +67,14 @@ def test_into_another_folder(mac, tool, private):
     assert os.readlink(folder / "mpsbar") == str(tool)
 
 
+def test_the_panel_opens_in_the_home_folder_and_shows_hidden_ones(mac, tool, private):
+    def person(user):
+        click(user, mac, ("Other Folder…", None), ("Choose", ".tools/bin"), ("OK", None))
+
+    play(mac, person)
+    assert os.readlink(private / "home/.tools/bin/mpsbar") == str(tool)
+
+
 @pytest.mark.parametrize(
     "answers", [[("Cancel", None)], [("Other Folder…", None), ("Cancel", None)]]
 )
@@ -88,18 +96,39 @@ def test_a_foreign_file_stays_and_that_is_said(mac, tool, private):
     assert other.read_text() == "mine"
 
 
-def test_where_it_may_not_be_the_command_can_be_copied(mac, tool, private, monkeypatch):
+@pytest.fixture
+def copied(mac, monkeypatch):
+    texts = []
+    monkeypatch.setattr(
+        "mpsbar.desktop.clipboard.copy", lambda text, platform: not texts.append(text)
+    )
+    return texts
+
+
+@pytest.fixture
+def refused(mac, monkeypatch):
+    """`mac` first: it imports mpsbar anew, and the real /usr/local/bin must stay as it is."""
     from mpsbar.desktop import command_line_link
 
     def refuse(*arguments):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(command_line_link, "_link", refuse)
-    copied = []
-    monkeypatch.setattr(
-        "mpsbar.desktop.clipboard.copy", lambda text, platform: not copied.append(text)
-    )
 
+
+def test_nothing_is_copied_unless_asked_for(mac, tool, copied):
+    play(mac, lambda user: click(user, mac, ("~/.local/bin", None), ("OK", None)))
+    assert copied == []
+
+
+@pytest.mark.usefixtures("refused")
+def test_nothing_is_copied_where_the_person_declines(mac, tool, copied):
+    play(mac, lambda user: click(user, mac, ("/usr/local/bin", None), ("OK", None)))
+    assert copied == []
+
+
+@pytest.mark.usefixtures("refused")
+def test_where_it_may_not_be_the_command_can_be_copied(mac, tool, copied):
     def person(user):
         told = click(user, mac, ("/usr/local/bin", None), ("Copy Command", None))[1]
         assert "sudo ln -s" in told

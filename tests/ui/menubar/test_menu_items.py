@@ -5,6 +5,7 @@ from ui.menubar_kit import HEAD, SERVE, TAIL, play
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
+from mpsbar.ui.rows import Row
 
 
 def test_three_workers_of_which_one_is_busy(mac):
@@ -225,3 +226,16 @@ def test_hostile_names_stay_one_line_of_text(mac):
     from mpsbar.core.naming import printable
 
     play(mac, make_snapshot(make_training(name=printable(evil))), person)
+
+
+def test_the_shortcut_of_a_row_is_that_of_its_item(mac):
+    """At once: the same item shows another row the next time."""
+    from mpsbar.ui.menubar.menu_items import Slot
+
+    def person(user):
+        slot = Slot("slot", lambda row: None, lambda row: None)
+        for shortcut in ("q", "", "r"):
+            slot.lay_out(Row("key", "text", shortcut=shortcut))
+            assert slot.item._menuitem.keyEquivalent() == shortcut
+
+    play(mac, make_snapshot(), person)

@@ -12,6 +12,7 @@ from mpsbar.core.actions import (
     FindTensors,
     Free,
     Freed,
+    Limit,
     Stop,
     Stopped,
     TensorGroup,
@@ -256,3 +257,24 @@ def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
         assert failed[1].startswith("OSError: no Python was found. For details, see ")
 
     play(mac, make_snapshot(), person)
+
+
+LIMITABLE = make_snapshot(make_training(methods=frozenset({"free", "tensors", "limit"})))
+
+
+def test_a_limit_is_typed(mac):
+    def person(user):
+        mac.answer("Limit", "5 GB")
+        user.click("train.py", "Limit Memory", "Custom…")
+        assert [action for action, _ in user.monitor.asked] == [Limit(4711, 5 * GB)]
+
+    play(mac, LIMITABLE, person)
+
+
+def test_a_limit_that_is_not_typed_is_not_set(mac):
+    def person(user):
+        mac.answer("Cancel", "5 GB")
+        user.click("train.py", "Limit Memory", "Custom…")
+        assert user.monitor.asked == []
+
+    play(mac, LIMITABLE, person)

@@ -25,7 +25,8 @@ def test_settings_with_their_origins():
         "last_words = true  # default\n"
         'keep_cache_below = "off"  # default\n'
         "free_when_idle = false  # default\n"
-        "free_at_critical_pressure = false  # default"
+        "free_at_critical_pressure = false  # default\n"
+        'theme = "dark"  # default'
     )
     assert parse_toml(text)["interval"] == 0.5
 

@@ -1,0 +1,148 @@
+"""Counts the operations that leave MPS for the CPU, for `mpsbar run --explain` and nobody else.
+
+torch warns once in a process for all of them together; here it is told to warn each time, and the
+warnings are counted. The first of each operation is shown as ever, its repetitions are not. How
+long they took and how many bytes were copied only torch's own profile log knows: it is printed
+after Python has ended, so the end of stderr goes to a file that `mpsbar run` reads.
+"""
+
+import atexit
+import json
+import os
+import re
+import sys
+import warnings
+from types import FrameType
+from typing import Any, Callable, Optional
+
+# The folder for our files, given by `mpsbar run --explain`.
+VARIABLE = "MPSBAR_EXPLAIN"
+# Set beside it where the profile log was asked for by mpsbar, not by the user.
+PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
+MOST_OPERATIONS = 100
+_MOST_TEXT = 200
+_PATTERN = r"(?s).*fall(ing|s)? ?back.*CPU"
+_FALLBACK = re.compile(_PATTERN, re.IGNORECASE)
+_OPERATOR = re.compile(r"operator '([\w:.]{1,100})'")
+_FUNCTION = re.compile(r"(\w{1,60}): MPS implementation")
+
+_counts: "dict[str, list[Any]]" = {}  # by name: how often, the line of the first
+_pid = 0
+_show: "Optional[Callable[..., Any]]" = None
+
+
+def explain_at_import(name: str) -> None:
+    """Called once torch has been imported. Never raises."""
+    try:
+        if name == "torch" and _show is None and os.environ.get(VARIABLE):
+            _start(sys.modules["torch"])
+    except Exception:  # noqa: BLE001, S110 - the program must run as without us
+        pass
+
+
+def summarise() -> "list[list[Any]]":
+    """Name, how often, and the line of the first; the most frequent first."""
+    if _pid != os.getpid():
+        return []
+    found = [[name, count, where] for name, (count, where) in _counts.items()]
+    return sorted(found, key=lambda entry: -entry[1])[:MOST_OPERATIONS]
+
+
+def _start(torch: Any) -> None:
+    global _show, _pid  # noqa: PLW0603 - there is one torch in a process
+    _pid = os.getpid()
+    # What the interpreter calls for each warning that passes the filters; catch_warnings leaves it.
+    _show = warnings._showwarnmsg  # type: ignore[attr-defined]
+    warnings._showwarnmsg = _note  # type: ignore[attr-defined]
+    warnings.filterwarnings("always", message=_PATTERN, category=UserWarning)
+    torch.set_warn_always(True)
+    atexit.register(_at_exit)
+    _write(is_final=False)
+
+
+def _note(message: Any) -> None:
+    """Count a fallback; show its first and every other warning."""
+    is_new = True
+    try:
+        text = str(message.message)
+        if _FALLBACK.match(text):
+            is_new = _count(text)
+    except Exception:  # noqa: BLE001, S110 - shown as without us
+        pass
+    if is_new and _show is not None:
+        _show(message)
+
+
+def _count(text: str) -> bool:
+    """Whether this operation is new. What is counted so far is written now and then."""
+    global _pid  # noqa: PLW0603
+    if _pid != os.getpid():  # forked: the parent reports its own
+        _pid = os.getpid()
+        _counts.clear()
+    name = _name(text)
+    entry = _counts.get(name)
+    if entry is None:
+        if len(_counts) >= MOST_OPERATIONS:
+            return False
+        entry = _counts[name] = [0, _find_line(sys._getframe(2))]
+    entry[0] += 1
+    if entry[0] & (entry[0] - 1) == 0:  # a process that is killed has not lost all
+        _write(is_final=False)
+    return bool(entry[0] == 1)
+
+
+def _name(text: str) -> str:
+    found = _OPERATOR.search(text) or _FUNCTION.match(text)
+    return found[1] if found else text.partition(" (Triggered")[0][:_MOST_TEXT]
+
+
+def _find_line(frame: "Optional[FrameType]") -> str:
+    """The innermost line that is not torch's own: file:line."""
+    folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", "") or "")
+    while frame is not None:
+        file = frame.f_code.co_filename
+        is_ours = file in (__file__, warnings.__file__) or file.startswith("<frozen")
+        if not is_ours and not (folder and file.startswith(folder + os.sep)):
+            return f"{file[-_MOST_TEXT:]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _at_exit() -> None:
+    try:
+        if _pid == os.getpid():
+            _write(is_final=True)
+            if os.environ.get(PROFILE_VARIABLE):
+                _divert_stderr()
+    except Exception:  # noqa: BLE001, S110 - it ends as without us
+        pass
+
+
+def _write(is_final: bool) -> None:
+    folder = os.environ[VARIABLE]
+    torch = sys.modules.get("torch")
+    record = {
+        "version": 1,
+        "pid": os.getpid(),
+        "torch": str(getattr(torch, "__version__", "")),
+        "is_final": is_final,
+        "operations": summarise(),
+    }
+    path = os.path.join(folder, f"{os.getpid()}.json")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+    number = os.open(f"{path}.new", flags, 0o600)
+    try:
+        os.write(number, json.dumps(record).encode("utf-8", "replace"))
+    finally:
+        os.close(number)
+    os.replace(f"{path}.new", path)
+
+
+def _divert_stderr() -> None:
+    """torch prints its profile log after this; `mpsbar run` shows what is no part of that."""
+    sys.stderr.flush()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+    path = os.path.join(os.environ[VARIABLE], f"{os.getpid()}.log")
+    number = os.open(path, flags, 0o600)
+    os.dup2(number, 2)
+    os.close(number)

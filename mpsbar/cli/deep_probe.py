@@ -1,0 +1,108 @@
+"""mpsbar probe --deep: every operation of torch in every dtype, in the user's own Python."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
+
+if TYPE_CHECKING:
+    from mpsbar.core.dtype_results import Progress
+    from mpsbar.dtypes.deep_results import DeepProbe
+    from mpsbar.dtypes.table import TableStyle
+
+_RATE_SECONDS = 2.0  # before that the time left is a guess
+
+
+def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") -> int:
+    from mpsbar.dtypes.deep_files import read_deep_result
+    from mpsbar.dtypes.deep_results import build_deep_record, find_deep_changes
+    from mpsbar.dtypes.deep_runner import DeepRunner
+    from mpsbar.dtypes.deep_text import render_csv, render_deep
+    from mpsbar.ui.text.wording import shorten_home
+
+    before = (
+        None if options.against is None else read_deep_result(Path(options.against).expanduser())
+    )
+    runner = DeepRunner(pythons, options.device, only=options.only, restart=options.restart)
+    progress = _Shower(lambda: runner.resumed)
+    probe = run_cancellable(lambda: runner.run(progress.show), runner.cancel)
+    if not probe.cells:
+        return _complain(probe, options)
+    if runner.problem is not None:
+        print(f"mpsbar: couldn't keep what was measured: {runner.problem}", file=sys.stderr)
+    file, is_saved = _save(probe)
+    changes = None if before is None else find_deep_changes(before, probe)
+    if options.csv:
+        print(render_csv(probe), end="")
+    elif options.json:
+        record = build_deep_record(probe)
+        listed = None if changes is None else [
+            {"operation": c.cell.operation, "dtype": c.cell.dtype, "before": c.before,
+             "after": c.cell.state}
+            for c in changes
+        ]  # fmt: skip
+        print(json.dumps({**record, "changes": listed}))
+    else:
+        print(shorten_home(render_deep(probe, style, file, changes), str(Path.home())))
+    if probe.ended == "cancelled":
+        if options.only is None and runner.problem is None:
+            print("mpsbar: the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
+    return 0 if is_saved and probe.ended == "ok" and not probe.having("worse") else 1
+
+
+class _Shower:
+    """Draws the progress with the time left, which is known from what this run has done."""
+
+    def __init__(self, resumed: Callable[[], int]) -> None:
+        self._resumed = resumed
+        self._began: float | None = None
+
+    def show(self, progress: "Progress") -> None:
+        from mpsbar.dtypes.deep_text import draw_bar, say_deep_progress
+
+        left = None
+        if progress.total is not None:
+            now = time.monotonic()
+            self._began = self._began or now
+            spent, done = now - self._began, progress.done - self._resumed()
+            if spent > _RATE_SECONDS and done > 0:
+                left = spent / done * max(0, progress.total - progress.done)
+        bar = draw_bar(progress.done, progress.total)
+        show_progress(f"{bar} {say_deep_progress(progress.done, progress.total, left)}")
+
+
+def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
+    from mpsbar.core.dtype_results import Probe
+    from mpsbar.core.errors import UserError
+    from mpsbar.dtypes.text import say_end, say_no_torch_found
+
+    if probe.ended == "cancelled":
+        print("mpsbar: cancelled before anything was measured", file=sys.stderr)
+        return INTERRUPTED
+    if probe.ended == "ok":
+        options.refuse(f"no operation of torch matches {options.only!r}; try '*matmul*'")
+    whole = Probe(probe.python, probe.ended, torch=probe.torch, device=probe.device,
+                  error=probe.error)  # fmt: skip
+    if options.python is not None and probe.ended in ("no_python", "not_python"):
+        options.refuse(say_end(whole))
+    is_found = options.python is not None or probe.ended not in ("no_torch", "no_python")
+    raise UserError(say_end(whole) if is_found else say_no_torch_found())
+
+
+def _save(probe: "DeepProbe") -> tuple[str | None, bool]:
+    """The file, and whether saving worked. A result that cannot be saved is still shown."""
+    from mpsbar.dtypes.deep_files import write_deep_result
+
+    try:
+        file = write_deep_result(probe)
+    except OSError as error:
+        text = error.strerror or str(error)
+        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
+        return None, False
+    return (None if file is None else str(file)), True

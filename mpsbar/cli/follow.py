@@ -1,0 +1,107 @@
+"""mpsbar status PID: one process, a line at each reading until it ends; then how it ended."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.output import is_coloured, line_width
+from mpsbar.core.errors import UserError
+
+if TYPE_CHECKING:
+    from mpsbar.core.snapshot import Snapshot
+    from mpsbar.ui.process_table import TableRow
+
+_SECONDS = 2.0
+_HEAD_EVERY = 20  # lines
+# Readings without it after which it has ended, should nothing tell how.
+_MOST_MISSED = 5
+_PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
+
+
+def follow(pid: int, as_json: bool, seconds: float | None) -> int:
+    """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
+    from mpsbar.cli.status import make_recorder, read_after
+
+    monitor = make_recorder()
+    try:
+        snapshot = monitor.read_once()
+        if find_row(snapshot, pid) is None:
+            raise UserError(
+                f"no {join_labels('or')} process of yours has the PID {pid} (see mpsbar status)"
+            )
+        if as_json:
+            print(_render_json(snapshot, pid), flush=True)
+        if as_json and seconds is None:
+            return 0
+        lines = _Lines(pid)
+        missed = 0
+        while missed < _MOST_MISSED:
+            row = find_row(snapshot, pid)
+            missed = 0 if row is not None else missed + 1
+            if row is not None and not as_json:
+                for line in lines.render(snapshot, row):
+                    print(line, flush=True)
+            ended = next((each for each in snapshot.ended if each.pid == pid), None)
+            if row is None and ended is not None and not as_json:
+                from mpsbar.ui.text.endings import describe_end
+
+                print(f"{ended.name}: {describe_end(ended, snapshot.time)}")
+                return 0
+            snapshot = read_after(monitor, seconds or _SECONDS)
+            if as_json and find_row(snapshot, pid) is not None:
+                print(_render_json(snapshot, pid), flush=True)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        monitor.close()
+    return 0
+
+
+def find_row(snapshot: "Snapshot", pid: int) -> "TableRow | None":
+    from mpsbar.ui.process_table import build_rows
+
+    rows = build_rows(snapshot, as_tree=False)
+    return next((row for row in rows if row.process is not None and row.process.pid == pid), None)
+
+
+class _Lines:
+    """The same columns as `status` and `top`, but the time for the PID and the name."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._printed = 0
+        self._keys: list[str] = []  # of the columns that the last head named
+
+    def render(self, snapshot: "Snapshot", row: "TableRow") -> Iterator[str]:
+        from mpsbar.ui.process_table import choose_columns
+        from mpsbar.ui.text import cells
+
+        clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
+        # Its PID and its name are in the first line: their room is for other columns.
+        width = line_width() - len(clock) - 2 + _PID_AND_NAME
+        nameless = replace(row, cells=row.cells | {"PID": "", "NAME": ""})
+        chosen = choose_columns([nameless], snapshot, width, "status", is_steady=True)
+        columns = [column for column in chosen if column.key not in ("PID", "NAME")]
+        keys = [column.key for column in columns]
+        if not self._printed:
+            yield f"{row.cells['NAME']} ({self._pid}), until it ends or Ctrl-C"
+        if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
+            heads = [cells.fit(c.head, c.width, c.column.to_right) for c in columns]
+            head = "  ".join(["TIME    ", *heads]).rstrip()
+            yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")
+        self._keys = keys
+        self._printed += 1
+        yield "  ".join([clock, *(c.fit(row.cells.get(c.key, "")) for c in columns)]).rstrip()
+
+
+def _render_json(snapshot: "Snapshot", pid: int) -> str:
+    """The JSON of `status` with this process alone."""
+    from mpsbar.ui.text.status_json import build_status
+
+    whole = build_status(snapshot)
+    for key in ("workers", "processes"):
+        whole[key] = [each for each in whole[key] or () if each["pid"] == pid]
+    return json.dumps(whole)

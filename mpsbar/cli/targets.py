@@ -1,0 +1,58 @@
+"""Which processes a command means, by PID or by name, and why one of them cannot be reached."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from mpsbar.cli.arguments import parse_pid
+from mpsbar.core.errors import UserError
+
+if TYPE_CHECKING:
+    from mpsbar.core.snapshot import Snapshot, Worker
+
+
+def parse_target(text: str) -> int | str:
+    """A PID, or else the name of a process."""
+    if text.lstrip("+-").isdigit():
+        return parse_pid(text)
+    if not text.strip():
+        raise argparse.ArgumentTypeError("not a process id and no name: ''")
+    return text
+
+
+def find_pids(targets: "list[int | str]", snapshot: "Snapshot") -> list[int]:
+    """The PIDs, and those of all connected processes with one of the names, each once."""
+    pids: dict[int, None] = {}
+    for target in targets:
+        found = [target] if isinstance(target, int) else _find_named(target, snapshot)
+        pids.update(dict.fromkeys(found))
+    return list(pids)
+
+
+def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
+    from mpsbar.ui.text import wording
+
+    found = [worker.pid for worker in snapshot.workers if name in _names_of(worker, snapshot)]
+    if not found:
+        names = sorted({snapshot.names.get(each.pid, each.name) for each in snapshot.workers})
+        raise UserError(wording.no_such_name(name, names))
+    return found
+
+
+def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
+    """As it is shown, which may be numbered, and as it is called; with and without ".py"."""
+    names = (snapshot.names.get(worker.pid, worker.name), worker.name)
+    return (*names, *(name.removesuffix(".py") for name in names))
+
+
+def say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
+    """No such process, somebody else's, or not connected; with what helps."""
+    from mpsbar.system.ownership import find_owner
+    from mpsbar.ui.text import wording
+
+    process = next((each for each in snapshot.processes or () if each.pid == pid), None)
+    if process is not None:
+        return wording.unconnected(process)
+    owner = find_owner(pid)
+    if owner is None:
+        return wording.no_such_process()
+    return wording.without_framework() if owner.is_us else wording.of_another_user(owner.name)

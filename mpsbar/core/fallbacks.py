@@ -1,0 +1,107 @@
+"""Operations that ran on the CPU because MPS lacks them, and torch's own log of them. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+_UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
+          "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip
+# A row of the table that torch prints: ID, runs, mean and total ms, bytes copied, name.
+_ROW = re.compile(
+    r"\s*\d+\s+(\d{1,15})\s+[\d.]+\s+([\d.]{1,20})\s+([\d.]{1,20}) ?([A-Za-z]+)"
+    r"\s+([\w:.]{1,100})\s*"
+)
+_TITLE = re.compile(r"-* CPU Fallback Profiling: Total .* -*")
+_HEADS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
+_RULE = re.compile(r"-{20,}")
+NOTHING_LOGGED = "There are no CPU Fallbacks logged for profiling"
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackOperation:
+    name: str  # as torch has it: aten::linalg_svd
+    count: int
+    where: str = ""  # file:line of the first
+    seconds: float | None = None  # None: torch's log did not tell
+    copied: int | None = None  # bytes between the devices
+
+
+@dataclass(frozen=True, slots=True)
+class Fallbacks:
+    """All of one run, over all its processes."""
+
+    operations: tuple[FallbackOperation, ...] = ()
+    torch: str | None = None  # None: no process imported torch, or none was connected
+    is_profiled: bool = False  # torch's own log was read
+    is_complete: bool = True  # False: a process was killed, there may be more
+
+    @property
+    def count(self) -> int:
+        return sum(operation.count for operation in self.operations)
+
+
+def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
+    """The rows of torch's table, the lines that are no part of it, and whether there was one."""
+    found: list[FallbackOperation] = []
+    others: list[str] = []
+    is_table = is_profiled = False
+    for line in text.splitlines():
+        row = _ROW.fullmatch(line) if is_table else None
+        if row is not None and row[4] in _UNITS:
+            copied = int(float(row[3]) * _UNITS[row[4]])
+            found.append(FallbackOperation(row[5], int(row[1]), "", float(row[2]) / 1000, copied))
+        elif _TITLE.fullmatch(line):
+            is_table = is_profiled = True
+        elif line.strip() == NOTHING_LOGGED:
+            is_profiled = True
+        elif is_table and (_HEADS.fullmatch(line) or _RULE.fullmatch(line)):
+            continue
+        elif line.strip():
+            others.append(line)
+    return found, others, is_profiled
+
+
+def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackOperation, ...]:
+    """Those of several processes added up; the most frequent first."""
+    merged: dict[str, FallbackOperation] = {}
+    for one in operations:
+        before = merged.get(one.name)
+        if before is None:
+            merged[one.name] = one
+            continue
+        merged[one.name] = FallbackOperation(
+            one.name, before.count + one.count, before.where or one.where,
+            _add_seconds(before.seconds, one.seconds), _add_bytes(before.copied, one.copied),
+        )  # fmt: skip
+    return tuple(sorted(merged.values(), key=lambda each: -each.count))
+
+
+def complete_by_profile(
+    counted: Sequence[FallbackOperation], profiled: Sequence[FallbackOperation]
+) -> list[FallbackOperation]:
+    """The warnings of one process with torch's log of it, which counts what warnings miss."""
+    logged = {base_name(each.name): each for each in profiled}
+    completed = []
+    for one in counted:
+        row = logged.pop(base_name(one.name), None)
+        if row is None:
+            completed.append(one)
+            continue
+        count = max(one.count, row.count)
+        completed.append(replace(one, count=count, seconds=row.seconds, copied=row.copied))
+    # Operations on single numbers, which torch computes on the CPU on purpose.
+    rest = [row for row in logged.values() if not row.name.startswith("scalar_")]
+    return [*completed, *rest]
+
+
+def base_name(name: str) -> str:
+    """torch's warning has the overload (aten::sort.stable), its log has not."""
+    return name.partition(".")[0]
+
+
+def _add_seconds(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first if second is None else first + second
+
+
+def _add_bytes(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else first + second

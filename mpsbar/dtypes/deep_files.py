@@ -1,0 +1,150 @@
+"""Keeps the results of `mpsbar probe --deep`, and what an unfinished one has measured so far."""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mpsbar.agent import user_folders
+from mpsbar.core.errors import UserError
+from mpsbar.dtypes.deep_child import IDENTITY
+from mpsbar.dtypes.deep_results import DeepCell, DeepProbe, build_deep_cell, build_deep_record
+from mpsbar.dtypes.deep_results import parse_deep_record as parse_record
+from mpsbar.system import paths
+from mpsbar.system.files import is_usable, read_bytes, replace_file
+from mpsbar.system.ownership import require_safe
+
+_LARGEST = 32 << 20
+_MOST = 16
+_PARTIAL = ".partial"
+
+
+def find_folder() -> Path | None:
+    folder = paths.probe_folder()
+    return None if folder is None else folder / "deep"
+
+
+def write_deep_result(probe: DeepProbe) -> Path | None:
+    """Write a finished result of all operations; None for any other. OSError: not written."""
+    file = _find_file(asdict(probe))
+    if file is None or probe.ended != "ok" or probe.only is not None:
+        return None
+    _prepare(file.parent)
+    replace_file(file, json.dumps(build_deep_record(probe)).encode())
+    return file
+
+
+def read_deep_result(file: Path) -> DeepProbe:
+    """Read any file that claims to be a result; a UserError says what is wrong with it."""
+    try:
+        return parse_record(json.loads(read_bytes(file, _LARGEST)))
+    except OSError as error:
+        raise UserError(f"couldn't read {file}: {error.strerror or error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{file} is incomplete or not JSON") from error
+    except ValueError as error:
+        raise UserError(f"{file}: {error}") from error
+
+
+def find_deep_result() -> DeepProbe | None:
+    """The newest result there is."""
+    for file in _list_files("*.json"):
+        with contextlib.suppress(UserError):
+            return read_deep_result(file)
+    return None
+
+
+def _list_files(pattern: str) -> list[Path]:
+    """Files in our folder, the newest first; none if somebody else could have changed them."""
+    folder = find_folder()
+    try:
+        if folder is None:
+            return []
+        user_folders.check(str(folder))
+        files = sorted(folder.glob(pattern), key=lambda file: -file.stat().st_mtime)
+    except OSError:
+        return []
+    return [file for file in files[:_MOST] if is_usable(file)]
+
+
+def _find_file(identity: Mapping[str, Any], suffix: str = "") -> Path | None:
+    names = ("device", "torch", "system", "prefix", "version")
+    values = [identity.get(name) for name in names]
+    folder = find_folder()
+    if folder is None or not all(values):
+        return None
+    return folder / (user_folders.result_name(*map(str, values)) + suffix)
+
+
+def _prepare(folder: Path) -> None:
+    user_folders.prepare(str(folder.parent))
+    user_folders.prepare(str(folder))
+    require_safe(folder)
+
+
+def read_partial(python: str) -> dict[str, Any] | None:
+    """What the newest unfinished run of this Python measured: its identity, and its cells."""
+    for file in _list_files(f"*{_PARTIAL}"):
+        try:
+            lines = read_bytes(file, _LARGEST).split(b"\n")
+            header = json.loads(lines[0])
+            if not isinstance(header, dict) or header.get("python") != python:
+                continue
+        except (OSError, ValueError, RecursionError):
+            continue
+        return {**header, "cells": dict(_parse_lines(lines[1:])), "file": file}
+    return None
+
+
+def _parse_lines(lines: Sequence[bytes]) -> list[tuple[str, DeepCell]]:
+    """The last line may be cut short: the run was killed while it was written."""
+    found = []
+    for line in lines:
+        try:
+            answer = json.loads(line)
+            name = str(answer["cell"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        found.append((name, build_deep_cell(name, answer)))
+    return found
+
+
+class PartialFile:
+    """What is measured is appended to a file at once, so that a run can be resumed."""
+
+    def __init__(self, identity: Mapping[str, Any], python: str, is_resumed: bool) -> None:
+        """OSError: it cannot be written."""
+        self._file = _find_file(identity, _PARTIAL)
+        self._handle: int | None = None
+        if self._file is None:
+            return
+        _prepare(self._file.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        if not is_resumed:
+            with contextlib.suppress(FileNotFoundError):
+                self._file.unlink()
+        self._handle = os.open(self._file, flags, 0o600)
+        if not is_resumed:
+            header = {name: identity.get(name) for name in IDENTITY}
+            self._write([{**header, "python": python}])
+        else:
+            os.write(self._handle, b"\n")  # after a line that was cut short
+
+    def add(self, answers: Sequence[Mapping[str, Any]]) -> None:
+        self._write(answers)
+
+    def close(self, is_finished: bool) -> None:
+        """A finished run has a result of its own."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        if is_finished and self._file is not None:
+            self._file.unlink(missing_ok=True)
+
+    def _write(self, values: Sequence[Mapping[str, Any]]) -> None:
+        data = b"".join(json.dumps(value).encode() + b"\n" for value in values)
+        while data and self._handle is not None:
+            data = data[os.write(self._handle, data) :]

@@ -1,0 +1,150 @@
+"""Results of `mpsbar probe --deep`: a cell for each of torch's operations and each dtype. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from mpsbar.core.dtype_results import CellState, ProbeEnded, parse_number, parse_text
+
+SCHEMA = 1
+KIND = "mpsbar deep probe"
+DTYPES = (
+    "float32", "float16", "bfloat16", "float64", "complex64", "complex128", "int64", "int32",
+    "int16", "int8", "uint8", "bool",
+)  # fmt: skip
+# States of a cell, the worst first.
+DEEP_STATES: tuple[CellState, ...] = (
+    "inaccurate", "crashed", "hung", "unsupported", "fallback", "works", "meaningless",
+    "no_memory", "unknown",
+)  # fmt: skip
+_MOST_CELLS = 50_000
+News = Literal["worse", "better"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeepCell:
+    operation: str
+    dtype: str
+    state: CellState
+    expected: bool | None = None  # whether torch's own tests expect it to work; None: not known
+    text: str | None = None  # torch's own sentence, the signal, or what was not compared
+    error: float | None = None  # the largest, relative to the largest number of the result
+
+    @property
+    def news(self) -> News | None:
+        """Whether this differs from what torch's own tests expect."""
+        if self.expected is None:
+            return None
+        if self.state in ("crashed", "hung"):  # a test that crashed would be left out
+            return "worse"
+        if self.state in ("inaccurate", "unsupported", "fallback") and self.expected:
+            return "worse"
+        return "better" if self.state == "works" and not self.expected else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeepProbe:
+    python: str
+    ended: ProbeEnded
+    prefix: str | None = None
+    version: str | None = None  # of Python
+    torch: str | None = None
+    system: str | None = None
+    os: str | None = None
+    device: str | None = None
+    device_name: str | None = None
+    fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK
+    only: str | None = None  # the pattern of names
+    error: str | None = None  # why it failed as a whole
+    total: int = 0  # cells there are
+    time: float | None = None
+    seconds: float | None = None
+    cells: tuple[DeepCell, ...] = ()
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        found = {cell.dtype for cell in self.cells}
+        return tuple(dtype for dtype in DTYPES if dtype in found)
+
+    @property
+    def expectation_known(self) -> bool:
+        return any(cell.expected is not None for cell in self.cells)
+
+    def having(self, news: News) -> list[DeepCell]:
+        """The cells that are news, the worst first."""
+        found = [cell for cell in self.cells if cell.news == news]
+        return sorted(found, key=lambda cell: (DEEP_STATES.index(cell.state), cell.operation))
+
+
+def build_deep_cell(name: str, answer: Mapping[str, Any]) -> DeepCell:
+    operation, _, dtype = name.rpartition("/")
+    state: Any = answer.get("state")
+    expected = answer.get("expected")
+    return DeepCell(
+        operation, dtype, state if state in get_args(CellState) else "unknown",
+        expected if isinstance(expected, bool) else None,
+        parse_text(answer.get("text")), parse_number(answer.get("error")),
+    )  # fmt: skip
+
+
+def build_deep_record(probe: DeepProbe) -> dict[str, Any]:
+    """The result as JSON values; `parse_deep_record` reads it again."""
+    record = {"schema": SCHEMA, "kind": KIND, **asdict(probe)}
+    record["cells"] = [{**asdict(cell), "news": cell.news} for cell in probe.cells]
+    return record
+
+
+def parse_deep_record(record: Any) -> DeepProbe:
+    """ValueError says what is wrong with it."""
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise ValueError("not a result of mpsbar probe --deep")
+    if record.get("schema") != SCHEMA:
+        raise ValueError(f"written by another version of mpsbar (schema {record.get('schema')!r})")
+    ended: Any = record.get("ended")
+    if ended not in get_args(ProbeEnded):
+        raise ValueError("damaged: it does not say how the probe ended")
+    total = record.get("total")
+    texts: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
+    return DeepProbe(
+        python=parse_text(record.get("python"), 4096) or "?",
+        ended=ended,
+        **texts,
+        total=total if isinstance(total, int) else 0,
+        time=parse_number(record.get("time")),
+        seconds=parse_number(record.get("seconds")),
+        cells=tuple(parse_deep_cells(record.get("cells"))),
+    )
+
+
+_TEXTS = (
+    "prefix", "version", "torch", "system", "os", "device", "device_name", "fallback", "only",
+    "error",
+)  # fmt: skip
+
+
+def parse_deep_cells(value: Any) -> Iterable[DeepCell]:
+    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+        if not isinstance(cell, dict):
+            continue
+        operation, dtype = (parse_text(cell.get(name), 200) for name in ("operation", "dtype"))
+        if operation and dtype:
+            yield build_deep_cell(f"{operation}/{dtype}", cell)
+
+
+@dataclass(frozen=True, slots=True)
+class DeepChange:
+    cell: DeepCell  # as it is now
+    before: CellState
+
+
+def find_deep_changes(before: DeepProbe, after: DeepProbe) -> tuple[DeepChange, ...]:
+    """Cells that were measured in both and differ, what is worse now first."""
+    not_known = ("unknown", "no_memory")
+    old = {(cell.operation, cell.dtype): cell.state for cell in before.cells}
+    changes = [
+        DeepChange(cell, state)
+        for cell in after.cells
+        if (state := old.get((cell.operation, cell.dtype))) is not None
+        if state != cell.state and state not in not_known and cell.state not in not_known
+    ]
+    return tuple(sorted(changes, key=lambda c: (DEEP_STATES.index(c.cell.state), c.cell.operation)))

@@ -1,0 +1,187 @@
+"""Renders `mpsbar probe --deep`: what is news first, a table of counts, CSV. Pure."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mpsbar.dtypes.deep_results import DEEP_STATES, DeepCell, DeepChange, DeepProbe
+from mpsbar.dtypes.table import TableStyle
+from mpsbar.dtypes.text import states
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
+
+_MOST_LINES = 30
+_COLUMNS = (
+    "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
+    "unknown",
+)  # fmt: skip
+
+
+def render_deep(
+    probe: DeepProbe,
+    style: TableStyle,
+    path: str | None = None,
+    changes: Sequence[DeepChange] | None = None,
+) -> str:
+    """The whole page; `changes` are those since another result."""
+    parts = [
+        "" if changes is None else "\n".join(_render_changes(changes)),
+        "\n".join([*_headlines(probe, style), style.paint(_subject(probe), "dim")]),
+        "\n".join(_table(probe, style)),
+        "\n".join(_list_news(probe)),
+        "\n".join(style.paint(line, "dim") for line in _footer(probe, path)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def say_deep_headline(probe: DeepProbe) -> str:
+    """What is worse than torch expects, in one line."""
+    worse = probe.having("worse")
+    if not worse:
+        if probe.expectation_known:
+            return _("Nothing is worse than torch itself expects.")
+        return _("This torch does not say what it expects of this device, so nothing is news.")
+    words = (
+        _("1 result is worse than torch itself expects: {states}")
+        if len(worse) == 1
+        else _("{n} results are worse than torch itself expects: {states}")
+    )
+    return words.format(n=len(worse), states=", ".join(_count_states(worse)))
+
+
+def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
+    worst = {"inaccurate", "crashed", "hung"} & {cell.state for cell in probe.having("worse")}
+    level = "critical" if worst else "warning" if probe.having("worse") else "ok"
+    lines = [style.paint(say_deep_headline(probe), level)]
+    if better := probe.having("better"):
+        lines.append(_say_better(len(better)))
+    if probe.ended != "ok":
+        stopped = {"cancelled": _("Cancelled")}.get(probe.ended, _("Stopped early"))
+        text = _("{stopped}: measured {done} of {total}").format(
+            stopped=stopped, done=len(probe.cells), total=probe.total
+        )
+        lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
+    return lines
+
+
+def _say_better(number: int) -> str:
+    """Tests of torch run many samples, the probe runs the first one of each."""
+    if number == 1:
+        return _("1 works although torch's tests expect a failure (perhaps with other samples)")
+    return _(
+        "{n} work although torch's tests expect a failure (perhaps with other samples)"
+    ).format(n=number)
+
+
+def _count_states(cells: Iterable[DeepCell]) -> list[str]:
+    counts = Counter(cell.state for cell in cells)
+    return [f"{counts[state]} {states()[state]}" for state in DEEP_STATES if counts[state]]
+
+
+def _subject(probe: DeepProbe) -> str:
+    device = probe.device or wording.UNKNOWN
+    named = f"{device} ({probe.device_name})" if probe.device_name else device
+    words = (
+        f"torch {probe.torch}", named, f"Python {probe.version}", f"{probe.os} {probe.system}",
+        probe.python,
+    )  # fmt: skip
+    return " · ".join(words)
+
+
+def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
+    found = {cell.state for cell in probe.cells}
+    columns = [state for state in _COLUMNS if state in found]
+    words = states() | {"no_memory": _("no memory")}
+    heads = [_("DTYPE"), *(words[state].upper() for state in columns), _("NEWS")]
+    rows = [heads]
+    for dtype in probe.dtypes:
+        cells = [cell for cell in probe.cells if cell.dtype == dtype]
+        counts = Counter(cell.state for cell in cells)
+        news = sum(cell.news == "worse" for cell in cells)
+        numbers = [str(counts[state] or "–") for state in columns]
+        rows.append([dtype, *numbers, str(news or "–")])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if not i else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return [style.paint(lines[0], "head"), *lines[1:]]
+
+
+def _list_news(probe: DeepProbe) -> list[str]:
+    """What is worse than torch expects: an operation, its dtypes, and why."""
+    groups: dict[tuple[str, str], list[DeepCell]] = {}
+    for cell in probe.having("worse"):
+        groups.setdefault((cell.operation, cell.state), []).append(cell)
+    lines = []
+    for (operation, state), cells in list(groups.items())[:_MOST_LINES]:
+        dtypes = ", ".join(cell.dtype for cell in cells)
+        text = next((cell.text for cell in cells if cell.text), None)
+        lines.append(f"{operation} ({dtypes}): {states()[state]}" + (f": {text}" if text else ""))
+    if len(groups) > _MOST_LINES:
+        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MOST_LINES))
+    return lines
+
+
+def _render_changes(changes: Sequence[DeepChange]) -> list[str]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        key = (change.cell.operation, change.before, change.cell.state)
+        groups.setdefault(key, []).append(change.cell.dtype)
+    words = states()
+    lines = [
+        f"  {operation} ({', '.join(dtypes)}): {words[before]} → {words[after]}"
+        for (operation, before, after), dtypes in list(groups.items())[:_MOST_LINES]
+    ]
+    if len(groups) > _MOST_LINES:
+        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MOST_LINES))
+    return [_("What changed:"), *(lines or ["  " + _("no operation changed")])]
+
+
+def _footer(probe: DeepProbe, path: str | None) -> list[str]:
+    operations = len({cell.operation for cell in probe.cells})
+    done = _("{operations} operations × {dtypes} dtypes, one sample each").format(
+        operations=operations, dtypes=len(probe.dtypes)
+    )
+    if probe.device == "cpu":
+        done += _("; on the CPU they are only run, there is nothing to compare them with")
+    lines = [done, _("took {seconds}").format(seconds=wording.duration(probe.seconds))]
+    if path is not None:
+        lines.append(_("saved in {path}").format(path=path))
+    return lines
+
+
+def render_csv(probe: DeepProbe) -> str:
+    """One line for each operation and dtype."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("operation", "dtype", "state", "expected", "news", "error", "text"))
+    expected = {True: "works", False: "fails", None: ""}
+    for cell in probe.cells:
+        error = "" if cell.error is None else f"{cell.error:.6g}"
+        writer.writerow(
+            (cell.operation, cell.dtype, cell.state, expected[cell.expected], cell.news or "",
+             error, cell.text or "")
+        )  # fmt: skip
+    return text.getvalue()
+
+
+def say_deep_progress(done: int, total: int | None, seconds_left: float | None) -> str:
+    """Probing… 42% (3536 of 8364), about 12 s left."""
+    if not total:
+        return _("Probing… (importing torch and its samples)")
+    text = _("Probing… {percent} ({done} of {total})").format(
+        percent=wording.percent(100 * done / total), done=done, total=total
+    )
+    if seconds_left is None:
+        return text
+    return _("{text}, about {time} left").format(text=text, time=wording.duration(seconds_left))
+
+
+def draw_bar(done: int, total: int | None, width: int = 30) -> str:
+    full = width * done // total if total else 0
+    return f"{'█' * full}{'░' * (width - full)}"

@@ -1,0 +1,135 @@
+"""What a probe says first: surprises, where guides are wrong, changes since the last one. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpsbar.core.dtype_results import Probe
+from mpsbar.core.findings import Level, Reason
+from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, standings, states
+from mpsbar.dtypes.verdicts import Change, Verdict, find_changes, find_surprises, judge_dtypes
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
+
+_MOST_CHANGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    text: str
+    level: Level = "ok"
+
+
+def find_headlines(probe: Probe, last: Probe | None = None) -> tuple[Headline, ...]:
+    """The most important first, never empty; `last` is the probe before this one."""
+    lines = [Headline(_say_in_full(reason), reason.level) for reason in find_surprises(probe)]
+    differing = [v for v in judge_dtypes(probe) if v.differs_from_guides]
+    lines += [Headline(text) for text in _say_guides(differing)]
+    if not lines:
+        lines.append(Headline(_say_as_expected(probe)))
+    if last is not None:
+        lines.append(_say_since(last, probe))
+    return tuple(lines)
+
+
+def _say_in_full(reason: Reason) -> str:
+    """A surprise with its details: the operations, or the known bug."""
+    text = say_surprise(reason)
+    if "check" in reason.values:
+        details = reason.values.get("text")
+        known = say_known_bug(str(reason.values["check"]))
+        text = f"{text}: {details}" if details else text
+        return f"{text} ({known})" if known else text
+    operations = reason.values.get("operations")
+    return f"{text}: {operations}" if operations else text
+
+
+def _say_as_expected(probe: Probe) -> str:
+    if probe.ended != "ok":
+        return _("As expected so far.")
+    if probe.device == "mps":
+        return _("Everything is as guides and torch say.")
+    return _("Everything works as expected.")
+
+
+def _say_guides(differing: Sequence[Verdict]) -> list[str]:
+    """bfloat16 works here; guides say it does not."""
+    by_claim: dict[tuple[str | None, str], list[str]] = {}
+    for verdict in differing:
+        by_claim.setdefault((verdict.guides, verdict.standing), []).append(verdict.dtype)
+    order = ("unsupported", "supported", "limited")
+    return [
+        _say_claim(guides or "", here, dtypes)
+        for (guides, here), dtypes in sorted(
+            by_claim.items(), key=lambda item: order.index(item[0][0] or "limited")
+        )
+    ]
+
+
+def _say_claim(guides: str, here: str, dtypes: Sequence[str]) -> str:
+    is_one = len(dtypes) == 1
+    words = {
+        ("unsupported", "supported"): (
+            _("{dtypes} works here; guides say it does not"),
+            _("{dtypes} work here; guides say they do not"),
+        ),
+        ("unsupported", "limited"): (
+            _("{dtypes} works here in most operations; guides say it does not"),
+            _("{dtypes} work here in most operations; guides say they do not"),
+        ),
+        ("limited", "supported"): (
+            _("{dtypes} works here in every operation tried; guides call it limited"),
+            _("{dtypes} work here in every operation tried; guides call them limited"),
+        ),
+    }.get((guides, here))
+    if words is None:
+        words = (
+            _("{dtypes} is {here} here; guides call it {guides}"),
+            _("{dtypes} are {here} here; guides call them {guides}"),
+        )
+    return words[0 if is_one else 1].format(
+        dtypes=join_names(dtypes), here=standings().get(here, here),
+        guides=standings().get(guides, guides),
+    )  # fmt: skip
+
+
+def join_names(names: Sequence[str]) -> str:
+    """float16, int64 and int32."""
+    if len(names) < 2:
+        return "".join(names)
+    return _("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
+
+
+def _say_since(last: Probe, probe: Probe) -> Headline:
+    changes = find_changes(last, probe)
+    since = wording.ago(last.time or 0.0, probe.time or 0.0)
+    worst = [change for change in changes if change.kind in ("check", "dtype")]
+    subjects = [change for change in changes if change.kind == "subject"]
+    cells = sum(change.kind == "cell" for change in changes)
+    if not worst and not cells:
+        subject = "".join(f", {c.name} {c.before}" for c in subjects)
+        return Headline(
+            _("No operation changed since the last probe ({since}{subject})").format(
+                since=since, subject=subject
+            )
+        )
+    texts = [say_change(change) for change in (*subjects, *worst)[:_MOST_CHANGES]]
+    if cells and len(texts) < _MOST_CHANGES:
+        texts.append(
+            _("1 operation changed") if cells == 1 else _("{n} operations changed").format(n=cells)
+        )
+    return Headline(
+        _("Since the last probe ({since}): {changes}").format(
+            since=since, changes="; ".join(texts)
+        ),
+        "warning",
+    )
+
+
+def say_change(change: Change) -> str:
+    """bfloat16: unsupported → supported."""
+    words = standings() | states()
+    return _("{name}: {before} → {after}").format(
+        name=check_title(change.name) if change.kind == "check" else change.name,
+        before=words.get(change.before, change.before),
+        after=words.get(change.after, change.after),
+    )

@@ -1,0 +1,86 @@
+"""The section of the report on `mpsbar probe --deep`: a heat map of every operation. Pure."""
+
+from datetime import datetime, tzinfo
+
+from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
+from mpsbar.dtypes.deep_text import say_deep_headline
+from mpsbar.dtypes.text import states
+from mpsbar.history.report.dtypes import SIGNS
+from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.ui.text.wording import _, shorten_home
+
+_MOST_NEWS = 200
+
+
+def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) -> Markup | None:
+    if probe is None or not probe.cells:
+        return None
+    parts = [
+        tag("p", say_deep_headline(probe), class_="headline"),
+        tag("p", _subject(probe, home, zone), class_="note"),
+        _news(probe),
+        _heat_map(probe),
+        _legend(probe),
+    ]
+    return join(part for part in parts if part is not None)
+
+
+def _subject(probe: DeepProbe, home: str, zone: tzinfo | None) -> str:
+    when = None if probe.time is None else datetime.fromtimestamp(probe.time, zone)
+    named = f"{probe.device} ({probe.device_name})" if probe.device_name else probe.device
+    words = (
+        f"torch {probe.torch}", named, f"Python {probe.version}", f"{probe.os} {probe.system}",
+        probe.python, when and when.strftime("%a %d %b %Y %H:%M"),
+    )  # fmt: skip
+    return shorten_home(" · ".join(word for word in words if word), home)
+
+
+def _news(probe: DeepProbe) -> Markup | None:
+    worse = probe.having("worse")
+    if not worse:
+        return None
+    title = _("Worse than torch expects")
+    heads = (_("Operation"), _("dtype"), _("Here"), _("Reason"))
+    rows = [
+        (cell.operation, cell.dtype, states()[cell.state], cell.text or "")
+        for cell in worse[:_MOST_NEWS]
+    ]
+    more = len(worse) - len(rows)
+    note = tag("p", _("… and {n} more").format(n=more)) if more else Markup("")
+    return join([tag("h3", title), build_table(title, heads, rows), note])
+
+
+def _heat_map(probe: DeepProbe) -> Markup:
+    """Thousands of cells: each is one short element, the colour and the sign tell its state."""
+    known: dict[str, dict[str, DeepCell]] = {}
+    for cell in probe.cells:
+        known.setdefault(cell.operation, {})[cell.dtype] = cell
+    heads = [tag("td", "")]
+    heads += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
+    rows = [
+        tag("tr", tag("th", operation, scope="row"), *(_spot(cells.get(d)) for d in probe.dtypes))
+        for operation, cells in known.items()
+    ]
+    title = _("Every operation and dtype")
+    table = tag(
+        "table", tag("caption", title, class_="unseen"), tag("thead", tag("tr", *heads)),
+        tag("tbody", *rows), class_="heat dense",
+    )  # fmt: skip
+    scroll = tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)
+    summary = _("{n} operations × {dtypes} dtypes").format(n=len(known), dtypes=len(probe.dtypes))
+    return tag("details", tag("summary", summary), scroll)
+
+
+def _spot(cell: DeepCell | None) -> Markup:
+    state = "unknown" if cell is None else cell.state
+    return tag("td", SIGNS.get(state, "?"), class_=f"spot {state}")
+
+
+def _legend(probe: DeepProbe) -> Markup:
+    found = {cell.state for cell in probe.cells}
+    items = [
+        tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
+        for state, sign in SIGNS.items()
+        if state in found
+    ]
+    return tag("ul", *items, class_="legend signs")

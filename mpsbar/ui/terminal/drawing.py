@@ -1,0 +1,90 @@
+"""Bars, small histories and styled text of the terminal, as Rich texts. Pure."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from mpsbar.core.naming import printable
+from mpsbar.core.snapshot import Worker
+from mpsbar.core.trends import Point
+from mpsbar.ui.terminal.themes import Palette
+
+_PARTS = " ▏▎▍▌▋▊▉█"
+_LEVELS = "▁▂▃▄▅▆▇█"
+_HISTORY_SECONDS = 10
+# Without colour: allocated, cached and other memory.
+_SHADES = "█▓▒"
+_LAYERS = ("allocated", "cached", "other")
+
+
+def make_text(words: str, style: object = "") -> Text:
+    """Whatever the words contain, no markup and no control character gets past here."""
+    return Text(printable(words, most=2000), style or "", no_wrap=True, end="")  # type: ignore[arg-type]
+
+
+def make_wrapped(words: str, style: str = "") -> Text:
+    """The same over several lines, which may be broken between words."""
+    text = Text("\n").join(make_text(line, style) for line in words.split("\n"))
+    text.no_wrap = False
+    return text
+
+
+def draw_load(part: float, width: int, palette: Palette) -> Text:
+    """A bar in eighths of a cell whose colour grows with it, so that slow growth is visible."""
+    eighths = round(min(max(part, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    bar = Text(no_wrap=True, end="")
+    for cell in range(full):
+        bar.append("█", palette.load((cell + 1) / width))
+    if rest:
+        bar.append(_PARTS[rest], palette.load((full + 1) / width))
+    bar.append("░" * (width - full - bool(rest)), palette.style("footprint"))
+    return bar
+
+
+def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette) -> Text:
+    """What it has allocated, cached and else, against the budget; without one against itself."""
+    held, allocated, cached = worker.held, worker.total(lambda b: b.allocated), worker.cached
+    bar = Text(no_wrap=True, end="")
+    if held is None:
+        return bar.append("?".ljust(width), palette.style("quiet"))
+    whole = max(budget or held, held, 1)
+    sizes = (allocated or 0, cached or 0, max(held - (allocated or 0) - (cached or 0), 0))
+    # In eighths of a cell; whatever is held is at least one.
+    ends = [round(sum(sizes[: n + 1]) * width * 8 / whole) for n in range(3)]
+    ends[-1] = max(ends[-1], 1 if held else 0)
+    for cell in range(width):
+        char, layer, behind = _draw_cell(ends, cell * 8, palette.has_colour)
+        bar.append(char, palette.style(layer, behind))
+    return bar
+
+
+def _draw_cell(ends: Sequence[int], left: int, has_colour: bool) -> tuple[str, str, str]:
+    """The layer at the left of a cell, and the next one behind it."""
+    for number, (name, end) in enumerate(zip(_LAYERS, ends, strict=True)):
+        if end >= left + 8 or (not has_colour and end > left + 3):
+            return ("█" if has_colour else _SHADES[number]), name, ""
+        if end > left and has_colour:
+            above = [other for other, top in zip(_LAYERS, ends, strict=True) if top > end]
+            return _PARTS[end - left], name, above[0] if above else ""
+    return "░", "footprint", ""
+
+
+def draw_history(points: Sequence[Point], width: int, palette: Palette, most: int = 0) -> Text:
+    """The largest value of each ten seconds, from 0 to the largest of all, or to `most`; the newest
+    is at the right. In whole tens of seconds: so it moves seldom, and is seldom drawn."""
+    highest_by_time: dict[int, int] = {}
+    for point in points:
+        bucket = int(point.time // _HISTORY_SECONDS)
+        highest_by_time[bucket] = max(point.value, highest_by_time.get(bucket, 0))
+    newest = max(highest_by_time, default=0)
+    picked = [highest_by_time.get(newest - back) for back in range(width - 1, -1, -1)]
+    highest = max([most, 1, *(value for value in picked if value is not None)])
+    text = Text(no_wrap=True, end="")
+    for value in picked:
+        if value is None:
+            text.append(" ")
+            continue
+        part = value / highest
+        text.append(_LEVELS[min(int(part * 8), 7)], palette.load(part if most else 0.0))
+    return text

@@ -1,0 +1,174 @@
+"""What lies over the screen: a question, a choice, a field, a text, a table, one process large."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, DataTable, Input, OptionList, Static
+
+from mpsbar.ui.terminal.detail import ChartView
+from mpsbar.ui.terminal.drawing import make_text, make_wrapped
+from mpsbar.ui.text.dialogs import Dialog
+from mpsbar.ui.text.wording import _
+
+_FIELD_LENGTH = 40
+_CLOSE: list[BindingType] = [Binding("escape,q", "dismiss", show=False)]
+
+
+class AskScreen(ModalScreen[int | None]):
+    """A question; the last button, which changes nothing, has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(0)", show=False),
+        Binding("escape,n,q", "dismiss", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, question: Dialog) -> None:
+        super().__init__()
+        self.question = question
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box ask"):
+            yield Static(make_wrapped(self.question.title, "bold"))
+            with VerticalScroll(can_focus=False):
+                yield Static(make_wrapped(self.question.text))
+            with Horizontal(classes="buttons"):
+                for number, label in enumerate(self.question.buttons):
+                    yield Button(Text(label), id=f"answer-{number}", compact=True)
+
+    def on_mount(self) -> None:
+        list(self.query(Button))[-1].focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(int((event.button.id or "").removeprefix("answer-")))
+
+    def action_answer(self, number: int) -> None:
+        self.dismiss(number)
+
+
+class ChoiceScreen(ModalScreen[int | None]):
+    """One of several; the cursor stands at the one that is set."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+
+    def __init__(self, title: str, choices: Sequence[str], at: int = 0) -> None:
+        super().__init__()
+        self.heading, self.choices, self.at = title, choices, at
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box"):
+            yield Static(make_text(self.heading, "bold"))
+            yield OptionList(*(make_text(choice) for choice in self.choices))
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).highlighted = self.at
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_index)
+
+
+class FieldScreen(ModalScreen[str | None]):
+    """A text that can be changed: Enter takes it, Esc changes nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
+
+    def __init__(self, question: Dialog, text: str) -> None:
+        super().__init__()
+        self.question, self.text = question, text
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box ask"):
+            yield Static(make_wrapped(self.question.title, "bold"))
+            yield Static(make_wrapped(self.question.text))
+            yield Input(self.text, max_length=_FIELD_LENGTH, compact=True)
+            yield Static(make_text(_("Enter sets it, Esc changes nothing"), "dim"))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class LiveScreen(ModalScreen[None]):
+    """A screen that changes with each snapshot."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *_CLOSE,
+        Binding("up,k", "scroll_up", show=False),
+        Binding("down,j", "scroll_down", show=False),
+    ]
+
+    def show(self) -> None:
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.show)
+
+    def action_scroll_up(self) -> None:
+        self.query_one(VerticalScroll).scroll_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        self.query_one(VerticalScroll).scroll_down(animate=False)
+
+
+class TextScreen(LiveScreen):
+    """Lines to read, such as the help or the largest tensors."""
+
+    def __init__(self, title: str, render: Callable[[], Text]) -> None:
+        super().__init__()
+        self.heading, self._render_text = title, render
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box"):
+            yield Static(make_text(self.heading, "bold"))
+            with VerticalScroll():
+                yield Static(id="text")
+
+    def show(self) -> None:
+        self.query_one("#text", Static).update(self._render_text())
+
+
+class TableScreen(ModalScreen[None]):
+    """A table to read, such as that of the dtypes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+
+    def __init__(self, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        super().__init__()
+        self.heading, self._heads, self._rows = title, heads, rows
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box large"):
+            yield Static(make_text(self.heading, "bold"))
+            yield DataTable[Text](cursor_type="row")
+
+    def on_mount(self) -> None:
+        table = self.query_one(DataTable)
+        table.add_columns(*self._heads)
+        table.add_rows([make_text(cell) for cell in row] for row in self._rows)
+
+
+class DetailScreen(LiveScreen):
+    """One process, or the machine, as large as the window."""
+
+    def __init__(self, draw: Callable[[ChartView, Static], None]) -> None:
+        super().__init__()
+        self._draw_into = draw
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box full"):
+            yield ChartView(id="large-chart")
+            with VerticalScroll():
+                yield Static(id="large-facts")
+
+    def show(self) -> None:
+        self._draw_into(
+            self.query_one("#large-chart", ChartView), self.query_one("#large-facts", Static)
+        )
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show)

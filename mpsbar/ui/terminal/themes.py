@@ -1,0 +1,118 @@
+"""The themes of `mpsbar top` on textual's theme system, and the colours that charts are made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rich.style import Style
+from textual.color import Color, Gradient
+from textual.theme import Theme
+
+_PREFIX = "mpsbar-"
+# Their names are the values of the setting `theme`.
+THEMES = (
+    Theme(
+        "mpsbar-dark", primary="#7aa2f7", secondary="#5d7299", accent="#7dcfff", success="#8fce8f",
+        warning="#e5b567", error="#ef6f7b", foreground="#d3d9e3", background="#10141b",
+        surface="#10141b", panel="#1b222d", dark=True,
+        variables={
+            "allocated": "#5b8ff9", "cached": "#58c4bc", "other": "#a98be0", "footprint": "#39445a",
+            "low": "#5fae8b", "middle": "#d9b25f", "high": "#e8697a", "quiet": "#7d8899",
+            "border": "#2f3a4a", "footer-background": "#1b222d", "footer-key-foreground": "#7dcfff",
+            "block-cursor-background": "#2c3a55", "block-cursor-foreground": "#ffffff",
+            "block-cursor-text-style": "bold",
+        },
+    ),
+    Theme(
+        "mpsbar-light", primary="#2f5fc4", secondary="#6a7a94", accent="#0f7ea3", success="#2e7d4f",
+        warning="#8f5d00", error="#b3243a", foreground="#22272e", background="#fbfaf7",
+        surface="#fbfaf7", panel="#eceae3", dark=False,
+        variables={
+            "allocated": "#3d6fd6", "cached": "#2aa198", "other": "#8a63c9", "footprint": "#c9ced8",
+            "low": "#3c8f63", "middle": "#b98412", "high": "#c43a4e", "quiet": "#66707d",
+            "border": "#cfccc2", "footer-background": "#eceae3", "footer-key-foreground": "#0f5f7e",
+            "block-cursor-background": "#d5e0f7", "block-cursor-foreground": "#10141b",
+            "block-cursor-text-style": "bold",
+        },
+    ),
+    # Okabe and Ito's colours, which people with any kind of colour vision tell apart.
+    Theme(
+        "mpsbar-contrast", primary="#56b4e9", secondary="#ffffff", accent="#f0e442",
+        success="#56b4e9", warning="#f0e442", error="#ff8c42", foreground="#ffffff",
+        background="#000000", surface="#000000", panel="#1c1c1c", dark=True,
+        variables={
+            "allocated": "#0072b2", "cached": "#e69f00", "other": "#cc79a7", "footprint": "#999999",
+            "low": "#56b4e9", "middle": "#f0e442", "high": "#d55e00", "quiet": "#d0d0d0",
+            "border": "#ffffff", "footer-background": "#1c1c1c", "footer-key-foreground": "#f0e442",
+            "block-cursor-background": "#003f66", "block-cursor-foreground": "#ffffff",
+            "block-cursor-text-style": "bold",
+        },
+    ),
+)  # fmt: skip
+# For textual's own themes, which do not have them.
+DEFAULTS = {
+    "allocated": "$primary", "cached": "$accent", "other": "$secondary", "footprint": "$panel",
+    "low": "$success", "middle": "$warning", "high": "$error", "quiet": "$foreground 60%",
+}  # fmt: skip
+
+
+def theme_name(setting: str) -> str:
+    return _PREFIX + setting
+
+
+def setting_name(theme: str) -> str | None:
+    """The value of the setting; None: a theme of textual's own, which is not kept."""
+    return theme.removeprefix(_PREFIX) if theme.startswith(_PREFIX) else None
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of one theme as styles; without colour each differs by weight or shape."""
+
+    colours: Mapping[str, str]
+    has_colour: bool
+
+    def __hash__(self) -> int:
+        return hash((self.has_colour, *self.colours.items()))
+
+    def style(self, name: str, background: str = "", bold: bool = False) -> Style:
+        return _style(self, name, background, bold)
+
+    def load(self, part: float) -> Style:
+        """From quiet to loud as a share grows, in 20 steps."""
+        return _load(self, round(min(max(part, 0.0), 1.0) * 20))
+
+
+_PLAIN = {
+    "quiet": Style(dim=True), "warning": Style(bold=True), "error": Style(bold=True),
+    "accent": Style(bold=True), "match": Style(underline=True, bold=True),
+}  # fmt: skip
+
+
+@lru_cache(256)
+def _style(palette: Palette, name: str, background: str, bold: bool) -> Style:
+    if not palette.has_colour:
+        return _PLAIN.get(name, Style()) + Style(bold=bold or None)
+    colours = palette.colours
+    is_match = name == "match"
+    colour = colours.get("accent" if is_match else name) if name else None
+    return Style(
+        color=colour,
+        bgcolor=colours[background] if background else None,
+        bold=bold or is_match or None,
+        underline=is_match or None,
+    )
+
+
+@lru_cache(64)
+def _load(palette: Palette, step: int) -> Style:
+    if not palette.has_colour:
+        return Style()
+    low, middle, high = (Color.parse(palette.colours[key]) for key in ("low", "middle", "high"))
+    gradient = Gradient((0.0, low), (0.6, middle), (1.0, high))
+    return Style(color=gradient.get_rich_color(step / 20))
+
+
+def make_palette(variables: Mapping[str, str], has_colour: bool) -> Palette:
+    names = [*DEFAULTS, "foreground", "primary", "accent", "success", "warning", "error"]
+    return Palette({name: Color.parse(variables[name]).hex6 for name in names}, has_colour)

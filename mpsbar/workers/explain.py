@@ -1,0 +1,108 @@
+"""What `mpsbar run --explain` gives its command, and what the processes of it have left behind.
+
+Each leaves a file of the operations it counted (agent/fallbacks.py) and, where torch printed its
+profile log, one with the end of its stderr.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpsbar.core.fallbacks import (
+    FallbackOperation,
+    Fallbacks,
+    complete_by_profile,
+    merge_operations,
+    parse_profile,
+)
+from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
+from mpsbar.system.files import read_bytes
+
+# As in agent/fallbacks.py, which this folder may not import.
+VARIABLE, PROFILE_VARIABLE = "MPSBAR_EXPLAIN", "MPSBAR_EXPLAIN_PROFILE"
+_PROFILE = "PYTORCH_MPS_LOG_PROFILE_INFO"
+_STATISTICS = "64"  # CPU_FALLBACK_STATS of torch's MPSProfiler.h: a table at the end
+_NAME = re.compile(r"([1-9]\d{0,9})\.json")
+_LARGEST = 1 << 20
+_MOST_FILES = 1000
+_MOST_OPERATIONS = 100
+_MOST_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    fallbacks: Fallbacks
+    stderr: tuple[str, ...] = ()  # what the processes printed last and torch's log is no part of
+
+
+def build_explain_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Variables for the command; a profile log that the user asked for stays as it is."""
+    added = {VARIABLE: folder}
+    if _PROFILE not in environ:
+        added |= {_PROFILE: _STATISTICS, PROFILE_VARIABLE: "1"}
+    return added
+
+
+def read_explanation(folder: Path) -> Explanation:
+    """All that the processes of a run have left in `folder`."""
+    operations: list[FallbackOperation] = []
+    stderr: list[str] = []
+    torch, is_profiled, is_complete = None, False, True
+    for name in _list_names(folder):
+        match = _NAME.fullmatch(name)
+        record = _read_record(folder / name) if match else None
+        if match is None or record is None:
+            continue
+        torch = torch or _text(record.get("torch")) or None
+        profiled, others, has_log = _read_log(folder / f"{match[1]}.log")
+        operations += complete_by_profile(parse_operations(record.get("operations")), profiled)
+        stderr += others
+        is_profiled = is_profiled or has_log
+        is_complete = is_complete and record.get("is_final") is True
+    merged = merge_operations(operations)
+    return Explanation(
+        Fallbacks(merged, torch, is_profiled, is_complete), tuple(stderr[:_MOST_LINES])
+    )
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))[:_MOST_FILES]  # noqa: PTH208 - names
+    except OSError:  # the program has removed it: nothing is known
+        return []
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads(read_bytes(path, _LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and record.get("version") == 1 else None
+
+
+def _read_log(path: Path) -> tuple[list[FallbackOperation], list[str], bool]:
+    try:
+        text = read_bytes(path, _LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return [], [], False
+    return parse_profile(text)
+
+
+def parse_operations(value: Any) -> list[FallbackOperation]:
+    found = []
+    for entry in value[:_MOST_OPERATIONS] if isinstance(value, list) else ():
+        if not isinstance(entry, list) or len(entry) != 3:
+            continue
+        name, count, where = entry
+        if isinstance(count, int) and not isinstance(count, bool) and 0 < count < 2**53:
+            found.append(FallbackOperation(_text(name), count, _text(where)))
+    return found
+
+
+def _text(value: Any) -> str:
+    return mask(printable(value, 300)) if isinstance(value, str) else ""

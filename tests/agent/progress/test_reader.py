@@ -1,0 +1,540 @@
+"""Progress read inside a process: real bars of tqdm and rich, real optimizers, nothing disturbed."""
+
+import io
+import json
+import sys
+import threading
+import time
+
+import pytest
+from tqdm import tqdm
+from worker_kit import need_module, wait_for
+
+from mpsbar.agent.progress import bars, reader
+from mpsbar.agent.progress.reader import ProgressReader
+
+
+def bar(**options):
+    return tqdm(file=io.StringIO(), **options)
+
+
+@pytest.fixture
+def read():
+    return ProgressReader().read
+
+
+# ------------------------------------------------------------------------- tqdm
+def test_nothing_to_tell(read):
+    assert read() is None
+
+
+def test_one_bar(read):
+    with bar(total=200, desc="train: ", unit="img", initial=10) as shown:
+        shown.update(40)
+        found = read()
+    assert (found["name"], found["done"], found["total"], found["unit"]) == (
+        "train",
+        50,
+        200,
+        "img",
+    )
+    assert found["inner"] is found["steps"] is None
+    assert read() is None
+
+
+def test_the_rate_counts_from_where_a_resumed_run_began(read):
+    with bar(total=200, initial=100) as shown:
+        shown.start_t -= 10
+        shown.update(20)
+        assert read()["rate"] == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_outermost_bar_with_a_total_and_the_innermost_that_moves(read):
+    with bar(total=5, desc="epochs") as epochs, bar(desc="no total"), bar(total=90) as steps:
+        epochs.update()
+        steps.update(30)
+        found = read()
+    assert (found["name"], found["done"], found["total"]) == ("epochs", 1, 5)
+    assert (found["inner"]["done"], found["inner"]["total"]) == (30, 90)
+
+
+def test_the_loop_of_tqdm_itself(read):
+    for number in tqdm(range(3), file=io.StringIO(), mininterval=0):
+        assert read()["done"] == number
+    assert read() is None
+
+
+def test_a_bar_without_a_total_is_better_than_none(read):
+    with bar(unit="tok") as shown:
+        shown.update(7)
+        found = read()
+    assert (found["done"], found["total"], found["unit"]) == (7, None, "tok")
+    assert found["seconds_left"] is None
+
+
+def test_a_finished_bar_that_somebody_keeps_gives_way(read):
+    with bar(total=3, desc="old") as old, bar(total=10, desc="new") as new:
+        old.update(3)
+        new.update(2)
+        assert read()["name"] == "new"
+
+
+def test_a_bar_that_stands_still_gives_way_to_one_that_moves(read):
+    with bar(total=3, desc="stuck") as stuck, bar(total=10, desc="alive") as alive:
+        stuck.start_t = stuck.last_print_t = time.time() - 2 * reader.STILL_SECONDS
+        alive.update(1)
+        assert read()["name"] == "alive"
+
+
+def test_more_than_the_total_means_that_there_is_none(read):
+    with bar(total=3) as shown:
+        shown.update(7)
+        assert (read()["done"], read()["total"]) == (7, None)
+
+
+def test_a_bar_that_begins_anew(read):
+    with bar(total=10) as shown:
+        shown.update(8)
+        read()
+        shown.reset()
+        shown.update(1)
+        assert read()["done"] == 1
+
+
+def test_downloads_and_preparations_are_not_the_run(read):
+    with bar(total=10, unit="B"), bar(total=10, desc="Loading checkpoint shards"):
+        assert read() is None
+
+
+def test_disabled_bars_tell_nothing(read):
+    with bar(total=10, disable=True):
+        assert read() is None
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), 10**30, "3", None, [1], True])
+def test_absurd_numbers(read, wrong):
+    with bar(total=10) as shown:
+        shown.n = wrong
+        assert read() is None
+        shown.n, shown.total = 3, wrong
+        found = read()
+        assert (found["done"], found["total"]) == (3, None)
+        shown.n, shown.total = 0, 10
+
+
+def test_numbers_of_numpy(read):
+    numpy = pytest.importorskip("numpy")
+    with bar(total=numpy.float64(10.0)) as shown:
+        shown.update(numpy.int64(4))
+        found = read()
+    assert (found["done"], found["total"]) == (4, 10)
+    json.dumps(found)
+
+
+def test_names_are_short_and_printable(read):
+    with bar(total=10, desc="\x1b[31mred\x07\n " + "x" * 500):
+        name = read()["name"]
+    assert name.isprintable()
+    assert len(name) <= bars.MOST_TEXT
+
+
+def test_many_bars_cost_no_more_than_a_few(read):
+    bars = [bar(total=10) for _ in range(200)]
+    assert read()["done"] == 0
+    for each in bars:
+        each.close()
+
+
+def test_a_bar_that_is_not_ready_yet(read):
+    with bar(total=10) as shown:
+        del shown.__dict__["n"]
+        assert read() is None
+        shown.n = 0
+
+
+def test_no_code_of_a_subclass_runs(read):
+    ran = []
+
+    class Curious(tqdm):
+        @property
+        def total(self):
+            ran.append("total")
+            return 10
+
+        @total.setter
+        def total(self, value):
+            pass
+
+    class Nosy(tqdm):
+        def __getattribute__(self, name):
+            ran.append(name)
+            return super().__getattribute__(name)
+
+    with Curious(file=io.StringIO()), Nosy(file=io.StringIO(), total=10):
+        ran.clear()
+        assert read() is None
+        assert ran == []
+
+
+def test_a_value_with_a_finalizer_is_never_ours(read):
+    """`n` may be a tensor: it must not end on our thread."""
+    ended = []
+
+    class Value(int):
+        def __del__(self):
+            ended.append(threading.current_thread())
+
+    with bar(total=10) as shown:
+        shown.n = Value(3)
+        assert read() is None
+        shown.n = 0
+    assert ended == [threading.current_thread()]
+
+
+def test_no_bar_ends_on_the_thread_that_reads(read):
+    """A host makes and drops bars as fast as it can, and switches threads as often as it can."""
+    ended, reads = [], [0]
+
+    class Canary(tqdm):
+        def __del__(self):
+            ended.append(threading.current_thread().name)
+            super().__del__()
+
+    def look():
+        while not stop.is_set():
+            read()
+            reads[0] += 1
+
+    stop = threading.Event()
+    reader = threading.Thread(target=look, name="reader")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        reader.start()
+        for _ in range(3000):
+            shown = Canary(total=10, file=io.StringIO(), mininterval=99)
+            shown.update(1)
+            del shown
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        reader.join()
+    assert len(ended) == 3000
+    assert "reader" not in ended
+    assert reads[0] > 100
+
+
+# ------------------------------------------------------------------------- rich
+@pytest.mark.parametrize("own_console", [False, True])
+def test_rich(read, own_console):
+    need_module("rich")
+    import rich
+    from rich.console import Console
+    from rich.progress import Progress
+
+    quiet = Console(file=io.StringIO(), force_terminal=True)
+    if not own_console:
+        rich._console = quiet
+    try:
+        with Progress(console=quiet, auto_refresh=own_console) as shown:
+            shown.add_task("hidden", total=10, visible=False)
+            task = shown.add_task("[bold]epochs", total=4)
+            shown.add_task("endless", total=None)
+            shown.advance(task, 1)
+            found = read()
+        assert (found["name"], found["done"], found["total"]) == ("[bold]epochs", 1, 4)
+        assert found["inner"]["name"] == "endless"
+        wait_for(lambda: read() is None, "the end of rich's thread")
+    finally:
+        rich._console = None
+
+
+# -------------------------------------------------------------------- optimizer
+TRAIN = """
+import json
+import torch
+from mpsbar.agent.progress import optimizer_steps, reader
+{before}
+optimizer_steps.count_steps(is_early={early})
+model = torch.nn.Linear(2, 2)
+one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+for number in range(7):
+    model(torch.ones(1, 2)).sum().backward()
+    one.step()
+    if number % 2:
+        two.step()
+print("found", json.dumps(reader.ProgressReader().read()))
+"""
+
+
+def run_training(workers, before="", early=True):
+    code = TRAIN.format(before=before, early=early)
+    found = workers.run([sys.executable, "-c", code]).wait_line("found")
+    return json.loads(found.removeprefix("found "))
+
+
+def test_steps_of_the_optimizer_that_made_most(workers):
+    found = run_training(workers)
+    assert found["steps"] == 7
+    assert "done" not in found
+
+
+def test_a_program_with_such_a_hook_of_its_own_gets_no_other(workers):
+    before = (
+        "from torch.optim.optimizer import register_optimizer_step_post_hook as register\n"
+        "register(lambda *_: None)"
+    )
+    assert run_training(workers, before) is None
+
+
+def test_late_and_with_torch_compile_there_is_no_hook(workers):
+    assert run_training(workers, "import torch._dynamo", early=False) is None
+
+
+COMPILED = """
+import sys
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+if sys.argv[1] == "hook":
+    from mpsbar.agent.progress import optimizer_steps
+    optimizer_steps.count_steps(is_early=True)
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.Adam(model.parameters())
+counter = CompileCounterWithBackend("eager")
+step = torch.compile(optimizer.step, backend=counter)
+for _ in range(5):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    step()
+print("compiled", counter.frame_count, counter.op_count, model.weight.sum().item())
+"""
+
+
+def test_a_compiled_step_is_compiled_as_often_and_to_the_same(workers):
+    lines = [
+        workers.run([sys.executable, "-c", COMPILED, hook]).wait_line("compiled")
+        for hook in ("hook", "no hook")
+    ]
+    assert lines[0] == lines[1]
+
+
+# ---------------------------------------------------------------- real programs
+def test_a_program_started_by_mpsbar_run(workers):
+    """Bars and steps of an unchanged script, equal to what it counts itself."""
+    script = workers.folder / "train.py"
+    script.write_text(
+        "import os, sys, time, torch\n"
+        "from tqdm import tqdm\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for epoch in tqdm(range(2), desc='epochs', mininterval=0):\n"
+        "    for step in tqdm(range(30), desc='steps', leave=False, mininterval=0):\n"
+        "        model(torch.ones(1, 2)).sum().backward()\n"
+        "        optimizer.step()\n"
+        "        if (epoch, step) == (1, 9):\n"
+        "            print('there', flush=True)\n"
+        "            time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    worker = workers.run(command).wait_attached()
+    worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("epochs", 1, 2)
+    assert (found["inner"]["name"], found["inner"]["total"]) == ("steps", 30)
+    assert found["inner"]["done"] == 9  # the tenth is not done yet
+    assert found["steps"] == 40
+
+
+def test_a_forked_child_counts_its_own_steps(workers):
+    worker = workers.start(
+        """
+        import os, time, torch, mpsbar
+        mpsbar.attach()
+        from mpsbar.agent.progress import optimizer_steps
+        optimizer_steps.count_steps(is_early=True)
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.step()
+        if os.fork() == 0:
+            print("child", optimizer_steps.read_steps(), flush=True)
+            os._exit(0)
+        time.sleep(600)
+        """
+    )
+    assert worker.wait_line("child") == "child None"
+
+
+def test_transformers_trainer(workers):
+    need_module("transformers")
+    need_module("accelerate")
+    worker = workers.start(
+        """
+        import time, torch, transformers, mpsbar
+        mpsbar.attach()
+
+        class Tiny(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.line = torch.nn.Linear(2, 1)
+
+            def forward(self, x):
+                return {"loss": self.line(x).sum()}
+
+        class Stop(transformers.TrainerCallback):
+            def on_step_end(self, args, state, control, **more):
+                if state.global_step == 12:
+                    print("there", flush=True)
+                    time.sleep(600)
+
+        arguments = transformers.TrainingArguments(
+            "out", max_steps=40, report_to=[], save_strategy="no", use_cpu=True
+        )
+        data = [{"x": torch.ones(2)}] * 400
+        transformers.Trainer(Tiny(), arguments, train_dataset=data, callbacks=[Stop()]).train()
+        """
+    )
+    worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    assert found["total"] == 40
+    assert found["done"] in (11, 12)  # our callback may run before that of the bar
+
+
+@pytest.mark.parametrize("limit", ["max_epochs=3", "max_steps=24"])
+def test_lightning(workers, limit):
+    need_module("lightning")
+    worker = workers.start(
+        f"""
+        import time, torch, lightning, mpsbar
+        mpsbar.attach()
+
+        class Tiny(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.line = torch.nn.Linear(2, 1)
+
+            def training_step(self, batch, index):
+                if self.current_epoch == 1 and index == 5:
+                    print("there", flush=True)
+                    time.sleep(600)
+                return self.line(batch).sum()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+
+        trainer = lightning.Trainer(
+            {limit}, logger=False, enable_checkpointing=False, accelerator="cpu"
+        )
+        trainer.fit(Tiny(), torch.utils.data.DataLoader(torch.ones(10, 2)))
+        """
+    )
+    worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    done, total = (1.5, 3) if "epochs" in limit else (15, 24)
+    assert (found["done"], found["total"]) == (done, total)
+    assert (found["inner"]["name"], found["inner"]["done"], found["inner"]["total"]) == (
+        "Epoch 1",
+        5,
+        10,
+    )
+
+
+def test_mlx_training_with_a_bar(workers):
+    need_module("mlx")
+    worker = workers.start(
+        """
+        import time, mpsbar
+        mpsbar.attach()
+        import mlx.core as mx, mlx.nn as nn, mlx.optimizers as optim
+        from tqdm import tqdm
+
+        model, optimizer = nn.Linear(2, 1), optim.SGD(learning_rate=0.1)
+        step = nn.value_and_grad(model, lambda model, x: model(x).sum())
+        for number in tqdm(range(80), desc="mlx", unit="batch", mininterval=0):
+            if number == 20:
+                print("there", optimizer.step.item(), flush=True)
+                time.sleep(600)
+            loss, gradients = step(model, mx.ones((4, 2)))
+            optimizer.update(model, gradients)
+            mx.eval(model.parameters(), optimizer.state)
+        """
+    )
+    counted = int(worker.wait_line("there").split()[1])
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("mlx", counted, 80)
+    assert found["unit"] == "batch"
+    assert found["steps"] is None  # MLX has no hook that counts them
+
+
+def test_a_data_loader_without_a_bar_tells_its_steps(workers):
+    script = workers.folder / "plain.py"
+    script.write_text(
+        "import time, torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "count = 0\n"
+        "for epoch in range(2):\n"
+        "    for batch in DataLoader(torch.ones(34, 2), batch_size=4):\n"
+        "        model(batch).sum().backward()\n"
+        "        optimizer.step()\n"
+        "        count += 1\n"
+        "print('there', count, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    worker = workers.run(command).wait_attached()
+    counted = int(worker.wait_line("there").split()[1])
+    found = worker.ask("stats")["progress"]
+    assert (found["steps"], counted) == (18, 18)
+    assert "done" not in found
+    assert found["inner"] is None
+
+
+def test_accelerate(workers):
+    """Gradient accumulation: the bar counts batches, the hook the updates of the weights."""
+    need_module("accelerate")
+    script = workers.folder / "accelerated.py"
+    script.write_text(
+        "import time, torch\n"
+        "from accelerate import Accelerator\n"
+        "from accelerate.utils import tqdm\n"
+        "accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "data = torch.utils.data.DataLoader(torch.ones(30, 2))\n"
+        "model, optimizer, data = accelerator.prepare(model, optimizer, data)\n"
+        "for number, batch in enumerate(tqdm(data, desc='accelerate', mininterval=0)):\n"
+        "    if number == 12:\n"
+        "        print('there', flush=True)\n"
+        "        time.sleep(600)\n"
+        "    with accelerator.accumulate(model):\n"
+        "        accelerator.backward(model(batch).sum())\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad()\n"
+    )
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    worker = workers.run(command).wait_attached()
+    worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("accelerate", 12, 30)
+    assert found["steps"] == 6
+
+
+# ------------------------------------------------------------------------- cost
+def test_a_look_does_little_work():
+    """Instructions instead of time: Python's own function calls for ten bars."""
+    shown = [bar(total=100) for _ in range(10)]
+    calls = []
+    reader = ProgressReader()
+    reader.read()
+    sys.setprofile(
+        lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None
+    )
+    try:
+        reader.read()
+    finally:
+        sys.setprofile(None)
+    for each in shown:
+        each.close()
+    assert len(calls) < 120, calls

@@ -1,0 +1,123 @@
+"""mpsbar probe --deep as a person types it: a table, JSON, CSV, --only, --against, Ctrl-C, mistakes."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+from probe_kit import needs_mps
+from worker_kit import ROOT, TIMEOUT, need_module
+
+LONG = 6 * TIMEOUT  # two imports of torch and of its samples on a busy machine
+
+
+@pytest.fixture
+def env(workers):
+    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "TERM", "NO_COLOR")
+    return {
+        k: v for k, v in workers.env().items() if k not in left_out and not k.startswith("PYTORCH_")
+    }
+
+
+@pytest.fixture
+def mpsbar(env):
+    need_module("torch")
+
+    def run(*arguments, **extra):
+        return subprocess.run(
+            [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, *arguments], env=env | extra,
+            capture_output=True, text=True, cwd=ROOT, timeout=LONG,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--only", "mm"), "--only is for --deep"), (("--csv",), "--csv is for --deep"),
+        (("--restart",), "--restart is for --deep"),
+        (("--deep", "--csv", "--json"), "either --json or --csv, not both"),
+    ],
+)  # fmt: skip
+def test_mistakes(mpsbar, arguments, words):
+    done = mpsbar(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"mpsbar probe: {words} (see mpsbar probe --help)\n"
+
+
+@needs_mps
+def test_json_and_csv_and_what_changed(mpsbar, tmp_path):
+    bad = mpsbar(
+        "--deep", "--only", "cumsum", "--json", SOFTMPS="1", SOFTMPS_FAULTS="wrong cumsum float16"
+    )
+    record = json.loads(bad.stdout)
+    assert (bad.returncode, record["kind"], record["device"]) == (1, "mpsbar deep probe", "mps")
+    (worse,) = [cell for cell in record["cells"] if cell["news"] == "worse"]
+    assert (worse["operation"], worse["dtype"], worse["state"]) == (
+        "cumsum",
+        "float16",
+        "inaccurate",
+    )
+    (tmp_path / "before.json").write_text(bad.stdout)
+    good = mpsbar(
+        "--deep", "--only", "cumsum", "--against", str(tmp_path / "before.json"), SOFTMPS="1"
+    )
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout.startswith(
+        "What changed:\n  cumsum (float16): wrong results → works\n\nNothing is worse than torch itself expects.\n"
+    )
+    table = mpsbar("--deep", "--only", "cumsum", "--csv", "--device", "cpu")
+    rows = list(csv.DictReader(table.stdout.splitlines()))
+    assert (len(rows), rows[0]["state"], rows[0]["expected"]) == (12, "works", "works")
+
+
+def test_a_pattern_that_fits_nothing(mpsbar):
+    done = mpsbar("--deep", "--only", "no_such_operation", "--device", "cpu")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no operation of torch matches 'no_such_operation'" in done.stderr
+
+
+def test_a_file_of_the_quick_probe_is_no_deep_one(mpsbar, tmp_path):
+    (tmp_path / "quick.json").write_text('{"kind": "mpsbar probe", "schema": 1, "ended": "ok"}')
+    done = mpsbar("--deep", "--against", str(tmp_path / "quick.json"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "not a result of mpsbar probe --deep" in done.stderr
+
+
+def test_ctrl_c_keeps_what_was_measured(env):
+    """On a terminal: a bar with the time left; the next run goes on."""
+    need_module("torch")
+    ours, theirs = pty.openpty()
+    # SIGINT may be ignored in the run of the tests, which a child inherits.
+    start = (
+        "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.argv = ['mpsbar', 'probe', '--deep', '--device', 'cpu', '--python', sys.executable]\n"
+        "from mpsbar.cli.main import run\nsys.exit(run(sys.argv[1:]))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", start], env=env | {"TERM": "xterm"}, cwd=ROOT, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"left" not in shown:
+            chunk = os.read(ours, 4096)
+            assert chunk, shown
+            shown += chunk
+        process.send_signal(signal.SIGINT)
+        out = process.stdout.read().decode()
+        assert process.wait(LONG) == 130
+        shown += os.read(ours, 4096)
+    finally:
+        process.kill()
+        process.wait(TIMEOUT)
+        os.close(ours)
+    assert "█" in shown.decode()
+    assert "the same command goes on from here" in shown.decode()
+    assert "Cancelled: measured " in out

@@ -1,0 +1,133 @@
+"""The deep probe for real: torch's own samples on softmps and on the CPU, with planted faults."""
+
+import os
+import sys
+
+import pytest
+from fake_torch import add_startup, make_torch
+from probe_kit import needs_mps
+from worker_kit import TIMEOUT, need_module
+
+from mpsbar.dtypes import deep_files
+from mpsbar.dtypes.deep_results import DTYPES
+from mpsbar.dtypes.deep_runner import DeepRunner
+
+# The import of torch and of its samples, on a busy machine.
+pytestmark = pytest.mark.timeout(20 * TIMEOUT)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    for name in list(os.environ):
+        if name.startswith(("SOFTMPS_FAULTS", "PYTORCH_", "PYTHONPATH")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(deep_files.paths, "probe_folder", lambda: tmp_path / "probes")
+
+
+def probe(only, device="mps", **options):
+    options.setdefault("children", 1)
+    runner = DeepRunner([sys.executable], device, only=only, **options)
+    shown = []
+    found = runner.run(shown.append)
+    return found, {f"{c.operation}/{c.dtype}": c for c in found.cells}, shown
+
+
+@needs_mps
+def test_planted_faults_are_news_of_their_cell(monkeypatch):
+    monkeypatch.setenv("SOFTMPS", "1")
+    monkeypatch.setenv(
+        "SOFTMPS_FAULTS",
+        "wrong cumsum float16; abort cumsum int8; refuse:unimplemented cumsum int32; fallback cumsum float32; "
+        "hang cumsum int16",
+    )
+    # Long enough for a kernel on a busy machine; the planted hang is endless.
+    found, cells, shown = probe("cumsum", cell_seconds=20.0)
+    assert (found.ended, found.torch, found.total) == ("ok", "2.13.0+cpu", 12)
+    assert set(cells) == {f"cumsum/{dtype}" for dtype in DTYPES}
+    worse = {f"{c.operation}/{c.dtype}": c.state for c in found.having("worse")}
+    assert worse == {
+        "cumsum/float16": "inaccurate", "cumsum/int8": "crashed", "cumsum/int32": "unsupported",
+        "cumsum/float32": "fallback", "cumsum/int16": "hung",
+    }  # fmt: skip
+    assert "not currently implemented for the MPS device" in cells["cumsum/int32"].text
+    assert cells["cumsum/int8"].text == "SIGABRT"
+    # float64 is known: torch expects no more.
+    known = cells["cumsum/float64"]
+    assert (known.state, known.expected, known.news) == ("unsupported", False, None)
+    assert cells["cumsum/int64"].state == "works"
+    assert shown[0].total is None
+    assert (shown[-1].done, shown[-1].total) == (12, 12)
+
+
+def test_on_the_cpu_it_is_torchs_own_list(tmp_path):
+    """In two child processes; random numbers and uninitialised memory are no news."""
+    need_module("torch")
+    found, cells, _ = probe("*empty*", "cpu", children=2)
+    assert found.ended == "ok"
+    assert found.having("worse") == []
+    assert {c.state for c in found.cells} <= {"works", "meaningless", "unsupported"}
+    assert cells["empty_like/float32"].expected is True
+    assert not (tmp_path / "probes").exists()  # --only keeps nothing
+
+
+@needs_mps
+def test_random_operations_and_wide_results_are_not_accused(monkeypatch):
+    monkeypatch.setenv("SOFTMPS", "1")
+    found, cells, _ = probe("[bnr]*r[mna]*")
+    assert [c for c in found.cells if c.state in ("inaccurate", "unknown")] == []
+    assert len(cells) > 24
+
+
+def test_memory_that_grows_ends_a_child_and_not_the_probe():
+    need_module("torch")
+    found, _, _ = probe("m[mv]", "cpu", ceiling=-1 << 40)
+    assert (found.ended, len(found.cells)) == ("ok", 24)
+
+
+def test_cancelled_then_resumed(monkeypatch, tmp_path):
+    """As Ctrl-C does it: what was measured is kept, and the next run goes on from there."""
+    need_module("torch")
+    first = DeepRunner([sys.executable], "cpu", children=1)
+    found = first.run(lambda done: first.cancel() if done.done > 50 else None)
+    assert found.ended == "cancelled"
+    kept = len(found.cells)
+    assert 50 < kept < found.total
+    (partial,) = (tmp_path / "probes" / "deep").iterdir()
+    assert partial.name.endswith(".partial")
+    second = DeepRunner([sys.executable], "cpu", children=1)
+    again = second.run(lambda done: second.cancel() if done.done > kept + 50 else None)
+    assert second.resumed == kept
+    assert set(again.cells) >= set(found.cells)
+    # Another torch, or a variable that changes the results: it begins again.
+    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    third = DeepRunner([sys.executable], "cpu", children=1)
+    third.run(lambda done: third.cancel() if done.done else None)
+    assert third.resumed == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "ended", "words"),
+    [
+        ("raise ImportError('torn')", "broken_torch", "ImportError: torn"),
+        ("import os; os.abort()", "not_python", None),
+        ("__version__ = '9.9'", "no_device", None),
+    ],
+)
+def test_a_torch_that_does_not_work(tmp_path, code, ended, words, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", make_torch(tmp_path, code))
+    found, _, _ = probe("mm", "cpu")
+    assert (found.ended, found.cells) == (ended, ())
+    if words:
+        assert words in found.error
+
+
+def test_noise_of_a_start_up_file_hides_nothing(tmp_path, monkeypatch):
+    need_module("torch")
+    monkeypatch.setenv("PYTHONPATH", add_startup(tmp_path, "print('hello ' * 5000)"))
+    found, _, _ = probe("mm", "cpu")
+    assert (found.ended, len(found.cells)) == ("ok", 12)
+
+
+def test_no_such_python():
+    runner = DeepRunner(["/no/such/python"], "cpu")
+    assert runner.run(lambda _: None).ended == "no_python"
