@@ -48,7 +48,6 @@ HANDLERS = ["terminate", "Handlers().method", "Handlers()", "functools.partial(t
 
 def wait_and_signal(worker, number, line):
     """Ask for a Free, send the signal while it runs, and see what the host got."""
-    worker.wait_line("attached")
     with worker.connect() as client:
         client.send("free")
         worker.wait_line(line)
