@@ -166,8 +166,8 @@ for arguments in (["--help"], ["held", "--help"], ["held", "--bytes"]):
 def test_a_new_key_of_top(package):
     package.insert(
         "ui/terminal/keys.py",
-        '        KeyBinding("?"',
-        '        KeyBinding("d", "copy diagnostics", "Diagnose", row="diagnostics"),',
+        '        Key("question_mark"',
+        """        Key("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
     )
     output = package.run("""
 from samples import make_snapshot
@@ -175,11 +175,11 @@ from ui.fake_monitor import FakeMonitor
 from ui.terminal_kit import play
 
 async def person(p):
-    print("d Diagnose" in p.screen())
-    await p.press("d")
+    print("D Diagnose" in p.screen())
+    await p.press("D")
     print(p.asked)
     await p.press("?")
-    print("d    copy diagnostics" in p.screen())
+    print("D    copy diagnostics" in p.screen())
 
 play(FakeMonitor(make_snapshot()), person, (200, 50))
 """)

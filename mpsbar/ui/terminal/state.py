@@ -14,7 +14,7 @@ from mpsbar.ui.columns import COLUMNS
 from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
-from mpsbar.ui.terminal.chart import Mark
+from mpsbar.ui.terminal.chart import ChartMark
 from mpsbar.ui.terminal.order import WORDS, arrange, matches
 from mpsbar.ui.text import endings, outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
@@ -57,7 +57,7 @@ class TerminalState:
         self._taken: Snapshot | None = None
         self._last_event = 0  # the number of the last that was shown
         self._series: dict[tuple[int, float | None], ProcessSeries] = {}
-        self._marks: dict[int | None, deque[Mark]] = {}  # by pid; None: of the machine
+        self._marks: dict[int | None, deque[ChartMark]] = {}  # by pid; None: of the machine
 
     def take(self, snapshot: Snapshot) -> None:
         """Show another snapshot; its events are noted once."""
@@ -112,7 +112,7 @@ class TerminalState:
         return self._series.get((ended.pid, ended.started)) or self._series.get((ended.pid, None))
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[ChartMark, ...]:
         who = self.process or self.ended
         return tuple(self._marks.get(None if who is None else who.pid, ()))
 
@@ -190,11 +190,11 @@ class TerminalState:
     def _mark(self, event: Event) -> None:
         what = event.what
         if isinstance(what, Freed) and what.state == "done":
-            self._add_mark(what.pid, Mark(event.time, "▲"))
+            self._add_mark(what.pid, ChartMark(event.time, "▲"))
         elif isinstance(what, Alert) and what.kind in ("raised", "worse"):
-            self._add_mark(what.pid, Mark(event.time, "!"))
+            self._add_mark(what.pid, ChartMark(event.time, "!"))
 
-    def _add_mark(self, pid: int | None, mark: Mark) -> None:
+    def _add_mark(self, pid: int | None, mark: ChartMark) -> None:
         self._marks.setdefault(pid, deque(maxlen=_MOST_MARKS)).append(mark)
 
     def _note_event(self, event: Event) -> None:

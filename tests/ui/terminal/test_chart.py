@@ -6,8 +6,8 @@ import pytest
 
 from mpsbar.core.trends import MachineSeries, Point, ProcessSeries
 from mpsbar.ui.terminal.chart import (
-    Chart,
-    Mark,
+    ChartMark,
+    MemoryChart,
     chart_machine,
     chart_process,
     choose_span,
@@ -70,14 +70,16 @@ def test_what_is_there_is_seen_however_little_it_is():
 
 
 def test_nothing_known_draws_nothing():
-    assert render_chart(Chart((), 0.0), 40, 8) == []
+    assert render_chart(MemoryChart((), 0.0), 40, 8) == []
     assert render_chart(chart_process(series(held=(0, 0)), 20.0), 40, 8) == []
     assert render_chart(chart_process(STEPS, 40.0), 12, 8) == []  # no room
     assert render_chart(chart_process(STEPS, 40.0), 40, 3) == []
 
 
 def test_times_are_round_and_marks_stand_where_it_happened():
-    *_, axis, labels = draw(chart_process(STEPS, 40.0, [Mark(20.0, "▲"), Mark(-99.0, "!")]), 70, 8)
+    *_, axis, labels = draw(
+        chart_process(STEPS, 40.0, [ChartMark(20.0, "▲"), ChartMark(-99.0, "!")]), 70, 8
+    )
     assert "00:00:15" in labels
     assert "00:00:30" in labels
     assert axis.count("▲") == 1
