@@ -149,6 +149,28 @@ def test_one_that_opens_the_gpu_is_asked_at_once(watch, computer):
     assert computer.asked == []
 
 
+def test_a_worker_that_says_hello_is_examined_at_once_and_again_once_it_has_a_framework(
+    watch, computer
+):
+    computer.pids = {1: "a"}
+    watch.scan()
+    computer.pids = {1: "a", 3: "c"}
+    assert watch.scan(1) == {}
+    computer.libraries[3] = TORCH  # between two examinations, which are seconds apart
+    assert watch.scan(0.1) == {}
+    assert watch.scanner.note_workers({3: False})
+    assert list(watch.scan(0.1)) == [3]
+    assert not watch.scanner.note_workers({3: True})  # it is known by now
+    computer.pids = {1: "a", 4: "d"}
+    watch.scan(1)
+    assert watch.scanner.note_workers({4: False})
+    assert not watch.scanner.note_workers({4: False})  # once
+    assert watch.scan(0.1) == {}
+    computer.libraries[4] = TORCH
+    assert watch.scanner.note_workers({4: True})
+    assert list(watch.scan(0.1)) == [4]
+
+
 def test_a_pid_that_is_used_anew_is_another_process(watch, computer):
     watch.scan()
     computer.pids[2] = "another"

@@ -36,7 +36,7 @@ class ChartMark(NamedTuple):
     char: str
 
 
-class StyledText(NamedTuple):
+class CellRun(NamedTuple):
     """Neighbouring cells of the same look; layers by name, "" for none."""
 
     text: str
@@ -45,7 +45,7 @@ class StyledText(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalChart:
+class MemoryChart:
     layers: tuple[Layer, ...]
     now: float
     marks: tuple[ChartMark, ...] = ()
@@ -54,7 +54,7 @@ class TerminalChart:
 
 def chart_process(
     series: ProcessSeries, now: float, marks: Iterable[ChartMark] = ()
-) -> TerminalChart:
+) -> MemoryChart:
     """What it allocated, cached and else was given by the driver; then what the system charges."""
     cached = _add(series.allocated, series.cached)
     layers = (
@@ -63,10 +63,10 @@ def chart_process(
         Layer("other", series.held),
         Layer("footprint", series.footprint),
     )
-    return TerminalChart(tuple(layer for layer in layers if layer.points), now, tuple(marks))
+    return MemoryChart(tuple(layer for layer in layers if layer.points), now, tuple(marks))
 
 
-def chart_machine(series: MachineSeries, total: int | None, now: float) -> TerminalChart:
+def chart_machine(series: MachineSeries, total: int | None, now: float) -> MemoryChart:
     """The GPU's memory, below all that is used."""
     used = tuple(
         Point(point.time, max(total - point.value, 0))
@@ -74,7 +74,7 @@ def chart_machine(series: MachineSeries, total: int | None, now: float) -> Termi
         if total is not None
     )
     layers = (Layer("allocated", series.gpu_memory), Layer("footprint", used))
-    return TerminalChart(tuple(layer for layer in layers if layer.points), now, (), total)
+    return MemoryChart(tuple(layer for layer in layers if layer.points), now, (), total)
 
 
 def _add(first: Sequence[Point], second: Sequence[Point]) -> tuple[Point, ...]:
@@ -86,7 +86,7 @@ def _add(first: Sequence[Point], second: Sequence[Point]) -> tuple[Point, ...]:
     )  # fmt: skip
 
 
-def choose_span(chart: TerminalChart) -> float:
+def choose_span(chart: MemoryChart) -> float:
     oldest = min((layer.points[0].time for layer in chart.layers), default=chart.now)
     return next((span for span in SPANS if chart.now - oldest <= span), SPANS[-1])
 
@@ -104,8 +104,8 @@ def round_up(size: int) -> int:
 
 
 def render_chart(
-    chart: TerminalChart, width: int, height: int, has_colour: bool = True
-) -> list[list[StyledText]]:
+    chart: MemoryChart, width: int, height: int, has_colour: bool = True
+) -> list[list[CellRun]]:
     """`height` lines: the areas, the axis with its marks, and the times."""
     columns, rows = width - _AXIS - 1, height - 2
     if columns < 8 or rows < 2 or not chart.layers:
@@ -121,10 +121,7 @@ def render_chart(
     names = [layer.name for layer in chart.layers]
     stacks = [_stack(values, ceiling, rows * 8) for values in zip(*sampled, strict=True)]
     lines = [
-        [
-            StyledText(_label(row, rows, ceiling), "quiet"),
-            *_draw_row(stacks, names, row, has_colour),
-        ]
+        [CellRun(_label(row, rows, ceiling), "quiet"), *_draw_row(stacks, names, row, has_colour)]
         for row in range(rows - 1, -1, -1)
     ]
     return [*lines, *_draw_axis(chart.marks, now, span, columns)]
@@ -152,29 +149,29 @@ def _stack(values: Sequence[int | None], ceiling: int, eighths: int) -> list[int
 
 def _draw_row(
     stacks: Sequence[list[int]], names: Sequence[str], row: int, has_colour: bool
-) -> Iterable[StyledText]:
+) -> Iterable[CellRun]:
     draw = _draw_cell if has_colour else _shade_cell
     drawn = [draw(ends, names, row * 8) for ends in stacks]
     for (char, layer, behind), same in groupby(drawn):
-        yield StyledText(char * len(list(same)), layer, behind)
+        yield CellRun(char * len(list(same)), layer, behind)
 
 
-def _draw_cell(ends: list[int], names: Sequence[str], bottom: int) -> StyledText:
+def _draw_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
     """The layer at the bottom of the cell, in eighths, and the next one behind it."""
     for number, end in enumerate(ends):
         if end >= bottom + 8:
-            return StyledText(" ", "", names[number])  # of its background: no gaps between lines
+            return CellRun(" ", "", names[number])  # of its background: no gaps between lines
         if end > bottom:
             above = [name for name, top in zip(names, ends, strict=True) if top > end]
-            return StyledText(_EIGHTHS[end - bottom], names[number], above[0] if above else "")
-    return StyledText(" ")
+            return CellRun(_EIGHTHS[end - bottom], names[number], above[0] if above else "")
+    return CellRun(" ")
 
 
-def _shade_cell(ends: list[int], names: Sequence[str], bottom: int) -> StyledText:
+def _shade_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
     for number, end in enumerate(ends):
         if end >= bottom + 5 or (end > bottom == 0 and number == len(ends) - 1):
-            return StyledText(_SHADES[LAYERS.index(names[number])], names[number])
-    return StyledText(" ")
+            return CellRun(_SHADES[LAYERS.index(names[number])], names[number])
+    return CellRun(" ")
 
 
 def _label(row: int, rows: int, ceiling: int) -> str:
@@ -189,7 +186,7 @@ def _label(row: int, rows: int, ceiling: int) -> str:
 
 def _draw_axis(
     marks: Iterable[ChartMark], now: float, span: float, columns: int
-) -> tuple[list[StyledText], list[StyledText]]:
+) -> tuple[list[CellRun], list[CellRun]]:
     """Round times of the clock, and marks at what happened."""
     line, labels = ["─"] * columns, [" "] * columns
     step = next((s for s in _TICKS if s * columns / span >= _TICK_CELLS), _TICKS[-1])
@@ -208,10 +205,8 @@ def _draw_axis(
         column = round((mark.time - now + span) * columns / span) - 1
         if 0 <= column < columns:
             marked[column] = mark.char
-    edge = StyledText(" " * _AXIS + "└", "quiet")
+    edge = CellRun(" " * _AXIS + "└", "quiet")
     axis = [edge]
     for column, char in enumerate(line):
-        axis.append(
-            StyledText(marked.get(column, char), "warning" if column in marked else "quiet")
-        )
-    return axis, [StyledText(" " * (_AXIS + 1) + "".join(labels), "quiet")]
+        axis.append(CellRun(marked.get(column, char), "warning" if column in marked else "quiet"))
+    return axis, [CellRun(" " * (_AXIS + 1) + "".join(labels), "quiet")]

@@ -15,8 +15,8 @@ from mpsbar.core.snapshot import Worker
 from mpsbar.core.trends import MachineSeries
 from mpsbar.ui.process_submenu import build_tensors
 from mpsbar.ui.terminal.chart import (
-    StyledText,
-    TerminalChart,
+    CellRun,
+    MemoryChart,
     chart_machine,
     chart_process,
     render_chart,
@@ -30,12 +30,12 @@ from mpsbar.ui.text.wording import _
 Fact = tuple[str | None, str]  # a label, "" below one, None for a whole line
 
 
-def build_machine_chart(state: TerminalState) -> TerminalChart:
+def build_machine_chart(state: TerminalState) -> MemoryChart:
     series = state.snapshot.machine_series or MachineSeries()
     return chart_machine(series, state.snapshot.machine.memory_total, state.snapshot.time)
 
 
-def build_chart(state: TerminalState) -> TerminalChart | None:
+def build_chart(state: TerminalState) -> MemoryChart | None:
     series, ended = state.series, state.ended
     if series is not None:
         now = state.snapshot.time if ended is None else ended.ended
@@ -178,11 +178,11 @@ class ChartView(Widget):
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         self._title = Text()
-        self._chart: TerminalChart | None = None
+        self._chart: MemoryChart | None = None
         self._palette: Palette | None = None
         self._lines: list[Strip] = []
 
-    def show(self, title: Text, chart: TerminalChart | None, palette: Palette) -> None:
+    def show(self, title: Text, chart: MemoryChart | None, palette: Palette) -> None:
         self._title, self._chart, self._palette = title, chart, palette
         self._draw()
 
@@ -196,18 +196,18 @@ class ChartView(Widget):
         title = self._title.copy()
         title.truncate(width, overflow="ellipsis")
         lines = [Strip(title.render(self.app.console))]
-        runs: list[list[StyledText]] = []
+        runs: list[list[CellRun]] = []
         if self._chart is not None:
             has_colour = self._palette.has_colour
             runs = render_chart(self._chart, width, height - 1, has_colour)
         if not runs and height > 1:
-            runs = [[StyledText(_("no data yet"), "quiet")]]
+            runs = [[CellRun(_("no data yet"), "quiet")]]
         lines += [Strip([self._segment(run) for run in line]) for line in runs]
         if lines != self._lines:
             self._lines = lines
             self.refresh()
 
-    def _segment(self, run: StyledText) -> Segment:
+    def _segment(self, run: CellRun) -> Segment:
         assert self._palette is not None
         return Segment(run.text, self._palette.style(run.layer, run.behind))
 

