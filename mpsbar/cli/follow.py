@@ -12,6 +12,7 @@ from mpsbar.core.errors import UserError
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot
+    from mpsbar.monitor import Monitor
     from mpsbar.ui.process_table import TableRow
 
 _SECONDS = 2.0
@@ -23,7 +24,7 @@ _PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
 
 def follow(pid: int, as_json: bool, seconds: float | None) -> int:
     """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
-    from mpsbar.cli.status import make_recorder, read_after
+    from mpsbar.cli.status import make_recorder
 
     monitor = make_recorder()
     try:
@@ -32,32 +33,42 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
             raise UserError(
                 f"no {join_labels('or')} process of yours has the PID {pid} (see mpsbar status)"
             )
-        if as_json:
-            print(_render_json(snapshot, pid), flush=True)
         if as_json and seconds is None:
+            print(_render_json(snapshot, pid))
             return 0
-        lines = _Lines(pid)
-        missed = 0
-        while missed < _MOST_MISSED:
-            row = find_row(snapshot, pid)
-            missed = 0 if row is not None else missed + 1
-            if row is not None and not as_json:
-                for line in lines.render(snapshot, row):
-                    print(line, flush=True)
-            ended = next((each for each in snapshot.ended if each.pid == pid), None)
-            if row is None and ended is not None and not as_json:
-                from mpsbar.ui.text.endings import describe_end
-
-                print(f"{ended.name}: {describe_end(ended, snapshot.time)}")
-                return 0
-            snapshot = read_after(monitor, seconds or _SECONDS)
-            if as_json and find_row(snapshot, pid) is not None:
-                print(_render_json(snapshot, pid), flush=True)
+        for line in _follow(monitor, snapshot, pid, as_json, seconds or _SECONDS):
+            print(line, flush=True)
     except KeyboardInterrupt:
         pass
     finally:
         monitor.close()
     return 0
+
+
+def _follow(
+    monitor: "Monitor", snapshot: "Snapshot", pid: int, as_json: bool, seconds: float
+) -> Iterator[str]:
+    """The lines of one process until it has ended."""
+    from mpsbar.cli.status import read_after
+    from mpsbar.ui.text.endings import describe_end
+
+    lines = _Lines(pid)
+    missed, name = 0, str(pid)
+    while missed < _MOST_MISSED:
+        row = find_row(snapshot, pid)
+        if row is not None:
+            missed, name = 0, row.cells["NAME"]
+            yield from [_render_json(snapshot, pid)] if as_json else lines.render(snapshot, row)
+        elif snapshot.processes is not None:  # else a reading came too late to tell
+            missed += 1
+        ended = next((each for each in snapshot.ended if each.pid == pid), None)
+        if row is None and ended is not None:
+            if not as_json:
+                yield f"{ended.name}: {describe_end(ended, snapshot.time)}"
+            return
+        snapshot = read_after(monitor, seconds)
+    if not as_json:
+        yield f"{name}: ended"
 
 
 def find_row(snapshot: "Snapshot", pid: int) -> "TableRow | None":

@@ -144,13 +144,18 @@ class Runner:
 
     @contextlib.contextmanager
     def _making_compile_folder(self) -> Iterator[None]:
-        """torch.compile writes what it compiles into a folder: ours is removed in any case."""
-        if not self._with_compile:
-            yield
-            return
-        with tempfile.TemporaryDirectory(
-            prefix="mpsbar-compile-", ignore_cleanup_errors=True
-        ) as self._compile_folder:
+        """torch.compile writes what it compiles into a folder: ours is removed in any case.
+
+        On a full disk there is none, and torch.compile is left out.
+        """
+        with contextlib.ExitStack() as stack:
+            if self._with_compile:
+                with contextlib.suppress(OSError):
+                    self._compile_folder = stack.enter_context(
+                        tempfile.TemporaryDirectory(
+                            prefix="mpsbar-compile-", ignore_cleanup_errors=True
+                        )
+                    )
             yield
 
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:

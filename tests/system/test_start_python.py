@@ -403,6 +403,7 @@ STARTS = {
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
+    "cli/config.py": "the editor that this user has named",
     "system/foreground.py": "the same, for mpsbar run --summary",
     "agent/notebook.py": "the kernel's own Python, or mpsbar on this user's PATH: %mpsbar why",
 }
