@@ -58,9 +58,12 @@ class AgentThread:
             return False
         self._is_running.release()
         waited = 0.0
-        while self._ident in sys._current_frames() and waited < _LAST_STATEMENT_SECONDS:
-            sleep(0.001)
-            waited += 0.001
+        try:
+            while self._ident in sys._current_frames() and waited < _LAST_STATEMENT_SECONDS:
+                sleep(0.001)
+                waited += 0.001
+        except Exception:  # noqa: BLE001 - an audit hook of the host that does not allow it
+            sleep(_LAST_STATEMENT_SECONDS)
         return True
 
     def _run(self) -> None:

@@ -4,11 +4,18 @@ No getattr on an object of the host, no descriptor of its classes, no __eq__: on
 slots and modules. Not frame.f_locals either: up to 3.12 it makes a copy that keeps the host's
 tensors alive, and drops old ones on our thread. So local variables are read from the frame's
 memory, which has one layout in each of these Pythons; it is checked once, with a frame of our own.
+
+When a function returns, its frame's memory moves, and what it was is used for others. So each read
+starts at the frame object and is one step of C code, in which no other thread runs: no address is
+kept from one bytecode to the next, and no audit hook of the host is called in between.
 """
 
 import ctypes
 import struct
 import sys
+from collections.abc import Iterator
+from itertools import repeat
+from operator import add, getitem, rshift
 from types import (
     CellType,
     CodeType,
@@ -81,10 +88,7 @@ def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
             raise Unknown from None
     if not 0 <= index < len(variable_names(code)):
         raise Unknown
-    address = _values_of(frame, code) + index * _POINTER
-    if not _read_pointer(address):
-        raise Unknown  # not set
-    return ctypes.py_object.from_address(address).value
+    return _read(frame, code, map(getitem, repeat(_objects), _words_at(frame, index)))
 
 
 def read_cell(cell: Any) -> Any:
@@ -101,9 +105,14 @@ def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
     """
     if _layout is None:
         return True
-    start = _values_of(frame, code) + len(variable_names(code)) * _POINTER
+    first = len(variable_names(code))
+    ends = _words_at(frame, first + code.co_stacksize)
     # A copy of numbers: what an object was that has left the stack, nobody may touch.
-    stack = memoryview(ctypes.string_at(start, code.co_stacksize * _POINTER)).cast("P").tolist()
+    stack = _read(
+        frame,
+        code,
+        map(getitem, repeat(_numbers), map(slice, _words_at(frame, first), ends)),
+    )
     wanted = [id(thing) for thing in things]
     return any(stack[at : at + len(wanted)] == wanted for at in range(len(stack)))
 
@@ -214,21 +223,39 @@ _SLOT_WRAPPER = type(str.__len__)
 _C_METHODS = (type(str.join), _SLOT_WRAPPER)
 
 
-def _values_of(frame: FrameType, code: CodeType) -> int:
-    """The address of a frame's variables; Unknown where its memory is not as it should be."""
+def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
+    """One step of `values`; Unknown if the memory is not as it should be, or nothing is set."""
     assert _layout is not None
-    address = id(frame)
+    checks = [_expecting(id(code), _word_of(frame, _layout.code))]
+    if _layout.owner is not None:
+        checks.append(_expecting(id(frame), _word_of(frame, _layout.owner)))
+    try:
+        for step in zip(*checks, values):
+            return step[-1]
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise Unknown
+
+
+def _expecting(number: int, words: "Iterator[int]") -> "Iterator[None]":
+    """Steps that raise KeyError where another number stands in memory."""
+    return map(getitem, repeat({number: None}), map(getitem, repeat(_numbers), words))
+
+
+def _words_at(frame: FrameType, index: int) -> "Iterator[int]":
+    """Where the variable or entry of the stack at `index` is."""
+    assert _layout is not None
+    return _word_of(frame, _layout.values + index * _POINTER)
+
+
+def _word_of(frame: FrameType, offset: int) -> "Iterator[int]":
+    """The place in memory, in words, of what is at `offset` of the frame; found at each step."""
+    assert _layout is not None
+    first: Iterator[Any] = repeat(id(frame) // _POINTER)
     if _layout.inner is not None:
-        address = _read_pointer(address + _layout.inner)
-        if not address or _read_pointer(address + (_layout.owner or 0)) != id(frame):
-            raise Unknown
-    if _read_pointer(address + _layout.code) != id(code):
-        raise Unknown
-    return address + _layout.values
-
-
-def _read_pointer(address: int) -> int:
-    return int.from_bytes(ctypes.string_at(address, _POINTER), sys.byteorder)
+        inner = repeat((id(frame) + _layout.inner) // _POINTER)
+        first = map(rshift, map(getitem, repeat(_numbers), inner), repeat(3))  # bytes to words
+    return map(add, first, repeat(offset // _POINTER))
 
 
 def _find_layout() -> Optional[_Layout]:
@@ -259,5 +286,9 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
     return values[0] is first and values[1] is second and values[2] is third
 
 
+# All of this process's memory, as numbers and as objects: an index reads it, and no hook is called.
+_WORDS = 1 << 59
+_numbers: Any = (ctypes.c_void_p * _WORDS).from_address(0)
+_objects: Any = (ctypes.py_object * _WORDS).from_address(0)
 _layout: Optional[_Layout] = None
 _layout = _find_layout()

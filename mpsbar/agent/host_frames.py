@@ -31,7 +31,13 @@ def current_frames() -> Frames:
     steps = zip(iter(gc.disable, 0), iter(sys._current_frames, None), iter(gc.enable, 0))
     for is_enabled in iter(gc.isenabled, None):
         break
-    return next(steps)[1] if is_enabled else sys._current_frames()
+    if not is_enabled:
+        return sys._current_frames()
+    try:
+        return next(steps)[1]
+    except BaseException:  # of an audit hook of the host, or a Ctrl-C in one
+        gc.enable()
+        raise
 
 
 def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
