@@ -29,14 +29,14 @@ def current_frames() -> Frames:
         return sys._current_frames()
     # The three in one step of C code: no other thread runs in between, nor since the question.
     steps = zip(iter(gc.disable, 0), iter(sys._current_frames, None), iter(gc.enable, 0))
-    for is_enabled in iter(gc.isenabled, None):
-        break
-    if not is_enabled:
-        return sys._current_frames()
+    is_enabled = False
     try:
-        return next(steps)[1]
+        for is_enabled in iter(gc.isenabled, None):
+            break
+        return next(steps)[1] if is_enabled else sys._current_frames()
     except BaseException:  # of an audit hook of the host, or a Ctrl-C in one
-        gc.enable()
+        if is_enabled:
+            gc.enable()
         raise
 
 
