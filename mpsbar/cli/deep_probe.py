@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         if options.only is None and runner.problem is None:
             print("mpsbar: the same command goes on from here", file=sys.stderr)
         return INTERRUPTED
-    return 0 if is_saved and probe.ended == "ok" and not probe.having("worse") else 1
+    return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 
 
 class _ProgressDisplay:
