@@ -1,5 +1,6 @@
 """The tree keeps to its map, and the map's own test is tested on planted violations."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +17,23 @@ def test_the_sources_keep_to_the_map():
 def test_every_folder_is_in_the_map():
     folders = {path.name for path in PACKAGE.iterdir() if any(path.rglob("*.py"))}
     assert folders <= set(FOLDERS)
+
+
+def test_contributing_names_every_module():
+    """Each under its folder; the names of the demo's workers and of Python's own files say enough."""
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = text[text.index("\nmpsbar/\n") : text.index("\nresources/ ")]
+    entries = re.split(r"\n  (?=[a-z_])", tree)  # deeper lines belong to the folder above them
+    words = {re.match(r"\w*", entry)[0]: set(re.findall(r"\w+", entry)) for entry in entries}
+    files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
+    missing = [
+        file.as_posix()
+        for file in files
+        if file.stem not in ("__init__", "__main__", "sitecustomize")
+        if "demo_workers" not in file.parts
+        if file.stem not in words.get(Path(file.parts[0]).stem, ())
+    ]
+    assert missing == []
 
 
 def test_the_worker_imports_only_the_standard_library_of_its_python():

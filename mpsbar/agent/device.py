@@ -42,7 +42,7 @@ def get_device() -> str:
 
 
 def safe_dtype(device: Any = None, wanted: Any = None) -> Any:
-    """`wanted` where it works on `device`, else the nearest that does; float32 for no wish."""
+    """`wanted` if it works on `device`, else the nearest dtype that does; float32 by default."""
     torch = _torch("safe_dtype")
     dtype = _find_dtype(torch, wanted)
     kind = get_device() if device is None else _device_type(torch, device)

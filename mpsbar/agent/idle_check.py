@@ -204,12 +204,12 @@ def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional
 
 @contextmanager
 def keep_gil(sleep: Callable[[float], None]) -> Iterator[float]:
-    """Inside, no thread can make us let go of the GIL, until the time that is yielded."""
+    """Within the block, no other thread can take the GIL from us until the time that is yielded."""
     check_interpreter()
     try:
         old = lengthen_interval()
-        sleep(max(2 * old, 0.001))  # who asked with the old interval got it, or asks again
-        with paused():  # a finalizer could let go of the GIL
+        sleep(max(2 * old, 0.001))  # requests with the old interval are over by then
+        with paused():  # a finalizer could release the GIL
             if sys.getswitchinterval() != KEEP_SECONDS:
                 raise Computing("switch_interval", "the process changed it meanwhile")
             yield time.monotonic() + KEEP_SECONDS

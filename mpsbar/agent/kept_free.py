@@ -50,12 +50,12 @@ _current: Optional[KeptFree] = None
 
 
 def find_kept() -> Optional[KeptFree]:
-    """What waits in this process; a forked child has not been asked anything."""
+    """The free that waits in this process; a forked child does not inherit its parent's."""
     return _current if _current is not None and _current.pid == os.getpid() else None
 
 
 def keep(gpu_client: Optional[bool], seconds: float) -> KeptFree:
-    """Begin one, or give the one that waits already its new time."""
+    """Let a free wait for a safe moment; if one already waits, only its deadline changes."""
     global _current  # noqa: PLW0603 - there is one in a process
     kept = find_kept()
     if kept is None:
@@ -66,7 +66,7 @@ def keep(gpu_client: Optional[bool], seconds: float) -> KeptFree:
 
 
 def forget() -> bool:
-    """Whether there was one."""
+    """Cancel the waiting free; returns whether there was one."""
     global _current  # noqa: PLW0603 - there is one in a process
     had = find_kept() is not None
     _current = None

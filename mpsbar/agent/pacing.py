@@ -1,15 +1,15 @@
-"""How often the agent may make its host wait, whoever asks: some at once, then so much a second."""
+"""Limits how long jobs may make the host wait: a short burst at once, then a share of the time."""
 
 import time
 from typing import Any, Optional
 
-# A Free or a count of tensors makes the host wait: of 21 seconds at most one, in the long run.
+# A Free or a count of tensors makes the host wait: in the long run at most 1 of 21 seconds.
 REST_FACTOR = 20.0
 # What a few clicks may cost before that begins to matter.
 PAUSES_AT_ONCE_SECONDS = 0.25
-# A job that did next to nothing has still woken the host's threads some times.
+# Even a job that did next to nothing has woken the host's threads a few times.
 LEAST_PAUSE_SECONDS = 0.005
-# For who asks too soon for something else than the last one did.
+# The answer to a request that comes too soon and differs from the last one.
 TOO_OFTEN: "dict[str, Any]" = {"state": "busy", "reason": {"code": "too_often", "where": None}}
 
 

@@ -14,7 +14,7 @@ _kept: "dict[tuple[str, int], dict[str, bool]]" = {}
 
 
 def read_safe(torch: Any, device: str) -> "dict[str, bool]":
-    """By dtype, whether it may be used; empty where nothing was measured, or not here and so."""
+    """Whether each dtype may be used; empty if this Python, torch and system were not measured."""
     try:
         return _read(str(torch.__version__), device)
     except Exception:  # noqa: BLE001 - no file, another's, cut short: then nothing is known

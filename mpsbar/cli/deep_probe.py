@@ -29,7 +29,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         None if options.against is None else read_deep_result(Path(options.against).expanduser())
     )
     runner = DeepRunner(pythons, options.device, only=options.only, restart=options.restart)
-    progress = _Shower(lambda: runner.resumed)
+    progress = _ProgressDisplay(lambda: runner.resumed)
     probe = run_cancellable(lambda: runner.run(progress.show), runner.cancel)
     if not probe.cells:
         return _complain(probe, options)
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         if options.only is None and runner.problem is None:
             print("mpsbar: the same command goes on from here", file=sys.stderr)
         return INTERRUPTED
-    return 0 if is_saved and probe.ended == "ok" and not probe.having("worse") else 1
+    return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 
 
-class _Shower:
+class _ProgressDisplay:
     """Draws the progress with the time left, which is known from what this run has done."""
 
     def __init__(self, resumed: Callable[[], int]) -> None:

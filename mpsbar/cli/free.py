@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a busy worker frees at the first safe moment, within 10 minutes; returns at once",
     )
     later.add_argument(
-        "--cancel", action="store_true", help="end a --when-possible that still waits"
+        "--cancel", action="store_true", help="cancel a free that --when-possible left waiting"
     )
     on_hosts.add_host_arguments(parser)
     parser.set_defaults(refuse=parser.error)

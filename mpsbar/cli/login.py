@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="on|off|status",
         choices=("on", "off", "status"),
-        help="turn it on or off, or say which it is",
+        help="turn it on or off, or show whether it is on",
     )
     parser.add_argument(
         "--export", action="store_true", help="serve metrics to Prometheus from login on"

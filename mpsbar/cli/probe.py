@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", action="store_true", help="with --deep: print CSV, not a table")
     parser.add_argument(
-        "--restart", action="store_true", help="with --deep: measure all again, don't go on"
+        "--restart", action="store_true", help="with --deep: start over instead of resuming"
     )
     parser.add_argument(
         "--force", action="store_true", help="probe even while memory pressure is critical"

@@ -122,7 +122,7 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
     limited = limit_environment(os.environ, limit, budget)
     if limited.kept:
         kept = " and ".join(f"{name}={os.environ[name]}" for name in limited.kept)
-        print(f"mpsbar: {kept} stays: --limit does not change PyTorch's", file=sys.stderr)
+        print(f"mpsbar: PyTorch keeps {kept}; --limit does not apply to it", file=sys.stderr)
     elif not limited.has_budget:
         print("mpsbar: PyTorch is not limited: Metal's budget is not known here", file=sys.stderr)
     return limited.variables

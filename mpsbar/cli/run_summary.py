@@ -143,9 +143,8 @@ def run(
     """OSError: the command could not be started."""
     computer = this_computer()
     collector = Collector(computer)
-    reader = getattr(computer, "read_exit_reason", None)
     try:
-        end = run_command(command, environ, collector.start, reader)
+        end = run_command(command, environ, collector.start, computer.read_exit_reason)
     finally:
         collector.close()
     summary = build_summary(command, end, collector, computer)

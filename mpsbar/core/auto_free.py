@@ -97,7 +97,7 @@ class AutoFree:
                 followed.returned += outcome.freed or 0
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
-        """Of the processes for which something was chosen, or that are left alone."""
+        """By pid; processes with the default rule whose cache may be freed are left out."""
         found = {}
         for worker in snapshot.workers:
             key, usual = _key(worker), AutoFreeStatus()

@@ -252,7 +252,7 @@ def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
 
 
 def _silence(e: EndEvidence) -> tuple[Basis, ...]:
-    """That there are no last words means something only where there would have been some."""
+    """Missing last words are evidence only if the agent would have written some."""
     expected = e.is_connected and e.leaves_words and "last_words" not in e.reports.unreadable
     return ("no_last_words",) if expected and e.words is None else ()
 

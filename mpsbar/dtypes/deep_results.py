@@ -70,7 +70,7 @@ class DeepProbe:
     def expectation_known(self) -> bool:
         return any(cell.expected is not None for cell in self.cells)
 
-    def having(self, news: News) -> list[DeepCell]:
+    def find_news(self, news: News) -> list[DeepCell]:
         """The cells that are news, the worst first."""
         found = [cell for cell in self.cells if cell.news == news]
         return sorted(found, key=lambda cell: (DEEP_STATES.index(cell.state), cell.operation))

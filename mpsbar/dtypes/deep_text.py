@@ -37,7 +37,7 @@ def render_deep(
 
 def say_deep_headline(probe: DeepProbe) -> str:
     """What is worse than torch expects, in one line."""
-    worse = probe.having("worse")
+    worse = probe.find_news("worse")
     if not worse:
         if probe.expectation_known:
             return _("Nothing is worse than torch itself expects.")
@@ -51,10 +51,10 @@ def say_deep_headline(probe: DeepProbe) -> str:
 
 
 def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
-    worst = {"inaccurate", "crashed", "hung"} & {cell.state for cell in probe.having("worse")}
-    level = "critical" if worst else "warning" if probe.having("worse") else "ok"
+    worst = {"inaccurate", "crashed", "hung"} & {cell.state for cell in probe.find_news("worse")}
+    level = "critical" if worst else "warning" if probe.find_news("worse") else "ok"
     lines = [style.paint(say_deep_headline(probe), level)]
-    if better := probe.having("better"):
+    if better := probe.find_news("better"):
         lines.append(_say_better(len(better)))
     if probe.ended != "ok":
         stopped = {"cancelled": _("Cancelled")}.get(probe.ended, _("Stopped early"))
@@ -115,7 +115,7 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
 def _list_news(probe: DeepProbe) -> list[str]:
     """What is worse than torch expects: an operation, its dtypes, and why."""
     groups: dict[tuple[str, str], list[DeepCell]] = {}
-    for cell in probe.having("worse"):
+    for cell in probe.find_news("worse"):
         groups.setdefault((cell.operation, cell.state), []).append(cell)
     lines = []
     for (operation, state), cells in list(groups.items())[:_MOST_LINES]:

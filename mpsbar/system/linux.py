@@ -156,6 +156,9 @@ class LinuxComputer:
 
         return LinuxReports(str(self._root))
 
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:  # noqa: ARG002 - macOS only
+        return None
+
     def read_boot(self) -> float | None:
         return self._since_epoch(0) or None
 

@@ -109,8 +109,9 @@ def find_danger(path: str) -> Danger | None:
         for step, status, is_last in _walk(path):
             # As OpenSSH does it, what lies above the home folder is not judged: whoever can change
             # that can change this user's start-up files anyway.
-            if danger is not None and step in homes and _is_above(danger.path, step):
-                danger = None
+            if danger is not None and step in homes:
+                is_above = step.startswith(danger.path.rstrip("/") + "/")
+                danger = None if is_above else danger
             danger = danger or _judge(step, status, is_last)
             if danger is not None and stat.S_ISLNK(status.st_mode):
                 return danger  # the rest of the path is elsewhere
@@ -118,10 +119,6 @@ def find_danger(path: str) -> Danger | None:
         if danger is None:
             raise
     return danger
-
-
-def _is_above(folder: str, path: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/")
 
 
 def _walk(path: str) -> Iterator[tuple[str, os.stat_result, bool]]:

@@ -159,6 +159,10 @@ class Computer(Protocol):
     def read_reports(self) -> ReportReader:
         """A new reader of what the system writes about ends."""
 
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:
+        """Namespace and code by which the kernel explains the end of our own child, while it has
+        not been waited for; None where the platform has none."""
+
     def read_boot(self) -> float | None:
         """When this computer was started, in seconds since the epoch."""
 

@@ -109,6 +109,9 @@ class RecordedComputer:
     def read_reports(self) -> ReportReader:
         return NoReports()
 
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:  # noqa: ARG002 - macOS only
+        return None
+
     def read_boot(self) -> float | None:
         return None
 

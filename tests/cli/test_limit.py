@@ -106,7 +106,7 @@ def test_a_run_with_a_limit_is_refused_memory_before_it_exceeds_it(mpsbar, worke
     )
     assert done.stdout == ""
     assert done.stderr == (
-        "mpsbar: PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.5 stays: --limit does not change PyTorch's\n"
+        "mpsbar: PyTorch keeps PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.5; --limit does not apply to it\n"
     )
 
 

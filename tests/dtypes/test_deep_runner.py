@@ -44,7 +44,7 @@ def test_planted_faults_are_news_of_their_cell(monkeypatch):
     found, cells, shown = probe("cumsum", cell_seconds=20.0)
     assert (found.ended, found.torch, found.total) == ("ok", "2.13.0+cpu", 12)
     assert set(cells) == {f"cumsum/{dtype}" for dtype in DTYPES}
-    worse = {f"{c.operation}/{c.dtype}": c.state for c in found.having("worse")}
+    worse = {f"{c.operation}/{c.dtype}": c.state for c in found.find_news("worse")}
     assert worse == {
         "cumsum/float16": "inaccurate", "cumsum/int8": "crashed", "cumsum/int32": "unsupported",
         "cumsum/float32": "fallback", "cumsum/int16": "hung",
@@ -64,7 +64,7 @@ def test_on_the_cpu_it_is_torchs_own_list(tmp_path):
     need_module("torch")
     found, cells, _ = probe("*empty*", "cpu", children=2)
     assert found.ended == "ok"
-    assert found.having("worse") == []
+    assert found.find_news("worse") == []
     assert {c.state for c in found.cells} <= {"works", "meaningless", "unsupported"}
     assert cells["empty_like/float32"].expected is True
     assert not (tmp_path / "probes").exists()  # --only keeps nothing

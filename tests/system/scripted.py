@@ -59,6 +59,9 @@ class Scripted:
     def read_reports(self) -> ReportReader:
         return NoReports()
 
+    def read_exit_reason(self, pid: int) -> tuple[int, int] | None:
+        return None
+
     def read_boot(self) -> float | None:
         return None
 

@@ -1,10 +1,29 @@
 """What the platforms share: command lines, and which files make a process one of PyTorch or MLX."""
 
+import inspect
+
 import pytest
+from system.scripted import Scripted
 
 from mpsbar.core.naming import name_process
 from mpsbar.core.secrets import shorten_command
-from mpsbar.system.platform import framework_of, parse_command
+from mpsbar.system.linux import LinuxComputer
+from mpsbar.system.macos import MacComputer
+from mpsbar.system.platform import Computer, framework_of, parse_command
+from mpsbar.system.replay import RecordedComputer
+
+
+@pytest.mark.parametrize("kind", [LinuxComputer, MacComputer, RecordedComputer, Scripted])
+def test_every_platform_offers_every_function_of_the_protocol(kind):
+    for name, function in inspect.getmembers(Computer, inspect.isfunction):
+        if not name.startswith("_"):
+            offered = inspect.signature(getattr(kind, name)).parameters
+            assert list(offered) == list(inspect.signature(function).parameters), name
+
+
+def test_only_a_mac_has_exit_reasons():
+    assert LinuxComputer().read_exit_reason(1) is None
+    assert RecordedComputer({}).read_exit_reason(1) is None
 
 
 @pytest.mark.parametrize(

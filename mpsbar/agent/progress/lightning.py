@@ -61,10 +61,8 @@ def _read_trainer(trainer: "Ref[Any]", now: float) -> "list[Candidate]":
     for bar in bars:
         bar.began_at = bar.done  # it was not seen from the start
     return [
-        Candidate(started + index * 1e-3, ("lightning", identity, index), partial(_as_is, bar))
-        for index, bar in enumerate(bars)
+        Candidate(
+            started + index * 1e-3, ("lightning", identity, index), partial(bars.__getitem__, index)
+        )
+        for index in range(len(bars))
     ]
-
-
-def _as_is(bar: ProgressBar) -> ProgressBar:
-    return bar

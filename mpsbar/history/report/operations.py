@@ -36,7 +36,7 @@ def _subject(probe: DeepProbe, home: str, zone: tzinfo | None) -> str:
 
 
 def _news(probe: DeepProbe) -> Markup | None:
-    worse = probe.having("worse")
+    worse = probe.find_news("worse")
     if not worse:
         return None
     title = _("Worse than torch expects")

@@ -113,7 +113,6 @@ class MacComputer:
         return MacReports()
 
     def read_exit_reason(self, pid: int) -> tuple[int, int] | None:
-        """Why the kernel ended our own child, while it has not been waited for."""
         return processes.read_exit_reason(self._system, pid)
 
     def read_boot(self) -> float | None:

@@ -276,7 +276,8 @@ class TerminalApp(App[None]):
             field.display = False
             self._main.set_focus(self.query_one(ProcessTable))
         else:
-            self.state.select("" if self.state.selected else self._first_key)
+            first = self.state.rows[0].key if self.state.rows else ""
+            self.state.select("" if self.state.selected else first)
             self._show()
 
     def action_sort(self) -> None:
@@ -346,10 +347,6 @@ class TerminalApp(App[None]):
     def _selected_name(self) -> str:
         row = self.state.row
         return "" if row is None else row.cells["NAME"].removeprefix("└ ")
-
-    @property
-    def _first_key(self) -> str:
-        return self.state.rows[0].key if self.state.rows else ""
 
     # --- drawing
 

@@ -55,7 +55,7 @@ class MemoryChart:
 def chart_process(
     series: ProcessSeries, now: float, marks: Iterable[ChartMark] = ()
 ) -> MemoryChart:
-    """What it allocated, cached and else was given by the driver; then what the system charges."""
+    """One process: memory allocated, cached, otherwise held by the driver, and its footprint."""
     cached = _add(series.allocated, series.cached)
     layers = (
         Layer("allocated", series.allocated),

@@ -115,25 +115,14 @@ def _sentence(verdict: EndVerdict) -> str:
     if verdict.code == "out_of_memory":
         return _memory_sentence(verdict)
     if verdict.code == "exception":
-        where = _(" at {where}") if values.get("where") else ""
-        told = (
-            _("{name} ended with {type}: {text}")
-            if values.get("text")
-            else _("{name} ended with {type}")
-        )
-        told = (
-            told
-            if is_known
-            else _("{name} failed; the last error that Python printed was {type}: {text}")
-        )
-        return told + where
+        return _exception_sentence(verdict)
     if verdict.code == "killed_for_memory":
         if is_known:
             return _("{name} was killed by the system for lack of memory ({reason})")
         return _("{name} was killed (SIGKILL), most likely by the system for lack of memory")
     if verdict.code == "crashed":
-        told = _("{name} crashed in native code{named} ({signal})")
-        return told + (": {sentence}" if values.get("sentence") else "")
+        sentence = _("{name} crashed in native code{named} ({signal})")
+        return sentence + (": {sentence}" if values.get("sentence") else "")
     if verdict.code == "gpu_reset" and not is_known:
         return _("{name} ended ({signal}) when the GPU was reset, most likely because of it")
     if verdict.code == "stopped":
@@ -167,20 +156,33 @@ def _sentence(verdict: EndVerdict) -> str:
     }.get(verdict.code, _("{name} ended; why is unknown"))
 
 
+def _exception_sentence(verdict: EndVerdict) -> str:
+    values = verdict.values
+    if verdict.sure != "known":
+        sentence = _("{name} failed; the last error that Python printed was {type}: {text}")
+    elif values.get("text"):
+        sentence = _("{name} ended with {type}: {text}")
+    else:
+        sentence = _("{name} ended with {type}")
+    return sentence + (_(" at {where}") if values.get("where") else "")
+
+
 def _memory_sentence(verdict: EndVerdict) -> str:
     values = verdict.values
     if values.get("allocated") is not None:
-        told = _("{name} ran out of memory: {allocated} allocated, {other} other, {limit} allowed")
+        sentence = _(
+            "{name} ran out of memory: {allocated} allocated, {other} other, {limit} allowed"
+        )
     elif values.get("limit") is not None:
-        told = _("{name} ran out of memory: at most {limit} are allowed in one buffer")
+        sentence = _("{name} ran out of memory: at most {limit} are allowed in one buffer")
     else:
-        told = _("{name} ran out of memory")
-        told += _(" at {at}") if values.get("at") is not None else ""
+        sentence = _("{name} ran out of memory")
+        sentence += _(" at {at}") if values.get("at") is not None else ""
     if values.get("tried") is not None:
-        told += _("; it asked for {tried} more")
+        sentence += _("; it asked for {tried} more")
     if verdict.sure != "known":
-        told += _(" (the last error that Python printed)")
-    return told
+        sentence += _(" (the last error that Python printed)")
+    return sentence
 
 
 def say_basis(verdict: EndVerdict) -> list[str]:

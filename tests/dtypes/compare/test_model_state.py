@@ -93,7 +93,7 @@ print(json.dumps(found))
 def test_a_model_on_the_device_stays_there():
     script = (
         NET
-        + LOOK.replace("inputs = torch.randn(4, 8)", "inputs = torch.randn(4, 8)")
+        + LOOK
         + """
 net = Net().to("mps", torch.bfloat16)
 ids = [(id(p), str(p.device), p.dtype, p._version) for p in net.parameters()]
@@ -105,39 +105,48 @@ print(json.dumps({"same": ids == [(id(p), str(p.device), p.dtype, p._version) fo
 
 
 def test_ctrl_c_at_any_moment_leaves_all_restored():
-    """Real signals, at moments spread over the whole comparison."""
+    """Real signals, spread over all calls and returns of a comparison: there Python handles them."""
     script = (
         NET
         + LOOK
         + """
-import os, signal, threading, time
+import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored by whoever started us
 before = look()
-start = time.perf_counter()
-mpsbar.compare(model, inputs, timing=False)
-whole = time.perf_counter() - start
-problems, interrupted = [], 0
-for share in range(24):
-    def kill(delay=whole * share / 20):
-        time.sleep(delay)
-        os.kill(os.getpid(), signal.SIGINT)
-    killer = threading.Thread(target=kill)
+mpsbar.compare(model, inputs, timing=False)  # imports what it needs, so that all others are alike
+
+def compare(interrupt_at=None):
+    count = 0
+    def on_event(frame, event, arg):
+        nonlocal count
+        count += 1
+        if count == interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+    sys.setprofile(on_event)
     try:
-        killer.start()
         mpsbar.compare(model, inputs, timing=False)
-        killer.join()
-        time.sleep(0.01)
+    finally:
+        sys.setprofile(None)
+    return count
+
+moments = compare()
+problems, finished = [], []
+for number in range(24):
+    interrupt_at = moments * (2 * number + 1) // 48
+    try:
+        compare(interrupt_at)
+        finished.append(interrupt_at)
     except KeyboardInterrupt:
-        interrupted += 1
-    killer.join()
+        pass
     problems += changed(before)
-print(json.dumps({"problems": problems, "interrupted": interrupted, "handler": signal.getsignal(signal.SIGINT) is signal.default_int_handler}))
+print(json.dumps({"problems": problems, "finished": finished, "moments": moments, "handler": signal.getsignal(signal.SIGINT) is signal.default_int_handler}))
 """
     )
     found = run_script(script)
     assert found["problems"] == []
     assert found["handler"] is True
-    assert found["interrupted"] >= 12
+    assert found["moments"] > 1000
+    assert found["finished"] == []
 
 
 def test_an_exception_of_the_model_on_the_cpu_is_the_users():
