@@ -77,6 +77,8 @@ class JobQueue:
         kept = kept_free.find_kept()
         if kept is None or now < kept.next_try or self._jobs:
             return
+        if self._paces["free"].is_resting(now):
+            return  # it is tried after the rest: who asks again and again is no exception
         seconds = kept.begin_try(now)
         self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
 

@@ -46,9 +46,12 @@ class JobPace:
         self._answer, self._ended, self._identity = answer, now, identity
         self._rests_until = self._allowance.spend(max(paused, LEAST_PAUSE_SECONDS), now)
 
+    def is_resting(self, now: float) -> bool:
+        return self._answer is not None and now < self._rests_until
+
     def find_answer(self, now: float, identity: object = None) -> "Optional[dict[str, Any]]":
         """The last answer with its age, for who asks again too soon; None: the job may run."""
-        if self._answer is None or now >= self._rests_until:
+        if self._answer is None or not self.is_resting(now):
             return None
         if identity != self._identity:
             return TOO_OFTEN

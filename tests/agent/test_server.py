@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 import stat
 import subprocess
@@ -263,6 +264,35 @@ t.count = count
     assert answers[-1]["calls"] <= 2 + rested
     again = [answer for answer in answers if "age" in answer]
     assert len(again) == 20 - answers[-1]["calls"]
+
+
+def test_a_free_that_may_wait_does_not_go_round_the_rest(workers):
+    code = """
+import time, torch
+import mpsbar.agent.free as f
+calls = 0
+def collect():
+    global calls
+    calls += 1
+    time.sleep(0.3)
+f.collect_on_main = collect
+f.COLLECT_SECONDS = 60
+def tell():
+    while True:
+        time.sleep(0.1)
+        print("calls", calls, flush=True)
+"""
+    busy = "import threading; threading.Thread(target=tell, daemon=True).start()\n" + ATTACH
+    worker = workers.start(code + busy + "while True: time.time()\n")
+    start = time.monotonic()
+    with worker.connect() as client:
+        for _ in range(20):
+            client.ask_once("free", when_possible=True)
+    rested = (time.monotonic() - start) / (20 * 0.3)
+    while select.select([worker.process.stdout], [], [], 0)[0]:
+        worker.wait_line("calls")
+    newest = worker.wait_line("calls")
+    assert 1 <= int(newest.split()[1]) <= 3 + rested
 
 
 def test_idle_connections_are_closed(workers):
