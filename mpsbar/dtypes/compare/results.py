@@ -154,6 +154,8 @@ def _find_state(result: DtypeResult, whole: WholeRun) -> str:
         return "raised"
     if whole.nonfinite or any(verdict.kind in ("NaN", "Inf") for verdict in result.culprits):
         return "nonfinite"
+    if result.unexplained is not None and result.unexplained.nonfinite:
+        return "nonfinite"
     if result.culprits or result.unexplained or result.missing_gradients:
         return "differs"
     return "works"

@@ -82,9 +82,15 @@ def _say_problem(found: Data) -> str:
     if first is not None:
         return say_culprit(first, found)
     if found.get("unexplained"):
-        error = say_share(found["unexplained"]["largest"])
-        return f"the output differs by {error}, though no module alone does"
+        return _say_unexplained(found["unexplained"])
     return "no gradient for " + ", ".join((found.get("gradients") or {}).get("missing", []))
+
+
+def _say_unexplained(difference: Data) -> str:
+    what = f"the {difference['label']}"
+    if difference["nonfinite"]:
+        return f"{difference['nonfinite']} in {what}, though from no module alone"
+    return f"{what} differs by {say_share(difference['largest'])}, though no module alone does"
 
 
 def say_culprit(culprit: Data, found: Data) -> str:

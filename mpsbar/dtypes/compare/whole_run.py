@@ -29,6 +29,7 @@ class WholeRun:
     fallbacks: dict[tuple[str, str], int] = field(default_factory=dict)  # by module and operation
     errors: dict[str, float] = field(default_factory=dict)  # by module, the largest of its calls
     output: Any = None
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
     is_out_of_memory: bool = False
 
 

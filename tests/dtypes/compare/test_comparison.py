@@ -11,6 +11,7 @@ RUNS = {
     "own operations": (FORWARD, "wrong scaled_dot_product_attention float16; wrong cumsum bfloat16; wrong native_batch_norm float32"),
     "refused": (FORWARD, "refuse:unimplemented cumsum float32; refuse:linear addmm bfloat16; fallback addmm float16"),
     "training": (TRAINING, "wrong gelu_backward float32; wrong native_layer_norm_backward float16; wrong nll_loss_forward bfloat16"),
+    "loss": (TRAINING, "wrong nll_loss_backward float32; wrong _log_softmax_backward_data float16"),
 }  # fmt: skip
 # run, dtype, kind, module, what differs
 PLANTED = [
@@ -55,6 +56,39 @@ def test_a_loss_that_is_wrong_outside_of_every_module(planted):
     found = planted["training"]["dtypes"]["bfloat16"]
     assert (found["state"], found["culprits"]) == ("differs", [])
     assert found["unexplained"]["largest"] > 0.1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_gradients_that_are_wrong_outside_of_every_module(planted, dtype):
+    """The loss is right and every module alone too: only the gradients of the whole run are off."""
+    found = planted["loss"]["dtypes"][dtype]
+    assert (found["state"], found["culprits"]) == ("differs", [])
+    assert found["unexplained"]["label"].startswith("gradient of ")
+    assert found["unexplained"]["largest"] > 10 * found["unexplained"]["tolerance"] > 0
+    assert f"{dtype}: the gradient of " in planted["loss"]["headline"]
+    assert planted["loss"]["dtypes"]["bfloat16"]["state"] == "works"
+
+
+def test_a_gradient_that_is_no_number_outside_of_every_module():
+    """The loss itself stays finite: only the device returns NaN for its derivative."""
+    script = TRAINING.replace(
+        "def step(model, numbers):",
+        """class Derivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, loss):
+        return loss.clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad if grad.device.type == "cpu" else grad * float("nan")
+
+def step(model, numbers):
+    return Derivative.apply(right_step(model, numbers))
+
+def right_step(model, numbers):""",
+    )
+    found = run_script(script.replace("'float32', 'float16', 'bfloat16'", "'float32'"))
+    assert found["dtypes"]["float32"]["state"] == "nonfinite"
+    assert found["headline"].startswith("float32: NaN in the gradient of ")
 
 
 def test_what_raises_is_reported_in_torchs_words(planted):
