@@ -164,7 +164,8 @@ def _parse(python: str, heard: _Heard, tail: bytes, code: int) -> FileComparison
 # A dtype of which nothing is known but that Python crashed in it.
 _NOTHING: dict[str, Any] = {
     "state": "crashed", "eps": None, "largest_number": None, "culprits": [], "followers": [],
-    "raised": None, "out_of_memory": False, "nonfinite": None, "fallbacks": [], "output": None,
+    "raised": None, "not_run": None, "out_of_memory": False, "nonfinite": None, "fallbacks": [],
+    "output": None,
     "unexplained": None, "loss": None, "gradients": None, "checked": 0, "unchecked": [],
     "seconds": None, "spread": None, "runs": None, "speed_to_float32": None, "speed_to_cpu": None,
     "peak": None, "peak_to_float32": None, "notes": [],

@@ -22,7 +22,7 @@ from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
 from .task import Task
 from .tolerance import RUNS, Difference, Noise, judge, measure
-from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_out_of_memory
+from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_elsewhere, is_out_of_memory
 
 DTYPES = ("float32", "float16", "bfloat16", "autocast")
 _MOST_CALLS = 4  # of one module that are checked alone
@@ -152,6 +152,13 @@ class _ComparisonRun:
     def _record(self) -> None:
         """Run the task on the CPU, and time it."""
         self.on_progress("cpu", 0, 1)
+        self._run_in_turn(self._record_calls)
+        if self.timing and not self.piecewise:
+            with self._prepared(self.reference, same_random=False) as run:
+                self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
+                self.cpu_modules = time_modules(run, self.state.names, "cpu")
+
+    def _record_calls(self) -> None:
         most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
         recorder = CallRecorder(self.state.names, most, self.task.is_training)
         with self._prepared(self.reference) as run:
@@ -159,10 +166,15 @@ class _ComparisonRun:
                 self.output = map_tensors(run(), lambda tensor: tensor.detach().clone())
             self.gradients = self.task.gradients()
         self.calls = recorder.calls
-        if self.timing and not self.piecewise:
-            with self._prepared(self.reference, same_random=False) as run:
-                self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
-                self.cpu_modules = time_modules(run, self.state.names, "cpu")
+
+    def _run_in_turn(self, action: Callable[[], None]) -> None:
+        """Piece by piece, repeat a run that fails with more stand-ins, while there are more."""
+        while True:
+            try:
+                return action()
+            except (RuntimeError, TypeError, ValueError):
+                if not (self.piecewise and self.state.lend_more_in_turn()):
+                    raise
 
     def _compare(self, name: str, place: ComputePlace) -> DtypeResult:
         result = DtypeResult(name)
@@ -171,7 +183,7 @@ class _ComparisonRun:
         whole = self._run_whole(name, place, result)
         result.whole = whole
         self._check_alone(name, place, result)
-        if whole.raised is None and not result.culprits:
+        if whole.raised is None and whole.not_run is None and not result.culprits:
             self._check_output(place, result, whole)
         if self.timing and not self.piecewise and whole.raised is None:
             self._measure(place, result)
@@ -180,17 +192,28 @@ class _ComparisonRun:
     def _run_whole(self, name: str, place: ComputePlace, result: DtypeResult) -> WholeRun:
         self.on_progress(name, 0, len(self.calls))
         watch = Watch(self.state.names, self.calls)
-        hooks = Hooks(self.state.modules, watch.before, watch.after)
-        try:
+
+        def run_watched() -> None:
+            nonlocal watch
+            watch = Watch(self.state.names, self.calls)
+            hooks = Hooks(self.state.modules, watch.before, watch.after)
             with measuring_peak(self.device) as peak, self._prepared(place) as run:
                 with hooks, catching_fallbacks(watch):
                     watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
                 watch.seen.gradients = self.task.gradients()
-                result.take_gradients(self.gradients, watch.seen.gradients)
             result.peak = peak[0] if peak and not self.piecewise else None
+
+        try:
+            self._run_in_turn(run_watched)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is the answer
-            watch.seen.raised = (watch.path[-1] if watch.path else "", describe(error))
+            place_of_error = (watch.path[-1] if watch.path else "", describe(error))
+            if self.piecewise and is_elsewhere(error):
+                watch.seen.not_run = place_of_error
+            else:
+                watch.seen.raised = place_of_error
             watch.seen.is_out_of_memory = is_out_of_memory(error)
+        else:
+            result.take_gradients(self.gradients, watch.seen.gradients)
         return watch.seen
 
     def _check_alone(self, name: str, place: ComputePlace, result: DtypeResult) -> None:

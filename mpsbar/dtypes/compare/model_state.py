@@ -35,6 +35,8 @@ class ModelState:
             module: [(v, v.copy()) for v in attributes.values() if isinstance(v, _CONTAINERS)]
             for module, attributes in self._attributes.items()
         }
+        self._running: list[torch.nn.Module] = []  # while lent in turn, the innermost last
+        self._lent_whole: set[torch.nn.Module] = set()  # in turn, with all of their submodules
         self._meanwhile: list[tuple[dict[str, Any], str, Any]] = []
         self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
         self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
@@ -76,19 +78,38 @@ class ModelState:
     @contextlib.contextmanager
     def lend_in_turn(self, place: ComputePlace) -> Iterator[None]:
         """Each module has stand-ins only while it runs: for a model that does not fit twice."""
-        lent: list[dict[int, torch.Tensor]] = []
+        lent: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
+        having: set[torch.nn.Module] = set()
 
         def before(module: torch.nn.Module, *_: Any) -> None:
-            lent.append(self._lend(place, [module]))
+            wanted = module.modules() if module in self._lent_whole else [module]
+            chosen = [each for each in wanted if each in self.names and each not in having]
+            self._running.append(module)
+            lent.append((chosen, self._lend(place, chosen)))
+            having.update(chosen)
 
-        def after(module: torch.nn.Module, *_: Any) -> None:
-            _replace(module, lent.pop())
+        def after(*_: Any) -> None:
+            self._running.pop()
+            chosen, originals = lent.pop()
+            for module in chosen:
+                _replace(module, originals)
+            having.difference_update(chosen)
 
+        self._running.clear()
         try:
             with Hooks(self.modules, before, after):
                 yield
         finally:
             self.put_back()
+
+    def lend_more_in_turn(self) -> bool:
+        """After an error: the module that ran may use the weight of a submodule. From now on it
+        gets the stand-ins of its submodules too; False: it had them, or has no submodules."""
+        failed = self._running[-1] if self._running else None
+        if failed is None or failed in self._lent_whole or not any(failed.children()):
+            return False
+        self._lent_whole.add(failed)
+        return True
 
     def put_back(self, modules: Iterable[torch.nn.Module] | None = None) -> None:
         """Restore every attribute of these modules."""

@@ -16,8 +16,16 @@ _COLOURS = {
     "nonfinite": "#cf222e",
     "raised": "#9a6700",
     "crashed": "#cf222e",
+    "unchecked": "#9a6700",
 }
-_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!", "crashed": "✗"}
+_SIGNS = {
+    "works": "✓",
+    "differs": "✗",
+    "nonfinite": "✗",
+    "raised": "!",
+    "crashed": "✗",
+    "unchecked": "?",
+}
 
 
 def build_headline(data: Data) -> str:
@@ -31,6 +39,9 @@ def say_dtype(name: str, found: Data) -> str:
         return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
     if found["state"] == "crashed":
         return f"{name}: crashes Python ({found['text']})"
+    if found["state"] == "unchecked":
+        where, text = _module(found["not_run"]["module"]), _first_sentence(found["not_run"]["text"])
+        return f"{name}: not known, {where} could not be run piece by piece: {text}"
     return f"{name}: {_say_problem(found)}"
 
 
