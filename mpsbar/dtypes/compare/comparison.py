@@ -91,6 +91,8 @@ class _ComparisonRun:
         self._seed = torch.get_rng_state()
         self._default = torch.get_default_dtype()
         self.state = ModelState(task.roots)
+        if task.is_training:
+            self.notes.append("objects outside the model, such as a scheduler, are not restored")
         self.piecewise = self._fits_not(piecewise)
         if self.piecewise and task.is_training:
             self.notes.append("piece by piece, gradients are checked module by module only")
