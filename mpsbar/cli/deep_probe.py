@@ -48,10 +48,10 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         ]  # fmt: skip
         print(json.dumps({**record, "changes": listed}))
     else:
-        print(shorten_home(render_deep(probe, style, file, changes), str(Path.home())))
+        print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":
         if options.only is None and runner.problem is None:
-            print("mpsbar: the same command goes on from here", file=sys.stderr)
+            print("mpsbar: run the same command again to continue", file=sys.stderr)
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 

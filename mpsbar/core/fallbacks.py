@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 _UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
           "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip
@@ -14,6 +15,7 @@ _ROW = re.compile(
 _TITLE = re.compile(r"-* CPU Fallback Profiling: Total .* -*")
 _HEADS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
 _RULE = re.compile(r"-{20,}")
+_Number = TypeVar("_Number", int, float)
 NOTHING_LOGGED = "There are no CPU Fallbacks logged for profiling"
 
 
@@ -71,7 +73,7 @@ def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackO
             continue
         merged[one.name] = FallbackOperation(
             one.name, before.count + one.count, before.where or one.where,
-            _add_seconds(before.seconds, one.seconds), _add_bytes(before.copied, one.copied),
+            _add_known(before.seconds, one.seconds), _add_known(before.copied, one.copied),
         )  # fmt: skip
     return tuple(sorted(merged.values(), key=lambda each: -each.count))
 
@@ -81,14 +83,19 @@ def complete_by_profile(
 ) -> list[FallbackOperation]:
     """The warnings of one process with torch's log of it, which counts what warnings miss."""
     logged = {base_name(each.name): each for each in profiled}
-    completed = []
+    overloads: dict[str, list[FallbackOperation]] = {}
     for one in counted:
-        row = logged.pop(base_name(one.name), None)
+        overloads.setdefault(base_name(one.name), []).append(one)
+    completed = []
+    for name, group in overloads.items():
+        row = logged.pop(name, None)
         if row is None:
-            completed.append(one)
+            completed += group
             continue
-        count = max(one.count, row.count)
-        completed.append(replace(one, count=count, seconds=row.seconds, copied=row.copied))
+        # The log has one row for all overloads: its time and bytes are theirs together.
+        count = max(row.count, sum(one.count for one in group))
+        known = replace(group[0], count=count, seconds=row.seconds, copied=row.copied)
+        completed.append(known if len(group) == 1 else replace(known, name=name))
     # Operations on single numbers, which torch computes on the CPU on purpose.
     rest = [row for row in logged.values() if not row.name.startswith("scalar_")]
     return [*completed, *rest]
@@ -99,9 +106,5 @@ def base_name(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _add_seconds(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first if second is None else first + second
-
-
-def _add_bytes(first: int | None, second: int | None) -> int | None:
+def _add_known(first: _Number | None, second: _Number | None) -> _Number | None:
     return second if first is None else first if second is None else first + second

@@ -17,7 +17,8 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "place", "recording", "model_state", "same_random", "alone",
+    "text", "structures", "place", "recording", "held_objects", "model_state", "same_random",
+    "alone",
     "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
     "comparison",
 )  # fmt: skip
@@ -164,7 +165,8 @@ def _parse(python: str, heard: _Heard, tail: bytes, code: int) -> FileComparison
 # A dtype of which nothing is known but that Python crashed in it.
 _NOTHING: dict[str, Any] = {
     "state": "crashed", "eps": None, "largest_number": None, "culprits": [], "followers": [],
-    "raised": None, "out_of_memory": False, "nonfinite": None, "fallbacks": [], "output": None,
+    "raised": None, "not_run": None, "out_of_memory": False, "nonfinite": None, "fallbacks": [],
+    "output": None,
     "unexplained": None, "loss": None, "gradients": None, "checked": 0, "unchecked": [],
     "seconds": None, "spread": None, "runs": None, "speed_to_float32": None, "speed_to_cpu": None,
     "peak": None, "peak_to_float32": None, "notes": [],

@@ -5,9 +5,17 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mpsbar.dtypes.deep_results import DEEP_STATES, DeepCell, DeepChange, DeepProbe
+from mpsbar.dtypes.deep_results import (
+    DEEP_STATES,
+    DeepCell,
+    DeepChange,
+    DeepProbe,
+    find_deep_changes,
+)
+from mpsbar.dtypes.headlines import say_change
 from mpsbar.dtypes.table import TableStyle
 from mpsbar.dtypes.text import states
+from mpsbar.dtypes.verdicts import Change
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
@@ -22,11 +30,11 @@ def render_deep(
     probe: DeepProbe,
     style: TableStyle,
     path: str | None = None,
-    changes: Sequence[DeepChange] | None = None,
+    before: DeepProbe | None = None,
 ) -> str:
-    """The whole page; `changes` are those since another result."""
+    """The whole page; `before` is the result it is compared with."""
     parts = [
-        "" if changes is None else "\n".join(_render_changes(changes)),
+        "" if before is None else "\n".join(_render_changes(before, probe)),
         "\n".join([*_headlines(probe, style), style.paint(_subject(probe), "dim")]),
         "\n".join(_table(probe, style)),
         "\n".join(_list_news(probe)),
@@ -76,7 +84,11 @@ def _say_better(number: int) -> str:
 
 def _count_states(cells: Iterable[DeepCell]) -> list[str]:
     counts = Counter(cell.state for cell in cells)
-    return [f"{counts[state]} {states()[state]}" for state in DEEP_STATES if counts[state]]
+    words = states() | {
+        "inaccurate": _("wrong"), "crashed": _("crashed"), "hung": _("hung"),
+        "fallback": _("fell back to the CPU"),
+    }  # fmt: skip
+    return [f"{counts[state]} {words[state]}" for state in DEEP_STATES if counts[state]]
 
 
 def _subject(probe: DeepProbe) -> str:
@@ -93,7 +105,7 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
     found = {cell.state for cell in probe.cells}
     columns = [state for state in _COLUMNS if state in found]
     words = states() | {"no_memory": _("no memory")}
-    heads = [_("DTYPE"), *(words[state].upper() for state in columns), _("NEWS")]
+    heads = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
     rows = [heads]
     for dtype in probe.dtypes:
         cells = [cell for cell in probe.cells if cell.dtype == dtype]
@@ -127,7 +139,25 @@ def _list_news(probe: DeepProbe) -> list[str]:
     return lines
 
 
-def _render_changes(changes: Sequence[DeepChange]) -> list[str]:
+def _render_changes(before: DeepProbe, probe: DeepProbe) -> list[str]:
+    """Torch, device and system where they differ, then the operations."""
+    pairs = zip(_list_subjects(before), _list_subjects(probe), strict=True)
+    subjects = [
+        "  " + say_change(Change("subject", name, old or wording.UNKNOWN, new or wording.UNKNOWN))
+        for (name, old), (_same, new) in pairs
+        if old != new
+    ]
+    return [_("What changed:"), *subjects, *_list_changes(find_deep_changes(before, probe))]
+
+
+def _list_subjects(probe: DeepProbe) -> list[tuple[str, str | None]]:
+    return [
+        ("device", probe.device), ("machine", probe.device_name), ("torch", probe.torch),
+        ("system", probe.system), ("python", probe.version),
+    ]  # fmt: skip
+
+
+def _list_changes(changes: Sequence[DeepChange]) -> list[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for change in changes:
         key = (change.cell.operation, change.before, change.cell.state)
@@ -139,7 +169,7 @@ def _render_changes(changes: Sequence[DeepChange]) -> list[str]:
     ]
     if len(groups) > _MOST_LINES:
         lines.append("  " + _("… and {n} more").format(n=len(groups) - _MOST_LINES))
-    return [_("What changed:"), *(lines or ["  " + _("no operation changed")])]
+    return lines or ["  " + _("no operation changed")]
 
 
 def _footer(probe: DeepProbe, path: str | None) -> list[str]:

@@ -119,5 +119,5 @@ def test_ctrl_c_keeps_what_was_measured(env):
         process.wait(TIMEOUT)
         os.close(ours)
     assert "█" in shown.decode()
-    assert "the same command goes on from here" in shown.decode()
+    assert "run the same command again to continue" in shown.decode()
     assert "Cancelled: measured " in out

@@ -64,6 +64,19 @@ def test_a_log_counts_what_warnings_missed():
     ]  # fmt: skip
 
 
+def test_overloads_of_one_operation_are_not_counted_twice():
+    """torch's log has one row for all of them, the warnings one name for each."""
+    counted = [
+        FallbackOperation("aten::sort.stable", 3, "a.py:1"),
+        FallbackOperation("aten::sort.values", 5, "a.py:2"),
+    ]
+    logged = [FallbackOperation("aten::sort", 8, "", 0.5, 100)]
+    assert complete_by_profile(counted, logged) == [
+        FallbackOperation("aten::sort", 8, "a.py:1", 0.5, 100)
+    ]
+    assert complete_by_profile(counted, []) == counted
+
+
 def test_several_processes_are_added_up():
     merged = merge_operations(
         [FallbackOperation("a", 1, "x:1", 0.5, 10), FallbackOperation("b", 3), FallbackOperation("a", 4, "y:2", 0.5),

@@ -74,8 +74,8 @@ def _bring(
         if leaves is not None and made.is_floating_point():
             number = f" {len(leaves)}" if word == "input" else f", tensor {len(leaves)}"
             leaves.append((f"gradient of {word}{number}", made.requires_grad_()))
-            # A module may write into its input, which no leaf of autograd allows.
-            return made.view_as(made)
+            # A module may write into its input, which autograd allows for no leaf or its view.
+            return made.clone()
         return made
 
     return map_tensors(value, bring)

@@ -21,8 +21,8 @@ from .results import Comparison, DtypeResult, build_comparison
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
 from .task import Task
-from .tolerance import RUNS, Noise, judge, measure
-from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_out_of_memory
+from .tolerance import RUNS, Difference, Noise, judge, measure
+from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_elsewhere, is_out_of_memory
 
 DTYPES = ("float32", "float16", "bfloat16", "autocast")
 _MOST_CALLS = 4  # of one module that are checked alone
@@ -32,6 +32,7 @@ _ROOM = 1.25  # activations and temporary copies, beside the parameters
 # A whole run with noise is left out where the plain one takes longer.
 _LONG_RUN = 20.0
 
+_Results = dict[tuple[str, int], torch.Tensor]  # by label and number
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -90,6 +91,8 @@ class _ComparisonRun:
         self._seed = torch.get_rng_state()
         self._default = torch.get_default_dtype()
         self.state = ModelState(task.roots)
+        if task.is_training:
+            self.notes.append("objects outside the model, such as a scheduler, are not restored")
         self.piecewise = self._fits_not(piecewise)
         if self.piecewise and task.is_training:
             self.notes.append("piece by piece, gradients are checked module by module only")
@@ -151,6 +154,13 @@ class _ComparisonRun:
     def _record(self) -> None:
         """Run the task on the CPU, and time it."""
         self.on_progress("cpu", 0, 1)
+        self._run_in_turn(self._record_calls)
+        if self.timing and not self.piecewise:
+            with self._prepared(self.reference, same_random=False) as run:
+                self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
+                self.cpu_modules = time_modules(run, self.state.names, "cpu")
+
+    def _record_calls(self) -> None:
         most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
         recorder = CallRecorder(self.state.names, most, self.task.is_training)
         with self._prepared(self.reference) as run:
@@ -158,10 +168,15 @@ class _ComparisonRun:
                 self.output = map_tensors(run(), lambda tensor: tensor.detach().clone())
             self.gradients = self.task.gradients()
         self.calls = recorder.calls
-        if self.timing and not self.piecewise:
-            with self._prepared(self.reference, same_random=False) as run:
-                self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
-                self.cpu_modules = time_modules(run, self.state.names, "cpu")
+
+    def _run_in_turn(self, action: Callable[[], None]) -> None:
+        """Piece by piece, repeat a run that fails with more stand-ins, while there are more."""
+        while True:
+            try:
+                return action()
+            except (RuntimeError, TypeError, ValueError):
+                if not (self.piecewise and self.state.lend_more_in_turn()):
+                    raise
 
     def _compare(self, name: str, place: ComputePlace) -> DtypeResult:
         result = DtypeResult(name)
@@ -170,7 +185,7 @@ class _ComparisonRun:
         whole = self._run_whole(name, place, result)
         result.whole = whole
         self._check_alone(name, place, result)
-        if whole.raised is None and not result.culprits:
+        if whole.raised is None and whole.not_run is None and not result.culprits:
             self._check_output(place, result, whole)
         if self.timing and not self.piecewise and whole.raised is None:
             self._measure(place, result)
@@ -179,16 +194,28 @@ class _ComparisonRun:
     def _run_whole(self, name: str, place: ComputePlace, result: DtypeResult) -> WholeRun:
         self.on_progress(name, 0, len(self.calls))
         watch = Watch(self.state.names, self.calls)
-        hooks = Hooks(self.state.modules, watch.before, watch.after)
-        try:
+
+        def run_watched() -> None:
+            nonlocal watch
+            watch = Watch(self.state.names, self.calls)
+            hooks = Hooks(self.state.modules, watch.before, watch.after)
             with measuring_peak(self.device) as peak, self._prepared(place) as run:
                 with hooks, catching_fallbacks(watch):
                     watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
-                result.take_gradients(self.gradients, self.task.gradients())
+                watch.seen.gradients = self.task.gradients()
             result.peak = peak[0] if peak and not self.piecewise else None
+
+        try:
+            self._run_in_turn(run_watched)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is the answer
-            watch.seen.raised = (watch.path[-1] if watch.path else "", describe(error))
+            place_of_error = (watch.path[-1] if watch.path else "", describe(error))
+            if self.piecewise and is_elsewhere(error):
+                watch.seen.not_run = place_of_error
+            else:
+                watch.seen.raised = place_of_error
             watch.seen.is_out_of_memory = is_out_of_memory(error)
+        else:
+            result.take_gradients(self.gradients, watch.seen.gradients)
         return watch.seen
 
     def _check_alone(self, name: str, place: ComputePlace, result: DtypeResult) -> None:
@@ -201,27 +228,45 @@ class _ComparisonRun:
         result.take_verdicts(verdicts)
 
     def _check_output(self, place: ComputePlace, result: DtypeResult, whole: WholeRun) -> None:
-        """Whether the output differs more than rounding in all modules together explains."""
-        pairs = list(zip(list_tensors(whole.output), list_tensors(self.output)))
-        plain = [measure("output", got, right, place.precision) for got, right in pairs]
-        if all(difference.is_explained for difference in plain):
+        """Whether outputs or gradients differ more than rounding in all modules explains."""
+        got = _label_results(whole.output, whole.gradients)
+        right = _label_results(self.output, self.gradients)
+        suspects = [
+            key
+            for key, tensor in got.items()
+            if key in right
+            and not measure(key[0], tensor, right[key], place.precision).is_explained
+        ]
+        if not suspects:
             return
         if self.cpu_timing is not None and self.cpu_timing.seconds > _LONG_RUN:
+            result.notes.append("a run takes long: modules were judged, the whole result was not")
             return
+        exactly, disturbed, noise = self._disturb(place)
+        found = []
+        for key in suspects:
+            label, runs = key[0], [run[key] for run in disturbed if key in run]
+            if key in exactly:
+                # The derivative of a ReLU jumps, and those of others.
+                jumps = noise.jumps or label != "output"
+                found.append(judge(label, got[key], exactly[key], runs, noise, jumps=jumps))
+        wrong = [difference for difference in found if not difference.is_explained]
+        if whole.nonfinite is not None:
+            wrong = [difference for difference in wrong if not difference.nonfinite]
+        result.unexplained = min(wrong, key=_rank, default=None)
+
+    def _disturb(self, place: ComputePlace) -> tuple[_Results, list[_Results], Noise]:
+        """Run the task exactly on the CPU, then a few times with random errors in it."""
         exact = replace(self.reference, exact=True, rounded=None if place.autocast else place.dtype)
         with self._prepared(exact) as run:
-            right = list_tensors(run())
+            right = _label_results(run(), self.task.gradients())
             disturbed = []
             for seed in range(RUNS):
                 noise = Noise(place.precision, seed)
                 with noise:
-                    disturbed.append(list_tensors(run()))
-        for number, ((got, _), exactly) in enumerate(zip(pairs, right)):
-            runs = [tensors[number].detach() for tensors in disturbed]
-            difference = judge("output", got, exactly.detach(), runs, noise)
-            if not difference.is_explained and not difference.nonfinite:
-                result.unexplained = difference
-                return
+                    output = run()
+                disturbed.append(_label_results(output, self.task.gradients()))
+        return right, disturbed, noise
 
     def _measure(self, place: ComputePlace, result: DtypeResult) -> None:
         try:
@@ -230,6 +275,18 @@ class _ComparisonRun:
                 result.modules = time_modules(run, self.state.names, self.device)
         except Exception as error:  # noqa: BLE001 - attention's dropout may be refused, for example
             result.notes.append(f"its time could not be measured: {describe(error)}")
+
+
+def _label_results(output: Any, gradients: dict[str, torch.Tensor]) -> _Results:
+    """Outputs and gradients by label and number."""
+    found = {("output", n): tensor.detach() for n, tensor in enumerate(list_tensors(output))}
+    return found | {(f"gradient of {name}", 0): grad for name, grad in gradients.items()}
+
+
+def _rank(difference: Difference) -> tuple[bool, float]:
+    """Outputs come before gradients; of those, what exceeds rounding most."""
+    most = difference.largest / max(difference.tolerance or 0.0, 1e-30)
+    return difference.label != "output", -most
 
 
 def _stop_dropout_of_recurrent(state: ModelState) -> None:

@@ -10,18 +10,22 @@ import contextlib
 import random
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
+from .held_objects import HeldObjects, put_back_content
 from .place import ComputePlace
 from .recording import Hooks
 from .structures import clone_tensor
 
-_CONTAINERS = (dict, list, set)
-# Plain tensor attributes (no buffers) are copied up to this, in case forward() writes into them.
+# Tensors that are no buffers are copied, up to this in all, in case forward() writes into them.
 _MOST_COPIED = 256 << 20
+
+
+# Name, tensor, its version and a copy of it; no copy: it is too large.
+_Watched = tuple[str, torch.Tensor, int, Optional[torch.Tensor]]
 
 
 class ModelState:
@@ -31,15 +35,14 @@ class ModelState:
         self.names = _name_modules(roots)
         self.modules = list(self.names)
         self._attributes = {module: dict(vars(module)) for module in self.modules}
-        self._contents = {
-            module: [(v, v.copy()) for v in attributes.values() if isinstance(v, _CONTAINERS)]
-            for module, attributes in self._attributes.items()
-        }
+        self._held = {module: HeldObjects(module) for module in self.modules}
+        self._lost: dict[str, None] = {}  # in words, in order
+        self._running: list[torch.nn.Module] = []  # while lent in turn, the innermost last
+        self._lent_whole: set[torch.nn.Module] = set()  # in turn, with all of their submodules
         self._meanwhile: list[tuple[dict[str, Any], str, Any]] = []
         self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
         self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
-        self._versions = [(t, t._version, _copy_small(t)) for t in self._plain_tensors()]
-        self._versions += [(t, t._version, None) for t in self._tensors.values()]
+        self._versions = self._watch_tensors()
         for tensor, _ in self._grads:
             tensor.grad = None  # an optimizer of the user's own then has nothing to do
 
@@ -76,29 +79,49 @@ class ModelState:
     @contextlib.contextmanager
     def lend_in_turn(self, place: ComputePlace) -> Iterator[None]:
         """Each module has stand-ins only while it runs: for a model that does not fit twice."""
-        lent: list[dict[int, torch.Tensor]] = []
+        lent: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
+        having: set[torch.nn.Module] = set()
 
         def before(module: torch.nn.Module, *_: Any) -> None:
-            lent.append(self._lend(place, [module]))
+            wanted = module.modules() if module in self._lent_whole else [module]
+            chosen = [each for each in wanted if each in self.names and each not in having]
+            self._running.append(module)
+            lent.append((chosen, self._lend(place, chosen)))
+            having.update(chosen)
 
-        def after(module: torch.nn.Module, *_: Any) -> None:
-            _replace(module, lent.pop())
+        def after(*_: Any) -> None:
+            self._running.pop()
+            chosen, originals = lent.pop()
+            for module in chosen:
+                _replace(module, originals)
+            having.difference_update(chosen)
 
+        self._running.clear()
         try:
             with Hooks(self.modules, before, after):
                 yield
         finally:
             self.put_back()
 
+    def lend_more_in_turn(self) -> bool:
+        """After an error: the module that ran may use the weight of a submodule. From now on it
+        gets the stand-ins of its submodules too; False: it had them, or has no submodules."""
+        failed = self._running[-1] if self._running else None
+        if failed is None or failed in self._lent_whole or not any(failed.children()):
+            return False
+        self._lent_whole.add(failed)
+        return True
+
     def put_back(self, modules: Iterable[torch.nn.Module] | None = None) -> None:
         """Restore every attribute of these modules."""
         for module in self.modules if modules is None else modules:
             vars(module).clear()
             vars(module).update(self._attributes[module])
-            for value, content in self._contents[module]:
-                if _differs(value, content):
-                    value.clear()
-                    (value.extend if isinstance(value, list) else value.update)(content)
+            for name, value, content in self._held[module].contents:
+                try:
+                    put_back_content(value, content)
+                except Exception:  # noqa: BLE001 - a class of the user's own that refuses
+                    self._lost[f"{self._name(module, name)} was changed by the model"] = None
 
     def set_meanwhile(self, module: torch.nn.Module, name: str, value: Any) -> None:
         """Set a plain attribute to another value until restore()."""
@@ -113,28 +136,44 @@ class ModelState:
         self.put_back()
         for tensor, grad in self._grads:
             tensor.grad = grad
-        return self._undo_writes()
+        self._undo_writes()
+        for module, held in self._held.items():
+            if not held.is_complete:
+                name = self.names[module] or "the model"
+                self._lost[f"{name} holds too many objects: not all were watched"] = None
+        return list(self._lost)
 
-    def _undo_writes(self) -> list[str]:
+    def _watch_tensors(self) -> list[_Watched]:
+        """Name, version and, up to a size, a copy of each tensor that is not lent."""
+        watched: list[_Watched] = [
+            ("a parameter or buffer", t, t._version, None) for t in self._tensors.values()
+        ]
+        seen, left = set(self._tensors), _MOST_COPIED
+        for module, held in self._held.items():
+            for name, tensor in held.tensors.items():
+                if id(tensor) in seen or tensor.is_inference():
+                    continue
+                seen.add(id(tensor))
+                size = tensor.numel() * tensor.element_size()
+                copied = clone_tensor(tensor) if size <= left else None
+                left -= size if copied is not None else 0
+                watched.append((self._name(module, name), tensor, tensor._version, copied))
+        return watched
+
+    def _undo_writes(self) -> None:
         """Of tensors that forward() wrote into although they were not lent."""
-        lost = []
-        for tensor, version, copied in self._versions:
+        for name, tensor, version, copied in self._versions:
             if tensor._version == version:
                 continue
-            if copied is None:
-                lost.append(f"a tensor of shape {tuple(tensor.shape)} was changed by the model")
+            if copied is None or copied.shape != tensor.shape:
+                what = f"{name}, a tensor of shape {tuple(tensor.shape)}, was changed by the model"
+                self._lost[what] = None
             else:
                 with torch.no_grad():
                     tensor.copy_(copied)
-        return lost
 
-    def _plain_tensors(self) -> list[torch.Tensor]:
-        return [
-            value
-            for attributes in self._attributes.values()
-            for value in attributes.values()
-            if isinstance(value, torch.Tensor)
-        ]
+    def _name(self, module: torch.nn.Module, name: str) -> str:
+        return f"{self.names[module]}.{name}" if self.names[module] else name
 
 
 def _name_modules(roots: dict[str, torch.nn.Module]) -> dict[torch.nn.Module, str]:
@@ -170,22 +209,6 @@ def _replace(module: torch.nn.Module, made: dict[int, torch.Tensor]) -> None:
             for index, part in enumerate(value):
                 if isinstance(part, torch.Tensor) and id(part) in made:
                     value[index] = made[id(part)]
-
-
-def _differs(value: Any, content: Any) -> bool:
-    """Whether a container holds other objects than before; equal tensors may be others."""
-    if len(value) != len(content):
-        return True
-    if isinstance(value, dict):
-        return any(key not in content or value[key] is not content[key] for key in value)
-    if isinstance(value, list):
-        return any(a is not b for a, b in zip(value, content))
-    return bool(value != content)
-
-
-def _copy_small(tensor: torch.Tensor) -> torch.Tensor | None:
-    small = tensor.numel() * tensor.element_size() <= _MOST_COPIED
-    return clone_tensor(tensor) if small else None
 
 
 class RandomState:

@@ -126,6 +126,7 @@ def _build_dtype(session: Any, result: DtypeResult, place: Any) -> dict[str, Any
         "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MOST_LISTED]],
         "followers": _find_followers(result, whole, place),
         "raised": _pair(whole.raised, "text"),
+        "not_run": _pair(whole.not_run, "text"),
         "out_of_memory": whole.is_out_of_memory,
         "nonfinite": _pair(whole.nonfinite, "what"),
         "fallbacks": [
@@ -154,9 +155,11 @@ def _find_state(result: DtypeResult, whole: WholeRun) -> str:
         return "raised"
     if whole.nonfinite or any(verdict.kind in ("NaN", "Inf") for verdict in result.culprits):
         return "nonfinite"
+    if result.unexplained is not None and result.unexplained.nonfinite:
+        return "nonfinite"
     if result.culprits or result.unexplained or result.missing_gradients:
         return "differs"
-    return "works"
+    return "unchecked" if whole.not_run else "works"
 
 
 def _build_verdict(verdict: ModuleVerdict) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class Task:
 
     def run(self, args: Any, kwargs: Any) -> Any:
         """The output; for a step also backward, unless the step did that itself."""
+        for parameter in self._list_parameters():
+            parameter.grad = None  # of the run before this one
         output = self.subject(*args, **kwargs)
         if self.is_training:
             loss = find_loss(output)
@@ -48,7 +50,10 @@ class Task:
         return found
 
     def _has_gradients(self) -> bool:
-        return any(p.grad is not None for root in self.roots.values() for p in root.parameters())
+        return any(parameter.grad is not None for parameter in self._list_parameters())
+
+    def _list_parameters(self) -> list[torch.nn.Parameter]:
+        return [p for root in self.roots.values() for p in root.parameters()]
 
 
 def find_loss(output: Any) -> torch.Tensor | None:

@@ -16,8 +16,16 @@ _COLOURS = {
     "nonfinite": "#cf222e",
     "raised": "#9a6700",
     "crashed": "#cf222e",
+    "unchecked": "#9a6700",
 }
-_SIGNS = {"works": "✓", "differs": "✗", "nonfinite": "✗", "raised": "!", "crashed": "✗"}
+_SIGNS = {
+    "works": "✓",
+    "differs": "✗",
+    "nonfinite": "✗",
+    "raised": "!",
+    "crashed": "✗",
+    "unchecked": "?",
+}
 
 
 def build_headline(data: Data) -> str:
@@ -31,6 +39,9 @@ def say_dtype(name: str, found: Data) -> str:
         return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
     if found["state"] == "crashed":
         return f"{name}: crashes Python ({found['text']})"
+    if found["state"] == "unchecked":
+        where, text = _module(found["not_run"]["module"]), _first_sentence(found["not_run"]["text"])
+        return f"{name}: not known, {where} could not be run piece by piece: {text}"
     return f"{name}: {_say_problem(found)}"
 
 
@@ -82,9 +93,15 @@ def _say_problem(found: Data) -> str:
     if first is not None:
         return say_culprit(first, found)
     if found.get("unexplained"):
-        error = say_share(found["unexplained"]["largest"])
-        return f"the output differs by {error}, though no module alone does"
+        return _say_unexplained(found["unexplained"])
     return "no gradient for " + ", ".join((found.get("gradients") or {}).get("missing", []))
+
+
+def _say_unexplained(difference: Data) -> str:
+    what = f"the {difference['label']}"
+    if difference["nonfinite"]:
+        return f"{difference['nonfinite']} in {what}, though from no module alone"
+    return f"{what} differs by {say_share(difference['largest'])}, though no module alone does"
 
 
 def say_culprit(culprit: Data, found: Data) -> str:

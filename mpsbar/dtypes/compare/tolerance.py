@@ -165,8 +165,10 @@ def judge(
     right: torch.Tensor,
     disturbed: Sequence[torch.Tensor],
     noise: Noise,
+    *,
+    jumps: bool | None = None,
 ) -> Difference:
-    """Compare with how far the disturbed runs moved."""
+    """Compare with how far the disturbed runs moved; where results jump, any may move as far."""
     got, right = got.detach().cpu(), right.detach().cpu()
     if not right.is_floating_point() and not right.is_complex():
         return _judge_whole(label, got, right, disturbed, noise)
@@ -177,7 +179,9 @@ def judge(
     for run in disturbed:
         off, _, is_missing = find_errors(run.detach(), right)
         moved = torch.full_like(moved, math.inf) if is_missing else torch.maximum(moved, off)
-    floor = moved.max() if noise.jumps else moved.square().mean().sqrt()
+    floor = (
+        moved.max() if (noise.jumps if jumps is None else jumps) else moved.square().mean().sqrt()
+    )
     allowed = _MARGIN * torch.maximum(moved, floor) + noise.lowest
     beyond = error > allowed
     worst = int((error - allowed).argmax())

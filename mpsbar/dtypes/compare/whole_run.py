@@ -25,10 +25,12 @@ class WholeRun:
     """What one run on the device showed."""
 
     raised: tuple[str, str] | None = None  # module and torch's sentence
+    not_run: tuple[str, str] | None = None  # the same, where our own stand-ins were the cause
     nonfinite: tuple[str, str] | None = None  # module and NaN or Inf
     fallbacks: dict[tuple[str, str], int] = field(default_factory=dict)  # by module and operation
     errors: dict[str, float] = field(default_factory=dict)  # by module, the largest of its calls
     output: Any = None
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
     is_out_of_memory: bool = False
 
 
@@ -106,3 +108,9 @@ def shorten(text: str) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     words = r"out of memory|not enough memory|can't allocate"
     return re.search(words, str(error), re.IGNORECASE) is not None
+
+
+def is_elsewhere(error: BaseException) -> bool:
+    """Whether tensors on two devices or of two dtypes met: of a module without stand-ins, then."""
+    words = r"all tensors to be on the same device|to have the same dtype|same dtype, but got"
+    return re.search(words, str(error)) is not None

@@ -125,7 +125,7 @@ def _advice() -> dict[str, str]:
         ),
         "fallback_on": _(
             "{name} runs operations that MPS lacks on the CPU, which is slow; to find them,"
-            " start it without PYTORCH_ENABLE_MPS_FALLBACK"
+            " start it with mpsbar run --explain"
         ),
         "core_ml_or_mlx": _(
             "{name} serves on MPS; for inference alone, MLX (pip install mlx) or Core ML (pip "

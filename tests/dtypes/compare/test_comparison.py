@@ -1,7 +1,7 @@
 """mpsbar.compare on the software MPS device: every planted fault is laid at the right module's door."""
 
 import pytest
-from compare_kit import FORWARD, NET, TRAINING, needs_mps, run_many, run_script
+from compare_kit import FORWARD, NET, OPTIONS, TRAINING, needs_mps, run_many, run_script
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
@@ -11,6 +11,7 @@ RUNS = {
     "own operations": (FORWARD, "wrong scaled_dot_product_attention float16; wrong cumsum bfloat16; wrong native_batch_norm float32"),
     "refused": (FORWARD, "refuse:unimplemented cumsum float32; refuse:linear addmm bfloat16; fallback addmm float16"),
     "training": (TRAINING, "wrong gelu_backward float32; wrong native_layer_norm_backward float16; wrong nll_loss_forward bfloat16"),
+    "loss": (TRAINING, "wrong nll_loss_backward float32; wrong _log_softmax_backward_data float16"),
 }  # fmt: skip
 # run, dtype, kind, module, what differs
 PLANTED = [
@@ -55,6 +56,39 @@ def test_a_loss_that_is_wrong_outside_of_every_module(planted):
     found = planted["training"]["dtypes"]["bfloat16"]
     assert (found["state"], found["culprits"]) == ("differs", [])
     assert found["unexplained"]["largest"] > 0.1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_gradients_that_are_wrong_outside_of_every_module(planted, dtype):
+    """The loss is right and every module alone too: only the gradients of the whole run are off."""
+    found = planted["loss"]["dtypes"][dtype]
+    assert (found["state"], found["culprits"]) == ("differs", [])
+    assert found["unexplained"]["label"].startswith("gradient of ")
+    assert found["unexplained"]["largest"] > 10 * found["unexplained"]["tolerance"] > 0
+    assert f"{dtype}: the gradient of " in planted["loss"]["headline"]
+    assert planted["loss"]["dtypes"]["bfloat16"]["state"] == "works"
+
+
+def test_a_gradient_that_is_no_number_outside_of_every_module():
+    """The loss itself stays finite: only the device returns NaN for its derivative."""
+    script = TRAINING.replace(
+        "def step(model, numbers):",
+        """class Derivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, loss):
+        return loss.clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad if grad.device.type == "cpu" else grad * float("nan")
+
+def step(model, numbers):
+    return Derivative.apply(right_step(model, numbers))
+
+def right_step(model, numbers):""",
+    )
+    found = run_script(script.replace("'float32', 'float16', 'bfloat16'", "'float32'"))
+    assert found["dtypes"]["float32"]["state"] == "nonfinite"
+    assert found["headline"].startswith("float32: NaN in the gradient of ")
 
 
 def test_what_raises_is_reported_in_torchs_words(planted):
@@ -157,6 +191,59 @@ def test_piecewise_gradients_are_checked_by_module_and_that_is_said():
     assert culprits
     assert found["dtypes"]["float32"]["culprits"] == []
     assert "piece by piece, gradients are checked module by module only" in found["notes"]
+
+
+TIED = """
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Embedding(20, 8))
+    def forward(self, numbers):
+        return self.inner(numbers) @ self.inner[0].weight.t()
+print(mpsbar.compare(Tied(), torch.randint(0, 20, (2, 5)), piecewise=True, OPTIONS).to_json())
+"""
+
+
+def test_a_module_that_uses_the_weight_of_another_is_not_accused_piece_by_piece():
+    script = NET + TIED.replace("OPTIONS", OPTIONS)
+    found = run_script(script)["dtypes"]
+    assert {name: result["state"] for name, result in found.items()} == dict.fromkeys(
+        found, "works"
+    )
+    assert [result["unchecked"] for result in found.values()] == [[], [], []]
+    found = run_script(script, "wrong mm float32; wrong index_select float16")["dtypes"]
+    assert (found["float32"]["state"], found["float32"]["culprits"][0]["module"]) == ("differs", "")
+    assert found["float16"]["culprits"][0]["module"] == "inner.0"
+
+
+def test_a_weight_out_of_reach_piece_by_piece_is_unchecked_and_said():
+    """Of a module beside it: it has no stand-in then, and the device is not at fault."""
+    script = (
+        NET
+        + """
+class Reader(nn.Module):
+    def __init__(self, other):
+        super().__init__()
+        self.others = [other]
+    def forward(self, x):
+        return x @ self.others[0].weight.t()
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(20, 8)
+        self.reader = Reader(self.emb)
+    def forward(self, numbers):
+        return self.reader(self.emb(numbers))
+"""
+        + f"""
+print(mpsbar.compare(Pair(), torch.randint(0, 20, (2, 5)), piecewise=True, {OPTIONS}).to_json())
+"""
+    )
+    found = run_script(script)
+    for dtype, result in found["dtypes"].items():
+        assert (result["state"], result["culprits"]) == ("unchecked", [])
+        assert result["not_run"]["module"] == result["unchecked"][0]["module"] == "reader"
+        assert f"{dtype}: not known, reader could not be run piece by piece: " in found["headline"]
 
 
 def test_a_dictionary_with_logits_has_a_top_1():

@@ -169,3 +169,63 @@ except KeyError as error:
 """
     )
     assert run_script(script) == ["'mine'", True, 0]
+
+
+HOLDING = """
+class Cache:
+    def __init__(self):
+        self.keys, self.layers, self.length = torch.zeros(3), {"k": [torch.zeros(2)]}, 0
+
+class Refuses(dict):
+    def clear(self):
+        raise TypeError("it keeps everything")
+
+class Holding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.ring, self.byname, self.pair = [torch.zeros(2)], {"k": torch.zeros(2)}, (torch.zeros(2),)
+        self.cache, self.kept = Cache(), Refuses()
+    def forward(self, x):
+        self.ring[0] += 1
+        self.byname["k"].add_(1)
+        self.pair[0].fill_(1)
+        self.cache.keys.add_(1)
+        self.cache.layers["k"][0].mul_(0).add_(1)
+        self.cache.layers["k"].append(x)
+        self.cache.length += 1
+        self.kept["new"] = 1
+        return self.inner(x)
+model = Holding()
+def look():
+    c = model.cache
+    return [model.ring[0].tolist(), model.byname["k"].tolist(), model.pair[0].tolist(), c.keys.tolist(),
+            [t.tolist() for t in c.layers["k"]], c.length]
+before = look()
+"""
+
+
+def test_tensors_in_containers_and_objects_are_restored_and_what_is_not_is_said():
+    script = (
+        NET
+        + HOLDING
+        + """
+compared = mpsbar.compare(model, torch.ones(1, 2), timing=False, dtypes=["float32"])
+print(json.dumps([before == look(), look(), compared.data["not_restored"]]))
+"""
+    )
+    same, found, lost = run_script(script)
+    assert same, found
+    assert lost == ["kept was changed by the model"]
+
+
+def test_a_step_is_told_that_its_scheduler_is_not_restored():
+    script = (
+        NET
+        + """
+compared = mpsbar.compare(step, net, numbers, timing=False, dtypes=["float32"])
+print(json.dumps(str(compared)))
+"""
+    )
+    note = "Note: objects outside the model, such as a scheduler, are not restored."
+    assert note in run_script(script)

@@ -15,7 +15,7 @@ from random_networks import make_network
 torch.set_num_threads(1)
 found = []
 for seed in SEEDS:
-    data = mpsbar.compare(*make_network(seed), timing=False).data
+    data = COMPARE
     for dtype, result in data["dtypes"].items():
         wrong = [c for c in result["culprits"] if c["kind"] != "raised"]
         text = (result["raised"] or {}).get("text", "")
@@ -27,6 +27,18 @@ print(json.dumps(found))
 """
 
 
+FORWARD = "mpsbar.compare(*make_network(seed), timing=False).data"
+TRAINING = (
+    "mpsbar.compare(lambda m, x: m(x).square().mean(), *make_network(seed), timing=False).data"
+)
+
+
 @two_sizes("seeds", small=["range(20)"], whole=[f"range({n}, {n + 20})" for n in range(0, 200, 20)])
 def test_none_is_accused(seeds):
-    assert run_script(SCRIPT.replace("SEEDS", seeds)) == []
+    assert run_script(SCRIPT.replace("SEEDS", seeds).replace("COMPARE", FORWARD)) == []
+
+
+@two_sizes("seeds", small=["range(8)"], whole=[f"range({n}, {n + 20})" for n in range(0, 100, 20)])
+def test_none_is_accused_in_training(seeds):
+    """The gradients of the whole run are judged too."""
+    assert run_script(SCRIPT.replace("SEEDS", seeds).replace("COMPARE", TRAINING)) == []

@@ -146,7 +146,7 @@ ADVICE = [
     (
         Advice("fallback_on", pid=7),
         "train.py runs operations that MPS lacks on the CPU, which is slow; to find them,"
-        " start it without PYTORCH_ENABLE_MPS_FALLBACK",
+        " start it with mpsbar run --explain",
     ),
     (
         Advice("core_ml_or_mlx", pid=7),
