@@ -113,3 +113,31 @@ faulthandler.dump_traceback(all_threads=True, file=sys.stdout)
     assert done.stdout.startswith("6\n3\n")
     assert done.stdout.count("agent_thread.py") == 1
     assert (done.stderr, done.returncode) == ("", 0)
+
+
+@every_python
+def test_nothing_is_imported_after_attach_whatever_is_asked(workers, version):
+    """An import on our thread would run the host's import hooks and finders there."""
+    done = run_host(workers, START + """
+import json, os, socket, torch
+imported = []
+sys.addaudithook(lambda event, values: event == "import" and imported.append(values[0]))
+ASKED = [
+    ("hello", {}), ("stats", {}), ("stats", {"gpu_client": True}), ("tensors", {}), ("free", {"seconds": 3}),
+    ("limit", {"bytes": 1 << 30}), ("limit", {"bytes": None}), ("free", {"when_possible": True}),
+    ("free", {"cancel": True}), ("nope", {}),
+]
+def ask():
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(os.path.join(os.environ["MPSBAR_RUN_DIR"], f"{os.getpid()}.sock"))
+        lines = link.makefile()
+        for number, (method, params) in enumerate(ASKED):
+            link.sendall(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\\n")
+            assert lines.readline()
+    print("asked", len(ASKED))
+asking = threading.Thread(target=ask)
+asking.start()
+while asking.is_alive(): pass
+print(imported)
+""", version)  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("asked 10\n[]\n", "", 0)
