@@ -116,7 +116,9 @@ def say_freed(report: Report, still_cached: int) -> str:
 
 def _how_it_ended(report: Report, still_cached: int) -> str:
     if report["state"] == "busy":
-        return f"busy: {_why(report['reason'])}; nothing was freed"
+        # What any thread may free, such as free blocks of malloc, is freed all the same.
+        freed = f"freed only {size(report['freed'])}" if report["freed"] else "nothing was freed"
+        return f"busy: {_why(report['reason'])}; {freed}"
     errors = [each["error"] for each in report["backends"].values() if each.get("error")]
     if errors:
         return f"failed: {errors[0]}"

@@ -317,6 +317,17 @@ def test_outputs_are_dropped_when_asked_and_nothing_of_the_user(kernels):
     assert freed(kernel.run("%mpsbar free --outputs")) == 600  # at once: no cell in between
 
 
+@pytest.mark.parametrize(
+    ("freed", "words"), [(0, "nothing was freed"), (20 << 20, "freed only 20.0 MB")]
+)
+def test_busy_says_what_was_freed_beside_it(freed, words):
+    reason = {"code": "thread_computing", "where": "loader"}
+    report = {"state": "busy", "reason": reason, "freed": freed, "collected": True, "not_known": [],
+        "gui_toolkit": None, "main_was_waiting": False, "backends": {}}  # fmt: skip
+    told = notebook_text.say_freed(report, 0)
+    assert told == f"busy: another thread is computing (loader); {words}"
+
+
 @on_mps
 def test_beside_a_computing_thread_the_magic_says_busy_and_can_be_interrupted(kernels):
     kernel = kernels()
@@ -329,7 +340,7 @@ def test_beside_a_computing_thread_the_magic_says_busy_and_can_be_interrupted(ke
     )
     told = kernel.run("%mpsbar free")
     assert told.startswith("busy: another thread is computing (loader, ")
-    assert told.endswith("); nothing was freed")
+    assert re.search(r"\); (nothing was freed|freed only [\d.]+ [kM]?B)$", told), told
     cell = kernel.start("print('begun', flush=True)\n%mpsbar free")
     kernel.wait_printed(cell, "begun")
     kernel.manager.interrupt_kernel()
