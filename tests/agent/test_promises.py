@@ -60,6 +60,7 @@ def descriptors():
 def measure():
     return {"threads": len(os.listdir("/proc/self/task")), "descriptors": descriptors(), "exit": atexit._ncallbacks()}
 
+import time, torch
 before_state = state()
 thresholds = gc.get_threshold()
 before = measure()
@@ -74,8 +75,20 @@ def ask(*methods):
             answer = lines.readline()
             assert '"result"' in answer, answer
         lines.close()
-ask("hello", *["stats"] * 20, "tensors", "free", "free")
-import time
+    return json.loads(answer)["result"]
+def use():
+    ask("hello", *["stats"] * 20, "tensors")
+    end = time.monotonic() + 60
+    while not freed and time.monotonic() < end:  # main may come too late for gc.collect()
+        answer = ask("free")
+        if answer["state"] == "done" and answer["collected"]: freed.append(answer["backends"])
+        time.sleep(0.05)
+freed = []
+user = threading.Thread(target=use)
+user.start()
+while user.is_alive(): pass
+user.join()
+assert freed and freed[0], "a real Free, on main"
 def settled():  # the client's connection is closed by the agent when it comes by
     return len(descriptors()) <= len(before["descriptors"]) + 1 and gc.get_threshold() == thresholds
 end = time.monotonic() + 60
