@@ -54,7 +54,7 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ): "a check of our own code: there are always as many sections",
     (
         "mpsbar/desktop/login_export.py",
-        "_link(file.path).unlink(missing_ok=True)",
+        "link.unlink(missing_ok=True)",
     ): "where the link is gone already, so is its folder, or it has other units in it",
 }
 _FLIPPED = {

@@ -6,17 +6,20 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 
 import interpreters
 import pytest
 from fake_torch import make_torch, working
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
-from mpsbar.core.machine import IconCheck, Process
+from mpsbar.core.machine import DeliveryCheck, IconCheck, Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.desktop.icon_visibility import write_icon
+from mpsbar.desktop.notifications import write_delivery
 from mpsbar.doctor import pythons as doctor_pythons
 from mpsbar.doctor.rules import Device
+from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.workers.environments import read_enabled
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
@@ -67,6 +70,15 @@ def test_a_named_python_that_is_well(mpsbar, venv):
     assert lines[2] == python
     assert "torch 2.14.0 · MPS available" in lines[3]
     assert lines[-1] == "No problems found."
+
+
+@pytest.mark.parametrize("delivery", ["script", "shown"])
+def test_alerts_that_may_not_be_visible_are_said(mpsbar, venv, workers, delivery):
+    python = venv("good", working("2.14.0"))
+    (workers.folder / "data").mkdir(exist_ok=True)
+    write_delivery(DeliveryCheck(time.time(), delivery))
+    words = say_delivery(delivery)
+    assert (words in mpsbar("--python", python).stdout) == (delivery == "script")
 
 
 def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
