@@ -150,7 +150,9 @@ build() {
   rm -rf build/lib build/bdist.*  # left by pip; a later wheel would take it for sources
   "$venv_python" setup.py --quiet py2app --dist-dir dist --bdist-base "$WORK"
   [[ -x $APP/Contents/MacOS/$NAME ]] || fail "py2app didn't make $APP"
-  say "$("$venv_python" packaging/minimum_macos.py "$APP")"
+  local minimum
+  minimum=$("$venv_python" packaging/minimum_macos.py "$APP")  # alone: so that its failure ends the build
+  say "$minimum"
 }
 
 strip_app() {

@@ -85,6 +85,14 @@ def test_ad_hoc_from_the_inside_out_then_verified(mac):
     done = mac()
     assert done.returncode == 0, done.stderr
     calls = read_calls(mac, "codesign")
+    # What it writes into the plist must be there before the plist is signed.
+    log = mac.log.read_text().splitlines()
+    (written,) = [
+        number
+        for number, line in enumerate(log)
+        if "packaging/minimum_macos.py dist/mpsbar.app" in line
+    ]
+    assert written < min(number for number, line in enumerate(log) if line in calls)
     signed = [
         line.rpartition("mpsbar.app")[2] for line in calls if "--sign - --timestamp=none" in line
     ]
