@@ -18,6 +18,7 @@ from mpsbar.core.actions import (
     FindTensors,
     Free,
     Freed,
+    FreeWhenPossible,
     Limit,
     Limited,
     ProbeDtypes,
@@ -635,9 +636,14 @@ def test_a_click_means_the_process_that_was_seen(workers):
     monitor = Monitor()
     try:
         started = this_computer().read_start(worker.pid)
-        for action in (Free(worker.pid, None, started - 100), FindTensors(worker.pid, started + 7)):
-            assert monitor.perform(action).result(TIMEOUT).state == "gone"
-        assert worker.ask("stats")["last_free"] is None
+        pid, other = worker.pid, started - 100
+        for action in (
+            Free(pid, None, other), FindTensors(pid, started + 7), Limit(pid, 1 << 30, other),
+            FreeWhenPossible(pid, other),
+        ):  # fmt: skip
+            assert monitor.perform(action).result(TIMEOUT).state == "gone", action
+        stats = worker.ask("stats")
+        assert (stats["last_free"], stats["kept_free"]) == (None, None)
         assert monitor.perform(Free(worker.pid, None, started)).result(TIMEOUT).state == "done"
     finally:
         monitor.close()
