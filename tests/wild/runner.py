@@ -92,6 +92,10 @@ class Row:
 HEAD = f"{'program':<22}{'device':<8}workers  polls  freed  busy  longest pause  time    result"
 
 
+# What a program writes to stderr when something of it went wrong: no more of it than without mpsbar.
+COMPLAINTS = ("Traceback", "Exception ignored", "Fatal Python error", "main thread is not in main loop")  # fmt: skip
+
+
 def run_program(name: str, python: str) -> Row:
     """The same output and the same end, or what differs."""
     if not name.startswith("tk_"):
@@ -133,6 +137,9 @@ def _compare(alone: "subprocess.CompletedProcess[str]", beside: "subprocess.Comp
     )  # a warning names its file, and a checkout may be called so
     if "mpsbar" in said:
         return "complains", _last_line(said, "mpsbar")
+    for word in COMPLAINTS:
+        if said.count(word) > alone.stderr.count(word):
+            return "complains", _last_line(said, word)
     if not load.polls:
         return "not seen", "no agent answered"
     return "same", "; ".join(sorted(set(load.failed)))[:80]

@@ -1,10 +1,12 @@
 """Ten of the programs of `make wild`, with what the tests have installed anyway."""
 
+import subprocess
 import sys
 
 import pytest
 import softmps
 
+from wild import runner
 from wild.runner import run_program
 
 # The longest runs twice, with a server that has to start.
@@ -26,3 +28,21 @@ def test_a_program_runs_as_it_does_without_mpsbar(name):
     assert row.is_good, str(row)
     assert row.load is not None, str(row)
     assert row.load.done > 0, str(row)
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "verdict"),
+    [
+        ("", "", "same"),
+        ("a warning\n", "another warning\n", "same"),
+        ("Exception ignored in: a\n", "Exception ignored in: b\n", "same"),
+        ("", "Exception ignored in: <function Variable.__del__>\n", "complains"),
+        ("", "Traceback (most recent call last):\n", "complains"),
+        ("", "mpsbar: not attached\n", "complains"),
+    ],
+)
+def test_what_a_program_says_more_than_alone_is_a_complaint(alone, beside, verdict, tmp_path):
+    load = runner.Load(tmp_path)
+    load.polls = 1
+    said = [subprocess.CompletedProcess([], 0, "result 1\n", text) for text in (alone, beside)]
+    assert runner._compare(*said, load)[0] == verdict
