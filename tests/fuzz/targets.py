@@ -26,7 +26,7 @@ from mpsbar.core.torch_facts import judge_settings, mask_settings
 from mpsbar.core.trends import Trends
 from mpsbar.core.verdicts import parse_record as parse_verdict
 from mpsbar.doctor.parse import parse_device
-from mpsbar.dtypes.deep_results import find_deep_changes, parse_deep_record
+from mpsbar.dtypes.deep_results import parse_deep_record
 from mpsbar.dtypes.deep_text import render_csv, render_deep
 from mpsbar.dtypes.table import TableStyle
 from mpsbar.fleet import parse_status
@@ -314,7 +314,7 @@ def fuzz_deep_probes(data: bytes) -> None:
     ):
         with suppress(ValueError):
             probe = parse_deep_record(record)
-            assert_clean(render_deep(probe, TableStyle(), None, find_deep_changes(probe, probe)))
+            assert_clean(render_deep(probe, TableStyle(), None, probe))
             render_csv(probe)
 
 
