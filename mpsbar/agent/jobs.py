@@ -47,7 +47,7 @@ class JobQueue:
             if answer is None and len(self._jobs) >= MOST_JOBS:
                 answer = TOO_OFTEN
             if answer is not None:
-                return answer
+                return _during_rest(answer) if params.get("when_possible") is True else answer
             job = Job(identity, methods.start_job(method, params, self._pause))
             self._jobs.append(job)
         job.askers.append(asker)
@@ -83,7 +83,7 @@ class JobQueue:
         self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
 
     def _prepare_free(self, params: Message) -> None:
-        """Keep it if it may wait; else an attempt under way is one that somebody waits for now."""
+        """Keep a Free that may wait. Any other makes an attempt under way one that must answer."""
         if params.get("when_possible") is True:
             methods.keep_free(params)
             self.try_kept_free(time.monotonic())
@@ -98,6 +98,15 @@ class JobQueue:
             if job.method == "free" and job.work.is_attempt:
                 job.work.give_up()
         return {"state": "cancelled" if was_kept else "nothing"}
+
+
+def _during_rest(answer: Message) -> Message:
+    """The last answer, for who asks for a Free that may wait: it waits, or was just done."""
+    kept = kept_free.find_kept()
+    if kept is None or answer["state"] != "busy":
+        kept_free.forget()
+        return answer
+    return {**answer, "kept": kept.describe()}
 
 
 def _note_kept_free(answer: Message) -> Message:

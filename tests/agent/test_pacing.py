@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from mpsbar.agent import jobs, kept_free
+from mpsbar.agent.gc_pause import CollectorPause
 from mpsbar.agent.pacing import PAUSES_AT_ONCE_SECONDS, Allowance, JobPace
 
 
@@ -39,3 +41,17 @@ def test_a_long_job_rests_for_twenty_times_its_pause():
     assert pace.find_answer(now + 2) == {"state": "done", "freed": 8, "age": pytest.approx(2)}
     assert pace.find_answer(now + 59) is not None
     assert pace.find_answer(now + 61) is None
+
+
+def test_a_free_that_may_wait_is_told_during_a_rest_that_it_waits():
+    """Only where the last one was busy: one that was done a moment ago leaves nothing to wait for."""
+    asked = {"when_possible": True}
+    queue = jobs.JobQueue(CollectorPause())
+    for state, waits in (("busy", True), ("done", False)):
+        last = {"state": state, "reason": None}
+        queue._paces["free"].note(last, 60.0, time.monotonic(), ("free", None))
+        answer = queue.ask(("free", None), asked, "somebody")
+        assert answer["state"] == state
+        assert ("kept" in answer, kept_free.find_kept() is not None) == (waits, waits)
+    assert queue.is_empty()
+    assert "kept" not in queue.ask(("free", None), {}, "somebody else")
