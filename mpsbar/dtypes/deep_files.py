@@ -13,6 +13,7 @@ from mpsbar.core.errors import UserError
 from mpsbar.dtypes.deep_child import IDENTITY
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe, build_deep_cell, build_deep_record
 from mpsbar.dtypes.deep_results import parse_deep_record as parse_record
+from mpsbar.dtypes.results import read_record
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
@@ -38,15 +39,7 @@ def write_deep_result(probe: DeepProbe) -> Path | None:
 
 
 def read_deep_result(file: Path) -> DeepProbe:
-    """Read any file that claims to be a result; a UserError says what is wrong with it."""
-    try:
-        return parse_record(json.loads(read_bytes(file, _LARGEST)))
-    except OSError as error:
-        raise UserError(f"couldn't read {file}: {error.strerror or error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{file} is incomplete or not JSON") from error
-    except ValueError as error:
-        raise UserError(f"{file}: {error}") from error
+    return read_record(file, parse_record, _LARGEST)
 
 
 def find_deep_result() -> DeepProbe | None:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from mpsbar.agent import user_folders
 from mpsbar.core.dtype_results import Probe, build_record, parse_record
@@ -17,6 +18,7 @@ from mpsbar.system import paths
 from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
 
+_Record = TypeVar("_Record")
 _LARGEST = 1 << 20
 _MOST = 16
 _COMPATIBILITY_VERSION = "10.16"  # what an old Python reads on any macOS since 11
@@ -41,9 +43,13 @@ def write_result(probe: Probe) -> Path | None:
 
 
 def read_result(file: Path) -> Probe:
+    return read_record(file, parse_record, _LARGEST)
+
+
+def read_record(file: Path, parse: Callable[[Any], _Record], largest: int) -> _Record:
     """Read any file that claims to be a result; a UserError says what is wrong with it."""
     try:
-        return parse_record(json.loads(read_bytes(file, _LARGEST)))
+        return parse(json.loads(read_bytes(file, largest)))
     except OSError as error:
         raise UserError(f"couldn't read {file}: {error.strerror or error}") from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -25,7 +25,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
         tag("p", _subject(probe, home, zone), class_="note"),
         _heat_map(probe),
         tag("p", _("Point to a cell, or move to it with Tab, to see the reason."), class_="reason"),
-        _legend(probe),
+        build_legend({cell.state for cell in probe.cells}),
         _verdicts(probe),
         _checks(probe),
     ]
@@ -81,8 +81,8 @@ def _spot(cell: Cell | None) -> Markup:
     )
 
 
-def _legend(probe: Probe) -> Markup:
-    found = {cell.state for cell in probe.cells}
+def build_legend(found: set[str]) -> Markup:
+    """What the signs of these states mean."""
     items = [
         tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
         for state, sign in SIGNS.items()

@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
-from mpsbar.history.report.dtypes import SIGNS
+from mpsbar.history.report.dtypes import SIGNS, build_legend
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.ui.text.wording import _, shorten_home
 
@@ -20,7 +20,7 @@ def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) ->
         tag("p", _subject(probe, home, zone), class_="note"),
         _news(probe),
         _heat_map(probe),
-        _legend(probe),
+        build_legend({cell.state for cell in probe.cells}),
     ]
     return join(part for part in parts if part is not None)
 
@@ -74,13 +74,3 @@ def _heat_map(probe: DeepProbe) -> Markup:
 def _spot(cell: DeepCell | None) -> Markup:
     state = "unknown" if cell is None else cell.state
     return tag("td", SIGNS.get(state, "?"), class_=f"spot {state}")
-
-
-def _legend(probe: DeepProbe) -> Markup:
-    found = {cell.state for cell in probe.cells}
-    items = [
-        tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
-        for state, sign in SIGNS.items()
-        if state in found
-    ]
-    return tag("ul", *items, class_="legend signs")
