@@ -34,6 +34,7 @@ _HINT = """That was mpsbar top with workers of its own. With yours:
   mpsbar top                     watch them; ? lists the keys
   mpsbar demo --recorded         a recorded Mac"""
 _SCRIPTS = Path(__file__).parent / "demo_workers"
+_NOTEBOOK = "notebook_worker.py"
 
 
 DESCRIPTION = (
@@ -111,7 +112,7 @@ def plan_workers() -> dict[str, dict[str, str]]:
     if "torch_worker.py" in plan:
         software = {"SOFTMPS": "1"} if _has_software_mps() else {}
         plan |= {"software_mps_worker.py": software} if software else {}
-        plan["notebook_worker.py"] = software
+        plan[_NOTEBOOK] = software
     return plan
 
 
@@ -186,7 +187,8 @@ def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")
-    target = max(mine, key=lambda worker: worker.cached or 0)
+    # The notebook that nobody uses: a training's next steps would take their cache again.
+    target = max(mine, key=lambda worker: (worker.name == _NOTEBOOK, worker.cached or 0))
     outcome = _press_free(monitor, menu, target)
     print(f"\n{build_menu(monitor.tick())}\n", flush=True)
     if sys.stdout.isatty():

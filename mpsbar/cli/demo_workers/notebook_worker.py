@@ -11,7 +11,8 @@ import mpsbar
 def main() -> None:
     torch.set_num_threads(1)
     device = "mps" if torch.backends.mps.is_available() else "cpu"
-    model = [torch.ones(4 << 20, device=device) for _ in range(6)]
+    # Of 4 MB each: those of 10 MB and more would share the 1 GB of the last cell, and keep it.
+    model = [torch.ones(1 << 20, device=device) for _ in range(24)]
     last_cell = [torch.ones(8 << 20, device=device) for _ in range(3)]
     del last_cell
     mpsbar.attach()
