@@ -59,6 +59,7 @@ from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 _FILTER_LENGTH = 60
+_LONGEST_TYPING = 1.0  # seconds until letters that were typed are in their field
 _WIDE = 110
 _LEAST_WRAPPED = 3  # lines of the log: in fewer, one long line would hide the others
 _LOG_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
@@ -192,19 +193,14 @@ class TerminalApp(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "filter":
-            self.state.set_filter(event.value)
+            self.state.set_filter(event.input.value)  # the event's own may be older
             self._show()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        if event.input.id == "filter":
-            self._main.set_focus(self.query_one(ProcessTable))
-
     def on_key(self, event: events.Key) -> None:
-        """From the filter the arrows move in the table; with nothing selected they select again."""
-        if self.focused is not None and self.focused.id == "filter":
-            if event.key in ("up", "down"):
-                self._main.set_focus(self.query_one(ProcessTable))
-        elif event.key in ("up", "down", "j", "k") and not self.state.selected:
+        """With nothing selected the arrows select again."""
+        if self._is_filtering:
+            return
+        if event.key in ("up", "down", "j", "k") and not self.state.selected:
             self.state.wants_selection = True
             self.state.arrange()
             self._show()
@@ -216,8 +212,10 @@ class TerminalApp(App[None]):
         if action in OWN_ACTIONS:
             if len(self.screen_stack) > 1:
                 return False
-            if self.focused is not None and self.focused.id == "filter":
-                return action == "deselect"
+            if self._is_filtering:
+                return False
+        if action == "leave_filter":
+            return self._is_filtering
         if action == "row":
             return str(parameters[0]) in self._offered
         if action == "menu" and parameters[0] == "free-all":
@@ -268,13 +266,32 @@ class TerminalApp(App[None]):
         # At once: `focus()` waits its turn, and the next keys would be lost.
         self._main.set_focus(field)
 
+    async def action_leave_filter(self, clears: bool) -> None:
+        """Back to the table, once the letters that were typed before are in the filter."""
+        field = self.query_one("#filter", Input)
+        typed = asyncio.Event()
+        field.call_later(typed.set)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(typed.wait(), _LONGEST_TYPING)
+        if clears:
+            self._close_filter()
+        self._main.set_focus(self.query_one(ProcessTable))
+        self.state.set_filter(field.value)
+        self._show()
+
+    def _close_filter(self) -> None:
+        field = self._main.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+
+    @property
+    def _is_filtering(self) -> bool:
+        return self.focused is not None and self.focused.id == "filter"
+
     def action_deselect(self) -> None:
         """Esc: first the filter goes, then the selection, and then it returns."""
-        field = self.query_one("#filter", Input)
-        if field.display:
-            field.value = ""
-            field.display = False
-            self._main.set_focus(self.query_one(ProcessTable))
+        if self.query_one("#filter", Input).display:
+            self._close_filter()
         else:
             first = self.state.rows[0].key if self.state.rows else ""
             self.state.select("" if self.state.selected else first)
