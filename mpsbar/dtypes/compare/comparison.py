@@ -93,6 +93,8 @@ class _ComparisonRun:
         self.state = ModelState(task.roots)
         if task.is_training:
             self.notes.append("objects outside the model, such as a scheduler, are not restored")
+        if torch.device(device).type == "cpu":
+            self.notes.append("torch does not count memory on the CPU, so no peak is known")
         self.piecewise = self._fits_not(piecewise)
         if self.piecewise and task.is_training:
             self.notes.append("piece by piece, gradients are checked module by module only")
@@ -199,11 +201,13 @@ class _ComparisonRun:
             nonlocal watch
             watch = Watch(self.state.names, self.calls)
             hooks = Hooks(self.state.modules, watch.before, watch.after)
-            with measuring_peak(self.device) as peak, self._prepared(place) as run:
+            measuring = measuring_peak(self.device, self.state.modules)
+            with measuring as peak, self._prepared(place) as run:
                 with hooks, catching_fallbacks(watch):
                     watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
                 watch.seen.gradients = self.task.gradients()
-            result.peak = peak[0] if peak and not self.piecewise else None
+            if not self.piecewise:
+                result.peak = peak
 
         try:
             self._run_in_turn(run_watched)

@@ -264,10 +264,13 @@ def _table(data: Data) -> list[str]:
         rows.append([
             name, say_seconds(found["seconds"]),
             *("–" if speed is None else _say_speed(speed, found) for speed in speeds),
-            _size(found["peak"]),
+            ("≥ " if found["peak_is_sampled"] else "") + _size(found["peak"]),
             say_share(found["output"]["largest"]) if found["output"] else "–",
         ])  # fmt: skip
-    return align(rows)
+    lines = align(rows)
+    if any(found["peak_is_sampled"] for found in data["dtypes"].values()):
+        lines.append("≥: read between modules; torch counts peaks on MPS from 2.13.")
+    return lines
 
 
 def _slowest(data: Data) -> list[str]:

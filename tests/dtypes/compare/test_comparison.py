@@ -155,6 +155,22 @@ print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).t
     assert {"0", "2"} <= slow
 
 
+def test_the_peak_in_a_torch_that_counts_none_is_read_between_modules():
+    script = (
+        NET
+        + """
+wide = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
+print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).to_json())
+"""
+    )
+    counted = run_script(script)["dtypes"]
+    sampled = run_script(script, SOFTMPS_TORCH="2.8.0")["dtypes"]
+    for name in ("float32", "float16"):
+        assert sampled[name]["peak_is_sampled"]
+        assert not counted[name]["peak_is_sampled"]
+        assert 0.8 * counted[name]["peak"] < sampled[name]["peak"] <= counted[name]["peak"]
+
+
 def test_piecewise_finds_the_same():
     script = FORWARD.replace("timing=False", "timing=False, piecewise=True")
     found = run_script(script, "wrong addmm float16")
