@@ -13,7 +13,7 @@ from mpsbar.dtypes.deep_results import DTYPES
 from mpsbar.dtypes.deep_runner import DeepRunner
 
 # The import of torch and of its samples, on a busy machine.
-pytestmark = pytest.mark.timeout(20 * TIMEOUT)
+pytestmark = [pytest.mark.timeout(20 * TIMEOUT), pytest.mark.starts_processes]
 
 
 @pytest.fixture(autouse=True)
