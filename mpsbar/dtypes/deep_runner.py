@@ -65,7 +65,7 @@ class DeepRunner:
     ) -> None:
         self._pythons, self._device, self._only = pythons, device, only
         self._restart, self._ceiling = restart, ceiling
-        self._count = children or max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))
+        self._count = children or _count_children(only)
         self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
@@ -309,6 +309,13 @@ class DeepRunner:
         ]
         text = parse_text(next(filter(None, (*texts, *lines)), None))
         return None if text is None else mask(text)
+
+
+def _count_children(only: str | None) -> int:
+    """One for each core; a name without wildcards is one operation, too little to share."""
+    if only is not None and not any(sign in only for sign in "*?["):
+        return 1
+    return max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))
 
 
 def _order(name: str) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """Rows on menu items, on the double of AppKit: what changes while the menu is open, and what stays."""
 
 from samples import GB, make_snapshot, make_training
+from thorough import two_sizes
 from ui.menubar_kit import HEAD, SERVE, TAIL, play
 
 from mpsbar.core.events import EndedProcess
@@ -183,7 +184,8 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
     play(mac, make_snapshot(make_training()), person)
 
 
-def test_ten_thousand_refreshes_leave_nothing_behind(mac):
+@two_sizes("refreshes", small=[1_000], whole=[9_000])
+def test_refreshes_leave_nothing_behind(mac, refreshes):
     import gc
 
     import rumps
@@ -199,7 +201,7 @@ def test_ten_thousand_refreshes_leave_nothing_behind(mac):
         user.lines()
         gc.collect()
         objects, items = len(gc.get_objects()), len(rumps.rumps.NSApp._ns_to_py_and_callback)
-        for number in range(9_000):
+        for number in range(refreshes):
             flip(user, number)
         for number in range(100):
             with user.open():
