@@ -3,7 +3,7 @@
 import time
 from typing import Any, Optional
 
-# A Free, a count of tensors and a limit make the host wait: all of them in the long run at most 1 of 21 seconds.
+# Jobs make the host wait: all of them together, in the long run, at most 1 of 21 seconds.
 REST_FACTOR = 20.0
 # What a few clicks may cost before that begins to matter.
 PAUSES_AT_ONCE_SECONDS = 0.25

@@ -11,7 +11,7 @@ from typing import Optional
 
 MASK = "***"
 LEFT_OUT = "…"
-# Options of python: short ones may be joined, and the last of them may have its value right behind it.
+# Options of python: short ones may be joined, and the last may have its value right behind it.
 _FLAGS = "-[bBdEhiIOPqRsStuvVx3?]*"
 _CODE = _FLAGS + "c.*"
 _MODULE = _FLAGS + "m(.*)"
@@ -35,7 +35,7 @@ _SHAPES = (
 )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=1)
 def _compile_shapes() -> "re.Pattern[str]":
     """When it is first needed: it takes milliseconds, and the agent seldom does."""
     return re.compile(_SHAPES, re.DOTALL)

@@ -12,5 +12,6 @@ from mpsbar.agent.secrets import (
 )
 
 __all__ = [
-    "LEFT_OUT", "MASK", "find_module", "has_value", "is_code", "mask", "shorten_command", "shorten_title",
+    "LEFT_OUT", "MASK", "find_module", "has_value", "is_code", "mask", "shorten_command",
+    "shorten_title",
 ]  # fmt: skip
