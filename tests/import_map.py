@@ -14,8 +14,8 @@ THROWAWAY = {"system.child_process", "system.installed_pythons", "system.start_p
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
-    # `agent.frameworks` is only data: the one list of frameworks, which the copied agent needs too.
-    "core": {"agent.frameworks"},
+    # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
+    "core": {"agent.frameworks", "agent.secrets"},
     "system": {"core", "agent.frameworks", "agent.user_folders"},
     "workers": {
         "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",

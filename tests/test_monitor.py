@@ -13,6 +13,7 @@ from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
+    CancelFree,
     CheckUp,
     Connect,
     Connected,
@@ -647,6 +648,28 @@ def test_a_click_means_the_process_that_was_seen(workers):
         stats = worker.ask("stats")
         assert (stats["last_free"], stats["kept_free"]) == (None, None)
         assert monitor.perform(Free(worker.pid, None, started)).result(TIMEOUT).state == "done"
+    finally:
+        monitor.close()
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
+    worker = workers.start_mps(
+        "import torch, threading, hashlib\na = torch.ones(4, device='mps')\n" + ATTACH
+        + "work = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"
+        + "threading.Thread(target=work, daemon=True).start()\nimport queue; queue.Queue().get()\n"
+    )  # fmt: skip
+    started, monitor = this_computer().read_start(worker.pid), Monitor()
+
+    def perform(action):
+        return monitor.perform(action).result(TIMEOUT).state
+
+    try:
+        assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
+        assert perform(CancelFree(worker.pid, started - 100)) == "gone"
+        assert worker.ask("stats")["kept_free"] is not None
+        assert perform(CancelFree(worker.pid, started)) == "cancelled"
+        assert worker.ask("stats")["kept_free"] is None
     finally:
         monitor.close()
 

@@ -93,7 +93,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         snapshot = monitor.tick()
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
         if not options.all:
-            wanted = dict.fromkeys(find_pids(options.targets, snapshot))
+            wanted = {pid: wanted.get(pid) for pid in find_pids(options.targets, snapshot)}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
@@ -110,7 +110,9 @@ def _action(
 
     if options.when_possible:
         return FreeWhenPossible(pid, started)
-    return CancelFree(pid) if options.cancel else Free(pid, options.timeout, started)
+    if options.cancel:
+        return CancelFree(pid, started)
+    return Free(pid, options.timeout, started)
 
 
 def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:

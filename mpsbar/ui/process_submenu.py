@@ -87,7 +87,7 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
         tip = _("Waits for a safe moment, up to {time} more.").format(
             time=wording.duration(kept.left)
         )
-        yield Row(key, text, actions=(CancelFree(pid),), tooltip=tip)
+        yield Row(key, text, actions=(CancelFree(pid, worker.started),), tooltip=tip)
         return
     last, shown = worker.last_free, snapshot.freed.get(pid)
     was_busy = (last is not None and last.state == "busy") or (shown and shown.state == "busy")
