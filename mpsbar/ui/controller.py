@@ -186,6 +186,9 @@ class Controller:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""
         self._set(replace(self.ui_state, watched=self.ui_state.watched - {(pid, started)}))
 
+    def tell_freed(self, outcome: Freed) -> None:
+        self.front_end.tell(dialogs.tell_freed(outcome), f"freed-{outcome.pid}")
+
     def run(self, what: str, work: Callable[[], _T], then: Callable[[_T], None]) -> None:
         """Do `work` off the main thread, then call `then` with its result on the main thread."""
         self._follow(what, self._pool.submit(work), then)
@@ -202,12 +205,11 @@ class Controller:
 
     def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
         names = self._monitor.latest.names
-
-        def tell(outcome: Freed) -> None:
-            notice = dialogs.tell_freed(_with_name(outcome, names))
-            self.front_end.tell(notice, f"freed-{outcome.pid}")
-
-        self._follow("Free Cache", self._monitor.perform(action), tell)
+        self._follow(
+            "Free Cache",
+            self._monitor.perform(action),
+            lambda outcome: self.tell_freed(_with_name(outcome, names)),
+        )
 
     def _free_all(self, actions: list[Free]) -> None:
         """Free many workers, with one notice when all have answered."""

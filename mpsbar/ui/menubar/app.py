@@ -9,6 +9,7 @@ import rumps
 from AppKit import NSApplication, NSApplicationActivationPolicyAccessory
 from PyObjCTools import AppHelper
 
+from mpsbar.core.actions import Freed
 from mpsbar.core.events import Alert
 from mpsbar.core.machine import IconCheck
 from mpsbar.core.settings import Loaded
@@ -159,6 +160,8 @@ class MenuBar:
         for event in snapshot.events_after(self._last_event):
             self._last_event = event.number
             alert = event.what
+            if isinstance(alert, Freed) and alert.when_possible and not alert.asked_here:
+                self._controller.tell_freed(alert)  # asked for some minutes ago
             if not isinstance(alert, Alert):
                 continue
             title, text = say_alert(alert)
