@@ -4,7 +4,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         return _NOT_EXECUTABLE
 
 
-def _become(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
     """Exec the command with the signals as a shell would start it. OSError: it cannot be run."""
     ignored = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
     try:

@@ -14,8 +14,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.access import Address, HttpAuth
+from mpsbar.fleet.access import HttpAuth
 from mpsbar.fleet.exporter import Exporter, NoReading
 
 _log = logging.getLogger("mpsbar")

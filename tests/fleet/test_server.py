@@ -12,10 +12,11 @@ from fleet_kit import ask, make_certificate
 from samples import make_snapshot, make_training
 from worker_kit import wait_for
 
+from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
 from mpsbar.fleet import exporter as exporters
 from mpsbar.fleet import server as servers
-from mpsbar.fleet.access import Address, HttpAuth, make_tls
+from mpsbar.fleet.access import HttpAuth, make_tls
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.server import MetricsServer
 
