@@ -95,9 +95,9 @@ def _import_prometheus() -> None:
     except ImportError as problem:
         if (problem.name or "").startswith("mpsbar"):
             raise
-        raise UserError(
-            f"{problem.name} is not installed here: pip install prometheus-client"
-        ) from None
+        from mpsbar.ui.text.startup import no_prometheus
+
+        raise UserError(no_prometheus(problem.name or str(problem))) from None
 
 
 def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":

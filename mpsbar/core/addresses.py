@@ -29,6 +29,14 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True)
+class ExportState:
+    """Whether metrics are served; both None: nobody asked for it."""
+
+    url: str | None = None
+    problem: str | None = None  # one sentence on why they are not
+
+
 def parse_address(text: str) -> Address:
     """HOST:PORT with a numeric host or localhost; UserError says what is wrong."""
     import ipaddress

@@ -207,10 +207,7 @@ def test_an_address_that_is_taken_or_not_ours(serve):
     taken = serve().address
     with pytest.raises(UserError) as raised:
         MetricsServer(Exporter(Ticks()), taken)
-    assert (
-        str(raised.value)
-        == f"{taken} is in use by another program: name another port with --listen"
-    )
+    assert str(raised.value) == f"{taken} is in use by another program: choose another port"
     with pytest.raises(UserError) as raised:
         MetricsServer(Exporter(Ticks()), Address("192.0.2.1", 0))
     assert str(raised.value) == "192.0.2.1 is not an address of this computer"
