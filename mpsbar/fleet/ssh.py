@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -11,11 +10,10 @@ import threading
 import time
 from collections.abc import Iterator
 
+from mpsbar.core.addresses import is_host_name
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 
-# A name for ssh_config, user@host, an address; never an option, and nothing a shell would read.
-_HOST = re.compile(r"[\w.@:%\[\]][\w.@:%\[\]+-]{0,252}", re.ASCII)
 # Places of a tool install and of the app: a shell that is not interactive may not know them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
 _APP = "/Applications/mpsbar.app/Contents/Resources/bin"
@@ -39,7 +37,7 @@ class TooMuch(Exception):
 
 
 def check_host(host: str) -> str:
-    if not _HOST.fullmatch(host):
+    if not is_host_name(host):
         raise UserError(f"{printable(host, 60)!r} is not the name of a host")
     return host
 

@@ -33,6 +33,7 @@ from mpsbar.core.actions import (
     Tensors,
     WatchEnd,
 )
+from mpsbar.core.addresses import ExportState
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.health import find_budget
@@ -181,6 +182,10 @@ class Controller:
             check = DeliveryCheck(time.time(), delivery)
             self.write("Saving the alert check", partial(write_delivery, check))
             self._set(replace(self.ui_state, delivery=delivery))
+
+    def note_export(self, state: ExportState) -> None:
+        """Whether metrics are served, and if not, why."""
+        self._set(replace(self.ui_state, export=state))
 
     def forget_end(self, pid: int, started: float | None) -> None:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from mpsbar.core.actions import Action, FindTensors
+from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.settings import Settings
 
 # The columns of a row printed as text: name, device, size; notes follow.
@@ -95,4 +96,6 @@ class UiState:
     most: int = 20  # rows of processes: what fits on the smallest screen
     watched: frozenset[tuple[int, float | None]] = frozenset()  # (pid, start): notify at its end
     delivery: str = "unknown"  # what becomes of alerts: core.machine.Delivery
+    export: ExportState | None = None  # None: this front end serves no metrics
+    export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
     has_tool: bool = False  # the app contains the command line tool, and can install it
