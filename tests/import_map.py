@@ -98,6 +98,7 @@ STDLIB_IN_WORKER = {
 # backends that the list of frameworks names ("?": no literal).
 ALLOWED_IN_WORKER = {
     "agent/startup_hook.py": "mpsbar_agent",
+    "agent/enabled_mpsbar.py": "mpsbar_agent",
     "agent/site/sitecustomize.py": "sitecustomize",
     "agent/all_backends.py": "?",
 }

@@ -89,6 +89,36 @@ def find_spec(name: str, path: object = None, target: object = None) -> "object 
     return None if is_off() else Finder(None).find_spec(name, path, target)
 
 
+def find_mpsbar(name: str, *_: object) -> "object | None":
+    """`import mpsbar` in an enabled environment; last on sys.meta_path, so that mpsbar itself,
+    older or newer, is found first where it is installed."""
+    if name != "mpsbar":
+        return None
+    from importlib import util
+
+    agent = util.find_spec("mpsbar_agent")
+    for folder in (agent and agent.submodule_search_locations) or ():
+        file = os.path.join(folder, "enabled_mpsbar.py")
+        if os.path.isfile(file):
+            return util.spec_from_file_location(name, file)
+    return None
+
+
+def answer_to_import() -> None:
+    """From now on `import mpsbar` finds the agent's public API, if nothing else."""
+    find_mpsbar.find_spec = find_mpsbar  # type: ignore[attr-defined]
+    sys.meta_path.append(find_mpsbar)  # type: ignore[arg-type]
+
+
+def load_in_notebook(folder: str, shell: object) -> None:
+    """For an environment that has no agent: the one in `folder`, with %mpsbar and import mpsbar."""
+    find_agent(folder)
+    from mpsbar_agent.notebook import load
+
+    load(shell)
+    answer_to_import()
+
+
 def is_off() -> bool:
     return os.environ.get("MPSBAR_DISABLE", "") not in ("", "0")
 
@@ -96,6 +126,8 @@ def is_off() -> bool:
 def install(folder: "str | None" = None) -> None:
     """Watches for the frameworks, unless mpsbar is turned off or watches already."""
     try:
+        if folder is None:  # called by the .start file of an enabled environment
+            answer_to_import()
         if not is_off() and not any(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path):
             sys.meta_path.insert(0, Finder(folder))  # type: ignore[arg-type]
     except Exception:  # noqa: BLE001, S110 - whatever it is, Python must start

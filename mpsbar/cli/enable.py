@@ -78,10 +78,22 @@ def _enable(python: str) -> int:
 
 
 def _enable_jupyter() -> int:
+    from mpsbar.system.paths import data_folder
     from mpsbar.workers import jupyter
+    from mpsbar.workers.kernels import find_kernels, why_not_reached
+    from mpsbar.workers.run import copy_agent
 
-    path = jupyter.enable()
-    print(f"{path}: every kernel and IPython shell that has mpsbar loads it from its next start")
+    try:
+        agent = copy_agent(data_folder()).parent
+    except OSError as problem:
+        raise UserError(f"couldn't copy the agent: {problem.strerror or problem}") from None
+    path = jupyter.enable(agent)
+    print(f"{path}: every kernel and IPython shell has %mpsbar from its next start")
+    missed = [(kernel, why) for kernel in find_kernels() if (why := why_not_reached(kernel, path))]
+    if missed:
+        print("Not reached:")
+    for kernel, why in missed:
+        print(f"  {kernel.title} ({kernel.name}): {why}")
     return 0
 
 

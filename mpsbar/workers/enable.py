@@ -1,7 +1,8 @@
 """Installs the agent's start-up file into an environment, checks that it answers, removes it again.
 
 It is a small distribution of its own, with metadata and RECORD: pip and uv see it and can remove
-it.
+it. Its files are named mpsbar_agent, never mpsbar: an installation of mpsbar can come and go beside
+it, and `import mpsbar` finds ours only where there is no other (find_mpsbar in startup_hook).
 """
 
 import base64
@@ -30,6 +31,7 @@ from mpsbar.workers.environments import (
     read_environment,
     remember_enabled,
 )
+from mpsbar.workers.run import read_agent_files
 
 START = "_mpsbar_start"
 PACKAGE = "mpsbar_agent"
@@ -47,7 +49,15 @@ def w(name, path=None, target=None):
   except Exception: pass
 w.find_spec = w
 w.watches_for_mpsbar = 1
-sys.meta_path.insert(0, w)"""
+sys.meta_path.insert(0, w)
+def m(name, path=None, target=None):
+ if name == "mpsbar":
+  try:
+   import {START}
+   return {START}.find_mpsbar(name)
+  except Exception: pass
+m.find_spec = m
+sys.meta_path.append(m)"""
 _PTH = f"import sys; exec({_WATCH!r})\n"
 _METADATA = f"""\
 Metadata-Version: 2.1
@@ -131,10 +141,9 @@ def build_files(environment: Environment) -> Files:
     hook = (_AGENT / "startup_hook.py").read_bytes() + f"\n\nNAMES = {_NAMES}\n".encode()
     files: Files = {f"{START}.py": hook}
     if not environment.has_mpsbar:
-        for path in sorted(_AGENT.rglob("*.py")):
-            name = path.relative_to(_AGENT).as_posix()
-            if not name.startswith("site/"):
-                files[f"{PACKAGE}/{name}"] = path.read_bytes()
+        for path, content in read_agent_files().items():
+            if path.parts[0] != "site":
+                files[f"{PACKAGE}/{path.as_posix()}"] = content
     files["mpsbar-agent.pth"] = _PTH.encode()
     if environment.version >= (3, 15):  # PEP 829: it replaces the line of the .pth there
         files["mpsbar-agent.start"] = f"{START}:install\n".encode()

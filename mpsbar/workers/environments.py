@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.system import paths
@@ -18,10 +19,13 @@ ASK_SECONDS = 60.0
 _MOST_BYTES = 1 << 20
 _LONGEST_PATH = 1000
 _MARK = "\x1empsbar "
+_PACKAGES = tuple(framework.module.partition(".")[0] for framework in FRAMEWORKS)
 _QUESTION = f"""
 import importlib.util, json, os, sys, sysconfig
 stdlib = sysconfig.get_path("stdlib")
 marked = os.path.exists(os.path.join(stdlib, "EXTERNALLY-MANAGED"))
+mpsbar = importlib.util.find_spec("mpsbar")
+is_ours = mpsbar is None or os.path.basename(mpsbar.origin or "") == "enabled_mpsbar.py"
 print()  # start-up files may have left a line unfinished
 print({_MARK!r} + json.dumps({{
     "implementation": sys.implementation.name,
@@ -29,7 +33,8 @@ print({_MARK!r} + json.dumps({{
     "prefix": sys.prefix,
     "site": sysconfig.get_path("purelib"),
     "managed": marked and sys.prefix == sys.base_prefix,
-    "has_mpsbar": importlib.util.find_spec("mpsbar") is not None,
+    "has_mpsbar": not is_ours,
+    "frameworks": [n for n in {_PACKAGES} if importlib.util.find_spec(n) is not None],
 }}))
 """
 
@@ -45,6 +50,7 @@ class Environment:
     prefix: str
     site: Path
     has_mpsbar: bool  # installed by the user, so that no copy of the agent is needed
+    has_framework: bool = True  # False: it would have nothing to show yet
 
 
 def read_environment(python: str) -> Environment:
@@ -91,7 +97,8 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
             f"{python} is managed by the system (EXTERNALLY-MANAGED): "
             "create a venv and enable that, or use mpsbar run"
         )
-    return Environment(python, version, prefix, Path(site), answer.get("has_mpsbar") is True)
+    has_mpsbar, has_framework = answer.get("has_mpsbar") is True, answer.get("frameworks") != []
+    return Environment(python, version, prefix, Path(site), has_mpsbar, has_framework)
 
 
 def _parse_version(value: Any) -> tuple[int, int] | None:

@@ -11,8 +11,9 @@ from mpsbar.system.ownership import require_own
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"
 _MOST_BYTES = 1 << 20
-# A profile serves all environments: one without mpsbar must not notice. One that was enabled has
-# the agent under its other name. Runs in the user's namespace: no name may stay in it.
+# A profile serves all environments: one that was enabled has the agent under its other name, one
+# without mpsbar uses the copy in {agent}, and must not notice if that is gone or too new for it.
+# Runs in the user's namespace: no name may stay in it.
 _CODE = """\
 {mark} enable --jupyter; mpsbar disable --jupyter removes it. Folders made for it: {folders}
 def _mpsbar_load():
@@ -25,6 +26,15 @@ def _mpsbar_load():
             continue
         notebook.load(get_ipython())
         return
+    from importlib import util
+
+    try:
+        spec = util.spec_from_file_location("_mpsbar_start", {hook!r})
+        hook = util.module_from_spec(spec)
+        spec.loader.exec_module(hook)
+        hook.load_in_notebook({agent!r}, get_ipython())
+    except Exception:
+        pass
 
 
 _mpsbar_load()
@@ -39,17 +49,19 @@ class NotOurs(UserError):
         super().__init__(f"{path} was not written by mpsbar and was left unchanged")
 
 
-def enable() -> Path:
+def enable(agent: Path) -> Path:
     """Has every kernel of the default profile load the extension; returns the start-up file.
 
-    Raises NotOurs, or OSError where it cannot be written.
+    `agent` is the copy for environments that have none. Raises NotOurs, or OSError where it
+    cannot be written.
     """
     path = ipython_folder() / FILE
     require_own(path.parent)
     if os.path.lexists(path) and not _is_ours(path):
         raise NotOurs(path)
     folders = _read_folders(path) + _make_folders(path.parent)
-    code = _CODE.format(mark=_MARK, folders=folders)
+    hook = str(agent / "startup_hook.py")
+    code = _CODE.format(mark=_MARK, folders=folders, agent=str(agent), hook=hook)
     replace_file(path, code.encode(), mode=0o644, follow_links=False)
     return path
 

@@ -54,14 +54,19 @@ def _isolating_flag(arguments: Sequence[str]) -> str | None:
     return None
 
 
+def read_agent_files() -> AgentFiles:
+    """The agent as it is copied, and what mpsbar.compare() needs, which imports nothing else."""
+    files = {p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))}
+    compare = _AGENT.parent / "dtypes" / "compare"
+    return files | {Path("compare", p.name): p.read_bytes() for p in sorted(compare.glob("*.py"))}
+
+
 def copy_agent(folder: Path) -> Path:
     """Copies the agent into `folder`, once for each version; returns where its sitecustomize is.
 
     Raises OSError, also if somebody else can change what would be run there.
     """
-    files: AgentFiles = {
-        p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))
-    }
+    files = read_agent_files()
     target = folder / f"agent-{__version__}"
     require_safe(target)
     if not _is_whole(target, files):

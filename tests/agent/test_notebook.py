@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from pathlib import Path
 
 import pytest
 from jupyter_client import KernelManager
@@ -414,7 +415,7 @@ def test_a_restart_leaves_no_ghost_and_keeps_what_is_enabled(kernels, workers, p
     monkeypatch.setenv("IPYTHONDIR", str(workers.folder / "IPYTHONDIR"))
     plain = kernels()
     plain.run("%load_ext mpsbar")
-    jupyter.enable()
+    jupyter.enable(Path("/nonexistent"))
     enabled = kernels()  # loads nothing by hand
     first = enabled.pid
     assert rows(polled) == {plain.pid: "notebook kernel", first: "notebook kernel"}
@@ -423,7 +424,7 @@ def test_a_restart_leaves_no_ghost_and_keeps_what_is_enabled(kernels, workers, p
     )
     jupyter.disable()
     plain.restart()
-    jupyter.enable()
+    jupyter.enable(Path("/nonexistent"))
     enabled.restart()
     assert enabled.pid != first
     assert rows(polled) == {enabled.pid: "notebook kernel"}

@@ -11,6 +11,8 @@ from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.workers import jupyter
 
+NO_COPY = Path("/nonexistent")
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -28,7 +30,7 @@ def tree(folder):
 
 def test_enable_and_disable_leave_the_tree_as_it_was(folder):
     before = tree(folder)
-    path = jupyter.enable()
+    path = jupyter.enable(NO_COPY)
     assert path == folder / "a/ipython/profile_default/startup/50-mpsbar.py"
     assert set(tree(folder)) == {
         "a",
@@ -37,7 +39,7 @@ def test_enable_and_disable_leave_the_tree_as_it_was(folder):
         "a/ipython/profile_default/startup",
         "a/ipython/profile_default/startup/50-mpsbar.py",
     }
-    assert jupyter.enable() == path  # again: nothing is forgotten of the first time
+    assert jupyter.enable(NO_COPY) == path  # again: nothing is forgotten of the first time
     assert jupyter.disable() == path
     assert tree(folder) == before
     assert jupyter.disable() is None
@@ -47,11 +49,11 @@ def test_folders_and_files_of_others_stay(folder):
     startup = folder / "a/ipython/profile_default/startup"
     startup.mkdir(parents=True)  # empty, and not ours
     before = tree(folder)
-    jupyter.enable()
+    jupyter.enable(NO_COPY)
     jupyter.disable()
     assert tree(folder) == before
     shutil.rmtree(folder / "a")
-    jupyter.enable()
+    jupyter.enable(NO_COPY)
     (startup.parent / "history.sqlite").touch()  # IPython has used the folder since
     jupyter.disable()
     assert not startup.exists()
@@ -63,22 +65,22 @@ def test_what_is_not_ours_is_never_touched(folder):
     path.parent.mkdir(parents=True)
     path.write_text("import mine\n")
     with pytest.raises(jupyter.NotOurs) as problem:
-        jupyter.enable()
+        jupyter.enable(NO_COPY)
     assert str(problem.value) == f"{path} was not written by mpsbar and was left unchanged"
     assert jupyter.disable() is None
     assert path.read_text() == "import mine\n"
     path.unlink()
     path.symlink_to("nowhere")
     with pytest.raises(jupyter.NotOurs):
-        jupyter.enable()
+        jupyter.enable(NO_COPY)
     assert path.is_symlink()
 
 
 def test_an_older_file_of_ours_is_brought_up_to_date(folder):
-    path = jupyter.enable()
+    path = jupyter.enable(NO_COPY)
     newest = path.read_text()
     path.write_text(newest.partition("\n")[0] + "\nold\n")
-    jupyter.enable()
+    jupyter.enable(NO_COPY)
     assert path.read_text() == newest
 
 
@@ -86,14 +88,14 @@ def test_an_older_file_of_ours_is_brought_up_to_date(folder):
 def test_its_mode_is_what_the_user_wants_of_files(folder, umask):
     old = os.umask(umask)
     try:
-        path = jupyter.enable()
+        path = jupyter.enable(NO_COPY)
     finally:
         os.umask(old)
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_draft(folder, monkeypatch):
-    path = jupyter.enable()
+    path = jupyter.enable(NO_COPY)
     before = tree(folder)
 
     def fail(*_):
@@ -101,7 +103,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(folder, monkeypatch):
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="No space"):
-        jupyter.enable()
+        jupyter.enable(NO_COPY)
     assert tree(folder) == before
     assert path.exists()
 
@@ -164,7 +166,7 @@ def run_ipython(folder, hidden, code=MAGIC, **env):
 
 
 def test_it_loads_under_both_names_and_is_quiet_without_either(folder):
-    jupyter.enable()
+    jupyter.enable(NO_COPY)
     both = ["mpsbar", "mpsbar_agent"]
     assert run_ipython(folder, both) == ("False False", "")
     assert run_ipython(folder, ["mpsbar_agent"], PYTHONPATH=str(ROOT)) == ("True False", "")
@@ -174,7 +176,7 @@ def test_it_loads_under_both_names_and_is_quiet_without_either(folder):
 
 
 def test_a_broken_copy_does_not_disturb(folder):
-    jupyter.enable()
+    jupyter.enable(NO_COPY)
     package = folder / "site/mpsbar_agent"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("1 / 0\n")
