@@ -159,8 +159,8 @@ class Runner:
         for made in (self.checkout, self.home, self.tools, folder / "temp"):
             made.mkdir(parents=True)
         _copy_checkout(self.checkout)
-        for name in LOGGED:
-            self.write_tool(self.tools / name, "")
+        for tool in LOGGED:
+            self.write_tool(self.tools / tool, "")
         for name, body in BODIES.items():
             self.write_tool(self.tools / name, body)
         (self.tools / "python3.13").symlink_to("python")
