@@ -161,8 +161,8 @@ class Runner:
         _copy_checkout(self.checkout)
         for tool in LOGGED:
             self.write_tool(self.tools / tool, "")
-        for name, body in BODIES.items():
-            self.write_tool(self.tools / name, body)
+        for tool, body in BODIES.items():
+            self.write_tool(self.tools / tool, body)
         (self.tools / "python3.13").symlink_to("python")
         self.env = {
             "PATH": f"{self.tools}:/usr/bin:/bin",
