@@ -57,6 +57,24 @@ class TmuxPane:
     def press(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def click(self, words, text):
+        """Click these words of the last line, until `text` is to be seen: the line is composed
+        anew while rows come, and the click may meet something else."""
+
+        def click():
+            line = self.screen().splitlines()[-1]
+            if words not in line:
+                return False
+            for end in "Mm":  # what a terminal sends for a click: column and line from 1
+                place = f"{line.index(words) + 1};{len(self.screen().splitlines())}"
+                self.press("-l", f"\x1b[<0;{place}{end}")
+            end = time.monotonic() + 5.0
+            while text not in self.screen() and time.monotonic() < end:
+                time.sleep(0.1)
+            return text in self.screen()
+
+        wait_for(click, text)
+
     def find(self, pid):
         """Show its row alone: others may run something here."""
         self.press("/", *str(pid))
@@ -191,12 +209,7 @@ def test_over_ssh_in_a_terminal_of_its_own(pane, workers, ssh_hosts):
     shown.press("/", *"worker0")
     shown.wait("\nworker0")
     shown.press("Escape")
-    line = wait_for(
-        lambda: next((x for x in shown.screen().splitlines() if "? Help" in x), ""), "the keys"
-    )
-    for end in "Mm":
-        shown.press("-l", f"\x1b[<0;{line.index('? Help') + 1};24{end}")
-    shown.wait("free the selected process's cache")
+    shown.click("? Help", "free the selected process's cache")
     shown.press("Escape")
     shown.tmux("resize-window", "-x", "130", "-y", "40")
     shown.wait("╭─ about")
@@ -207,13 +220,7 @@ def test_over_ssh_in_a_terminal_of_its_own(pane, workers, ssh_hosts):
 def test_mpsbar_alone_opens_it_and_the_mouse_works(pane):
     shown = pane(MPSBAR_REPLAY="m1max-64gb")
     shown.run()
-    shown.wait("? Help")
-    # What a terminal sends for a click: column and line from 1.
-    line = shown.screen().splitlines()[-1]
-    column = line.index("? Help") + 1
-    for end in "Mm":
-        shown.press("-l", f"\x1b[<0;{column};24{end}")
-    shown.wait("free the selected process's cache")
+    shown.click("? Help", "free the selected process's cache")
 
 
 def test_a_terminal_that_goes_away_ends_it(pane):
