@@ -17,7 +17,7 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "place", "recording", "held_objects", "model_state", "same_random",
+    "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state", "same_random",
     "alone",
     "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
     "comparison",
