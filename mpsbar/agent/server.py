@@ -172,7 +172,7 @@ class Agent:
         self._hears_from = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
-        """Do something for a connection, if its descriptor is still ours; drop it if that fails."""
+        """Do something for a connection; drop it if that fails."""
         try:
             if not gil_io.is_ours(connection.number, connection.path):
                 raise OSError(errno.EBADF, "the host has closed it")
@@ -189,7 +189,7 @@ class Agent:
             return
         for _ in range(ACCEPTED_AT_ONCE):
             try:
-                number = gil_io.accept(listener.number)
+                number = gil_io.accept(listener.number, listener.bound)
             except OSError as problem:
                 if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
                     self._sleep(0.05)  # the host is out of descriptors: do not spin on the listener
@@ -214,7 +214,7 @@ class Agent:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = self._buffer.receive(connection.number)
+            data = self._buffer.receive(connection.number, connection.path)
         except (BlockingIOError, InterruptedError):
             return
         if not data:
@@ -254,7 +254,8 @@ class Agent:
     def _send(self, connection: Connection) -> None:
         if connection.unread:
             try:
-                del connection.unread[: gil_io.send(connection.number, connection.unread)]
+                sent = gil_io.send(connection.number, connection.path, connection.unread)
+                del connection.unread[:sent]
             except (BlockingIOError, InterruptedError):
                 pass
         if len(connection.unread) > MOST_UNREAD:
