@@ -16,6 +16,7 @@ from .protocol import Message
 
 IDLE_SECONDS = 60.0
 CHECK_SECONDS = 30.0
+CHECK_AFTER_JOB_SECONDS = 1.0
 BIND_AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
@@ -288,6 +289,8 @@ class Agent:
         finished = self._jobs.step()
         if finished is None:
             return
+        if not main_thread.is_host_restored():  # main comes by soon, unless it is in C code
+            self._next_check = min(self._next_check, time.monotonic() + CHECK_AFTER_JOB_SECONDS)
         askers, answer = finished
         for connection, number in askers:
             connection.waiting -= 1
@@ -307,8 +310,7 @@ class Agent:
         for connection in list(self._connections):
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
-        main_thread.restore_recursion_limit()
-        main_thread.restore_collector()
+        main_thread.restore_host()
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()
