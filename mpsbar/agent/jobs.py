@@ -117,6 +117,9 @@ def _note_kept_free(answer: Message) -> Message:
     if answer["state"] != "busy":
         kept_free.forget()
         return answer
+    if (answer["reason"] or {}).get("code") in kept_free.NEVER:
+        kept_free.forget()  # no moment will be a safe one
+        return {**answer, "number": methods.remember_never(answer)}
     kept.note_busy(answer, now)
     if kept.is_over(now):
         kept_free.forget()

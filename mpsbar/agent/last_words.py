@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, user_folders
+from . import gil_io, memory, user_folders
 from .secrets import cut_title, find_module, has_value, is_code, mask
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
@@ -190,12 +190,7 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
     path = os.path.join(folder, name)
     temporary = os.path.join(folder, f".{name}")
     data = json.dumps(record).encode("utf-8", "replace")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-    number = os.open(temporary, flags, 0o600)
-    try:
-        os.write(number, data)
-    finally:
-        os.close(number)
+    gil_io.write_new_file(os.fsencode(temporary), data)
     os.rename(temporary, path)
 
 

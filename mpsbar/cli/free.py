@@ -116,6 +116,7 @@ def _action(
 
 
 def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
+    from mpsbar.core.snapshot import NEVER_FREED
     from mpsbar.ui.text import wording
     from mpsbar.ui.text.outcomes import freed
 
@@ -128,6 +129,10 @@ def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
             continue
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
         print(f"{outcome.pid}{name}: {freed(outcome)}")
-    busy = [str(outcome.pid) for outcome in outcomes if outcome.state == "busy"]
-    if busy:
-        print(wording.how_to_free_later(busy))
+    later = [
+        str(outcome.pid)
+        for outcome in outcomes
+        if outcome.state == "busy" and outcome.reason not in NEVER_FREED
+    ]
+    if later:
+        print(wording.how_to_free_later(later))

@@ -75,7 +75,10 @@ def _parse_last_free(value: Any) -> LastFree | None:
     if number is None or when is None or state not in _FREE_STATES:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
-    return LastFree(number, when, state, freed, seconds, fields.get("when_possible") is True)
+    reason = parse_text(fields["reason"]) if fields.get("reason") else None
+    return LastFree(
+        number, when, state, freed, seconds, fields.get("when_possible") is True, reason
+    )
 
 
 def _parse_kept_free(value: Any) -> WaitingFree | None:

@@ -86,3 +86,17 @@ def test_its_time_ends_and_that_is_told(host):
         last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
         assert (last["state"], last["freed"], last["when_possible"]) == ("busy", 0, True)
         assert client.ask("stats")["kept_free"] is None
+
+
+def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
+    """Python without the GIL: no thread can be held, whatever it does."""
+    without = "import sys; sys._is_gil_enabled = lambda: False\n"
+    worker = start_host(workers, without + HOST)
+    with worker.connect() as client:
+        answer = client.ask("free", when_possible=True, seconds=600)
+        assert (answer["state"], answer["reason"]["code"]) == ("busy", "free_threaded")
+        assert "kept" not in answer
+        stats = client.ask("stats")
+    assert stats["kept_free"] is None
+    assert stats["last_free"]["reason"] == "free_threaded"
+    assert (stats["last_free"]["state"], stats["last_free"]["when_possible"]) == ("busy", True)

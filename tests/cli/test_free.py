@@ -90,6 +90,20 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert (done.returncode, "no Free waits there" in done.stdout) == (1, True)
 
 
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
+    worker = workers.start_mps(
+        "import torch, sys\nsys._is_gil_enabled = lambda: False\na = torch.ones(4, device='mps')\n"
+        + ATTACH + IDLE
+    )  # fmt: skip
+    for options in ((), ("--when-possible",)):
+        done = mpsbar("free", str(worker.pid), *options)
+        assert done.returncode == 1
+        assert "busy: it runs without the GIL" in done.stdout
+        assert "when" not in done.stdout
+    assert worker.ask("stats")["kept_free"] is None
+
+
 def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
     frozen, live = workers.start(ATTACH + IDLE), workers.start(ATTACH + IDLE)
     frozen.freeze()
