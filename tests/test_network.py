@@ -149,13 +149,19 @@ def test_the_kernel_sees_no_connection_of_any_verb(traced, workers, arguments):
     asked = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
     model = workers.folder / "model.py"
     model.write_text(MODEL)
-    places = {"PID": str(asked.pid), "MODEL:make": f"{model}:make", "REPORT": f"{workers.folder}/r.html"}
+    places = {
+        "PID": str(asked.pid),
+        "MODEL:make": f"{model}:make",
+        "REPORT": f"{workers.folder}/r.html",
+    }
     verb = [places.get(word, word) for word in arguments]
     how = ["-c", ON_A_TERMINAL, "worker0.py"] if verb == ["top"] else ["-m", "mpsbar"]
     worker, log = traced(sys.executable, *how, *verb, HOME=str(workers.folder))
     errors = wait_end(worker)
     assert "strace:" not in errors, errors
-    assert worker.process.returncode in (0, 1), errors  # 1: no run has ended, nothing can be limited
+    assert worker.process.returncode in (0, 1), (
+        errors
+    )  # 1: no run has ended, nothing can be limited
     assert "connect" in log.read_text() or verb[0] not in ASKING, "nothing was traced"
     assert find_calls(log) == []
 
