@@ -1,6 +1,7 @@
 """Twenty kinds of secrets in a real worker's title, arguments, variables and notebook: none comes out."""
 
 import json
+import logging
 import os
 import sys
 import sysconfig
@@ -117,6 +118,14 @@ def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, mo
     search(texts)
 
 
+def end_log():
+    logger = logging.getLogger("mpsbar")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+        handler.close()
+    logger.propagate = True
+
+
 def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
     """The menu bar, on the double of AppKit: its rows, its notices, its log and Copy Diagnostics."""
     from AppKit import NSPasteboard, NSPasteboardTypeString
@@ -146,6 +155,7 @@ def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
         user.run(person)
     finally:
         monitor.close()
+        end_log()
     log = paths.log_file().read_text()
     assert script.name in shown[-1]  # the diagnostics
     assert f"{script.name} ended" in log
