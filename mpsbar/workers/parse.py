@@ -232,7 +232,7 @@ def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
     """Why the agent did nothing, as a code, and the place in the program."""
     reason = _object(answer.get("reason"))
     code = parse_text(reason["code"]) if "code" in reason else None
-    return code, parse_text(reason["where"]) if reason.get("where") else None
+    return code, mask(parse_text(reason["where"])) if reason.get("where") else None
 
 
 def parse_count(value: Any) -> int | None:

@@ -261,6 +261,7 @@ def test_ci_on_a_mac(tmp_path):
     set_up_app(runner)
     runner.run()
     assert runner.calls("make") == ["test"]
+    assert any("--require-hashes" in call for call in runner.calls("python"))
     scenes = runner.outputs["The scenes of the menu bar and the desktop, on the real AppKit"]
     assert re.search(r"\b[1-9]\d* passed", scenes)
     assert "failed" not in scenes
