@@ -306,7 +306,14 @@ def test_an_accelerator_is_known_by_what_its_driver_was_matched_to():
 
 
 def test_each_kind_of_value_in_the_registry(mac, clock):
-    values = {"yes": True, "no": False, "number": 7, "text": "x", "data": b"\1\2", "list": [1, True]}
+    values = {
+        "yes": True,
+        "no": False,
+        "number": 7,
+        "text": "x",
+        "data": b"\1\2",
+        "list": [1, True],
+    }
     mac.add_accelerator({**APPLE, STATISTICS: values})
     found = Registry(mac.path, mac.path, clock).read_accelerator()[STATISTICS]
     assert found == values

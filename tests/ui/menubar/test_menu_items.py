@@ -47,6 +47,7 @@ def test_what_voiceover_reads_of_a_row_has_no_tabs(mac):
 def test_tooltips_are_there_at_once_and_follow(mac):
     def person(user):
         import rumps
+
         from mpsbar.ui.menubar.menu_items import Level
 
         menu = rumps.MenuItem("menu")
