@@ -45,6 +45,10 @@ EXPLAINED: dict[tuple[str, str], str] = {
         '_log.info("%s: %s", notice.title, notice.text)',
     ): "a line of the log, for people",
     (
+        "mpsbar/ui/menubar/front_end.py",
+        "self.is_menu_open = False",
+    ): "the first lay-out finds that no menu is open",
+    (
         "mpsbar/ui/menubar/menu_items.py",
         "self.is_spare = False  # hidden, and may be shown while the menu is open",
     ): "each lay-out sets it before anybody reads it",

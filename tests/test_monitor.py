@@ -11,6 +11,7 @@ from system.scripted import Scripted
 from thorough import two_sizes
 from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 
+from mpsbar.cli.status import make_recorder
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
     CancelFree,
@@ -698,6 +699,24 @@ def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cau
     assert event.what.freed >= 128 << 20
     assert monitor.latest.freed[worker.pid] == event.what
     assert monitor.latest.workers[0].last_free.number == 1
+
+
+def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
+    """`mpsbar export`, `status --watch`: the menu bar app or top may run beside it."""
+    need_module("mlx")
+    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setenv("MPSBAR_KEEP_CACHE_BELOW", "100MB")
+    monkeypatch.setenv("MPSBAR_INTERVAL", "1")
+    workers.start(CACHED)
+    monitor = make_recorder()
+    monitor.interval = 0.05
+    try:
+        monitor.start()
+        wait_for(lambda: monitor.ticks > 30, "30 ticks")  # at least 1.5 s
+        assert monitor.latest.workers[0].cached >= 128 << 20
+        assert monitor.latest.events == ()
+    finally:
+        monitor.close()
 
 
 def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):

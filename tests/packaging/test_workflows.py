@@ -152,8 +152,8 @@ esac""",
 class Runner:
     """One job in a copy of the checkout, with GitHub's shell and a home of its own."""
 
-    def __init__(self, folder, name, **env):
-        self.job, self.shell = JOBS[name], list_shell(WORKFLOWS[name[0]])
+    def __init__(self, folder, place, **env):
+        self.job, self.shell = JOBS[place], list_shell(WORKFLOWS[place[0]])
         self.checkout, self.home = folder / "checkout", folder / "home"
         self.tools, self.log = folder / "tools", folder / "log"
         for made in (self.checkout, self.home, self.tools, folder / "temp"):

@@ -45,6 +45,25 @@ def test_what_voiceover_reads_of_a_row_has_no_tabs(mac):
     play(mac, make_snapshot(make_training()), person)
 
 
+def test_tooltips_are_there_at_once_and_follow(mac):
+    def person(user):
+        import rumps
+
+        from mpsbar.ui.menubar.menu_items import Level
+
+        menu = rumps.MenuItem("menu")
+        level = Level(menu, 1, lambda _: None, lambda _: None)
+        level.lay_out([(Row("a", "A", tooltip="first"),)])
+        (item,) = [each for each in menu.values() if each.title == "A"]
+        assert item._menuitem.toolTip() == "first"
+        level.update([(Row("a", "A", tooltip="second"),)])
+        assert item._menuitem.toolTip() == "second"
+        level.update([(Row("a", "A"),)])
+        assert item._menuitem.toolTip() is None
+
+    play(mac, make_snapshot(), person)
+
+
 def test_the_open_menu_follows(mac):
     """By its timer alone: nobody calls the app."""
 

@@ -313,3 +313,29 @@ def test_a_limit_that_is_not_typed_is_not_set(mac):
         assert user.monitor.asked == []
 
     play(mac, LIMITABLE, person)
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("Custom…", "Limit the memory of train.py failed"),
+        ("75% of Budget (20.2 GB)", "Limit train.py to 20.2 GB failed"),
+    ],
+)
+def test_a_limit_that_fails_is_told_and_the_log_has_the_details(
+    mac, caplog, monkeypatch, row, title
+):
+    def person(user):
+        def fail(action):
+            raise OSError("too many open files")
+
+        monkeypatch.setattr(user.monitor, "perform", fail)
+        mac.answer("Limit", *(("5 GB",) if row == "Custom…" else ()))
+        user.click("train.py", "Limit Memory", row)
+        ((told, text, _),) = user.notices.told
+        assert told == title
+        assert text.startswith("OSError: too many open files. For details, see ")
+        (line,) = [each for each in caplog.records if each.exc_info]
+        assert line.message == title
+
+    play(mac, LIMITABLE, person)
