@@ -77,7 +77,7 @@ def test_one_process_shows_the_menu_and_serves_prometheus(start, tmp_path):
 
 def test_a_taken_port_is_said_in_the_menu_and_goes_with_the_setting(mac, start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = "127.0.0.1:{}".format(taken.getsockname()[1])
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
         user = start(address)
         sentence = f"Metrics Are Not Served: {address} is in use by another program: choose"
 
