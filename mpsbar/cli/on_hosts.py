@@ -60,7 +60,7 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
     from mpsbar.fleet.hosts import Hosts
 
     with (
-        _questions(options) as questions,
+        asking(options) as questions,
         closing(Hosts(names, ["status", "--json"], options.ssh)) as hosts,
     ):
         readings = hosts.wait(_ONCE_SECONDS)
@@ -80,7 +80,9 @@ def show_top(names: list[str], options: argparse.Namespace) -> int:
 def free(names: list[str], options: argparse.Namespace) -> int:
     from mpsbar.fleet.parse_status import parse_freed
 
-    found = _ask_each(names, options, _free_words(options), parse_freed, options.timeout)
+    with asking(options) as questions:
+        words, seconds = _free_words(options), _ONCE_SECONDS + options.timeout
+        found = _ask_each(names, options, questions, words, parse_freed, seconds)
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
     else:
@@ -95,7 +97,8 @@ def free(names: list[str], options: argparse.Namespace) -> int:
 
 def why(names: list[str], options: argparse.Namespace) -> int:
     """How runs ended there; exit code 0: some were found."""
-    found = ask_ends(names, options, options.which, options.number)
+    with asking(options) as questions:
+        found = ask_ends(names, options, questions, options.which, options.number)
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
     else:
@@ -106,21 +109,27 @@ def why(names: list[str], options: argparse.Namespace) -> int:
 
 
 def ask_ends(
-    names: list[str], options: argparse.Namespace, which: str | None, number: int
+    names: list[str],
+    options: argparse.Namespace,
+    questions: "Questions | None",
+    which: str | None,
+    number: int,
 ) -> "dict[str, list[RemoteEnd] | HostProblem]":
     from mpsbar.fleet.parse_status import parse_ends
 
     words = ["why", "--json", "--number", str(number), *([] if which is None else ["--", which])]
-    return _ask_each(names, options, words, parse_ends)
+    return _ask_each(names, options, questions, words, parse_ends)
 
 
-def ask_statuses(names: list[str], options: argparse.Namespace) -> "list[HostReading]":
+def ask_statuses(
+    names: list[str], options: argparse.Namespace, questions: "Questions | None"
+) -> "list[HostReading]":
     """What each host says of itself now, for the report."""
     from mpsbar.core.host_readings import HostProblem, HostReading
     from mpsbar.fleet.parse_status import parse_status
 
     now = time.time()
-    found = _ask_each(names, options, ["status", "--json"], parse_status)
+    found = _ask_each(names, options, questions, ["status", "--json"], parse_status)
     return [
         HostReading(host, problem=answer.text)
         if isinstance(answer, HostProblem)
@@ -172,30 +181,27 @@ def _tell_freed(found: "dict[str, list[Freed] | HostProblem]") -> None:
 def _ask_each(
     names: list[str],
     options: argparse.Namespace,
+    questions: "Questions | None",
     words: list[str],
     parse: Callable[[bytes], _T],
-    more_seconds: float = 0.0,
+    seconds: float = _ONCE_SECONDS,
 ) -> "dict[str, _T | HostProblem]":
     """One command on each host; those where ssh has to ask a person are asked a second time."""
     from mpsbar.core.host_readings import HostProblem
     from mpsbar.fleet.hosts import ask_hosts
     from mpsbar.fleet.ssh import build_command
 
-    seconds = _ONCE_SECONDS + more_seconds
-    found = ask_hosts({h: build_command(h, words, options.ssh) for h in names}, parse, seconds)
-    with _questions(options) as questions:
-        opened = [
-            host
-            for host, answer in found.items()
-            if isinstance(answer, HostProblem) and answer.needs_person and _ask(host, questions)
-        ]
-        if questions is not None and opened:
-            commands = {
-                host: build_command(host, words, options.ssh, questions.options_of(host))
-                for host in opened
-            }
-            found |= ask_hosts(commands, parse, seconds)
-    return found
+    def build(hosts: list[str]) -> dict[str, list[str]]:
+        extra = {host: questions.options_of(host) if questions else [] for host in hosts}
+        return {host: build_command(host, words, options.ssh, extra[host]) for host in hosts}
+
+    found = ask_hosts(build(names), parse, seconds)
+    opened = [
+        host
+        for host, answer in found.items()
+        if isinstance(answer, HostProblem) and answer.needs_person and _ask(host, questions)
+    ]
+    return found | ask_hosts(build(opened), parse, seconds)
 
 
 def _watch(names: list[str], options: argparse.Namespace, seconds: float) -> int:
@@ -206,7 +212,7 @@ def _watch(names: list[str], options: argparse.Namespace, seconds: float) -> int
         signal.signal(number, signal.default_int_handler)
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
-        _questions(options) as questions,
+        asking(options) as questions,
         closing(Hosts(names, words, options.ssh, again=True)) as hosts,
     ):
         _wait_for_first(hosts)
@@ -223,8 +229,8 @@ def _wait_for_first(hosts: "Hosts") -> None:
 
 
 @contextmanager
-def _questions(options: argparse.Namespace) -> "Iterator[Questions | None]":
-    """None where nobody is there to answer."""
+def asking(options: argparse.Namespace) -> "Iterator[Questions | None]":
+    """Where ssh may ask a person; None where nobody is there to answer."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         yield None
         return

@@ -9,9 +9,17 @@ from mpsbar.core.findings import Level
 from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
 from mpsbar.core.naming import printable
+from mpsbar.core.progress import RunProgress
 from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.workers.parse import parse_count, parse_seconds, parse_text, parse_time
+from mpsbar.workers.parse import (
+    parse_amount,
+    parse_bar,
+    parse_count,
+    parse_seconds,
+    parse_text,
+    parse_time,
+)
 
 SCHEMA = 1
 _MOST_ROWS = 2000
@@ -120,7 +128,17 @@ def _parse_worker(fields: dict[str, Any], known: dict[int, Process]) -> Worker:
             if isinstance(backend, dict)
         ),
         process=known.get(pid),
+        progress=_parse_progress(fields.get("progress")),
     )
+
+
+def _parse_progress(value: Any) -> RunProgress | None:
+    fields = _object(value)
+    bar, inner = parse_bar(fields.get("bar")), parse_bar(fields.get("inner"))
+    steps = parse_count(fields.get("steps"))
+    if bar is None and steps is None:
+        return None
+    return RunProgress(bar, inner, steps, parse_amount(fields.get("steps_per_second")))
 
 
 def _parse_backend(fields: dict[str, Any]) -> Backend:
