@@ -62,14 +62,10 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("either PIDs or names, or --all, not both")
     if not options.all and not options.targets:
         options.refuse("give PIDs or names of connected processes, or --all")
-    if options.host and (options.when_possible or options.cancel):
-        options.refuse("--when-possible and --cancel are for this computer, not for a --host")
-    if options.host:
-        if any(isinstance(target, str) for target in options.targets):
-            options.refuse("names are for this computer: for a --host give PIDs, or --all")
-        if options.targets and len(set(options.host)) > 1:
-            options.refuse("a PID belongs to one host: give one --host, or --all")
-        return on_hosts.free(options)
+    if hosts := on_hosts.find_hosts(options):
+        if len(hosts) > 1 and any(isinstance(target, int) for target in options.targets):
+            options.refuse("a PID belongs to one host: give one --host, a name, or --all")
+        return on_hosts.free(hosts, options)
     from dataclasses import asdict
 
     outcomes, snapshot = _free(options)

@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.host:
-        return on_hosts.show_status(options)
+    if hosts := on_hosts.find_hosts(options):
+        return on_hosts.show_status(hosts, options)
     if options.format is not None:
         return _show_line(options.format)
     if options.pid is not None:

@@ -1,13 +1,15 @@
 """Several hosts as text, one below the other, and as JSON. Pure."""
 
 import time
+from datetime import datetime
 from typing import Any
 
-from mpsbar.fleet.hosts import HostReading
+from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
+from mpsbar.ui.text.wording import _
 
 # Of the JSON of one computer; health is in the words that the host itself sent.
 _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
@@ -43,6 +45,39 @@ def say_silence(reading: HostReading) -> str:
         return f"no answer{reason}"
     at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
     return f"no answer since {at}{reason}"
+
+
+def render_ends(host: str, ends: list[RemoteEnd] | HostProblem) -> str:
+    """How runs ended on one host, newest first, in that host's own words."""
+    if isinstance(ends, HostProblem):
+        return f"{host}: {_('no answer ({reason})').format(reason=ends.text)}"
+    if not ends:
+        return f"{host}: {_('no run has ended in the last 7 days, as far as mpsbar knows')}"
+    return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
+
+
+def render_end(end: RemoteEnd) -> str:
+    facts = []
+    if end.ended is not None:
+        facts.append(_("ended {when}").format(when=say_moment(end.ended)))
+    if end.ran is not None:
+        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
+    if end.peak is not None:
+        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
+    lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
+    if end.sureness is not None:
+        lines.append(f"  {_('How sure: {words}').format(words=end.sureness)}")
+    lines += [f"  {_('Evidence: {words}').format(words=words)}" for words in end.evidence]
+    lines += [f"  → {step}" for step in end.next_steps]
+    return "\n".join(lines)
+
+
+def say_moment(when: float) -> str:
+    """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
+    try:
+        return datetime.fromtimestamp(when).astimezone().strftime("%a %d %b, %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return wording.UNKNOWN
 
 
 def build_hosts(readings: list[HostReading]) -> dict[str, Any]:
