@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
-from mpsbar.cli.status import read_snapshot
+from mpsbar.cli.python_choice import DEFAULT, find_all, say_choice
 from mpsbar.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help="default: that of a running torch process, else the first found with torch",
+        help=f"{DEFAULT} with torch",
     )
     parser.add_argument("--no-timing", action="store_true", help="don't measure times")
     parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
@@ -70,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
         return INTERRUPTED
     if result.data is None:
         _complain(result, function)
+    if options.python is None:
+        say_choice(result.python)
     print(json.dumps(result.data) if options.json else render_text(result.data), end="")
     if options.json:
         print()
@@ -105,10 +107,7 @@ def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
 def _find_pythons(named: str | None) -> list[str]:
     if named is not None:
         return [find_python(named)]
-    from mpsbar.doctor.pythons import find_pythons
-    from mpsbar.workers.environments import read_enabled
-
-    return list(find_pythons(read_snapshot(), read_enabled()))
+    return find_all()
 
 
 def _show_step(name: str, done: int, total: int) -> None:

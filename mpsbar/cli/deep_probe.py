@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
+from mpsbar.cli.python_choice import say_choice
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Progress
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     probe = run_cancellable(lambda: runner.run(progress.show), runner.cancel)
     if not probe.cells:
         return _complain(probe, options)
+    if options.python is None:
+        say_choice(probe.python)
     if runner.problem is not None:
         print(f"mpsbar: couldn't keep what was measured: {runner.problem}", file=sys.stderr)
     file, is_saved = _save(probe)

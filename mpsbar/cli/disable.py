@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpsbar.cli.enable import choose_python
+from mpsbar.cli.python_choice import choose_for_disable
 from mpsbar.core.errors import UserError
 
 DESCRIPTION = "Removes from an environment what mpsbar enable put there."
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     if options.jupyter:
         _disable_jupyter()
     else:
-        _disable(choose_python(options.python))
+        _disable(choose_for_disable(options.python))
     return 0
 
 

@@ -1,13 +1,11 @@
 """mpsbar enable: connect an environment's processes, without a change to their code."""
 
 import argparse
-import os
-import shutil
 import sys
 
 from mpsbar.agent import __version__
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.arguments import find_python
+from mpsbar.cli.python_choice import choose_for_enable
 from mpsbar.core.errors import UserError
 
 DESCRIPTION = (
@@ -24,7 +22,11 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--list", action="store_true", help="list the enabled environments")
-    choice.add_argument("--python", metavar="PATH", help="default: the active environment's")
+    choice.add_argument(
+        "--python",
+        metavar="PATH",
+        help="default: the active environment's; without one, a list to choose from",
+    )
     choice.add_argument("--jupyter", action="store_true", help="enable the IPython profile")
 
 
@@ -33,24 +35,7 @@ def run(options: argparse.Namespace) -> int:
         return _list()
     if options.jupyter:
         return _enable_jupyter()
-    return _enable(choose_python(options.python))
-
-
-def choose_python(given: str | None) -> str:
-    """The Python that was named, else that of the active environment, else our own."""
-    if given is not None:
-        python = find_python(given)
-        if shutil.which(python) is None:
-            raise UserError(f"{given} does not exist or can't be run")
-        return python
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if prefix := os.environ.get(variable):
-            return os.path.join(prefix, "bin", "python")  # noqa: PTH118
-    from mpsbar.system.paths import is_in_app
-
-    if is_in_app():
-        raise UserError("choose the Python to enable: mpsbar enable --python PATH")
-    return sys.executable
+    return _enable(choose_for_enable(options.python))
 
 
 def _enable(python: str) -> int:
@@ -74,6 +59,12 @@ def _enable(python: str) -> int:
                 file=sys.stderr,
             )
             return 1
+    if not outcome.has_framework:
+        print(
+            f"mpsbar: neither {join_labels('nor')} is installed in {outcome.prefix}: "
+            "nothing is shown until one is",
+            file=sys.stderr,
+        )
     return 0
 
 

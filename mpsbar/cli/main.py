@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import io
 import os
 import sys
 import traceback
@@ -12,6 +11,7 @@ from mpsbar import __version__
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
 from mpsbar.cli.output import INTERRUPTED
+from mpsbar.cli.plain_characters import use_plain_characters
 from mpsbar.core.errors import UserError
 
 _FRAMEWORKS = join_labels("and")
@@ -39,8 +39,7 @@ VERBS = {
 
 def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without "·" is no reason to fail
+        use_plain_characters(stream)
     try:
         code = _run_verb(arguments)
         sys.stdout.flush()

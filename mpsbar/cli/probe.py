@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, is_coloured, run_cancellable, show_progress
+from mpsbar.cli.python_choice import DEFAULT, say_choice
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help="default: that of a running torch process, else the first found with torch",
+        help=f"{DEFAULT} with torch",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
     parser.add_argument(
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     probe = _probe(_find_pythons(snapshot, options), options)
     if not probe.cells:
         return _complain(probe, options)
+    if options.python is None:
+        say_choice(probe.python)
     last = find_last(probe)
     file, is_saved = _save(probe)
     changes = None if before is None else find_changes(before, probe)

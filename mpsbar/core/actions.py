@@ -293,6 +293,7 @@ class Connected:
     state: ConnectState
     error: str | None = None
     prefix: str | None = None  # the folder of its environment, where it could be read
+    has_framework: bool = True  # False: nothing to show there yet
 
 
 Outcome = Freed | Limited | Tensors | Stopped | Connected

@@ -16,6 +16,7 @@ MOST = 5
 RAISES_ON_MPS = (2, 15)
 _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
+    "swap_used",
 }  # fmt: skip
 # Bytes of cache that are worth a pause of the process once memory is short.
 WORTH_FREEING = 256 << 20

@@ -33,6 +33,7 @@ CAUSES: dict[str, str] = {
     "slowed": "speed",
     "cache": "cache",
 }
+# No alert for swap_used: it may last for days, and growth is alerted.
 # Alerts about one event, which no health has: the setting that switches each.
 SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
 # A run that failed sooner failed before its person's eyes.

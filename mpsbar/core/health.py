@@ -28,9 +28,11 @@ LEVELS: tuple[Level, ...] = ("ok", "warning", "critical")
 # before the shortage of the whole machine.
 _ORDER = (
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "leak",
-    "swap_growing", "slowed", "cache", "unknown",
+    "swap_growing", "swap_used", "slowed", "cache", "pressure_unknown", "unknown",
 )  # fmt: skip
-_ABOUT_ROOM = {"pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory"}
+_ABOUT_ROOM = {
+    "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_used",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ FILLING_SPAN, FILLING_LEAST, FILLING_STEP = 120.0, 60.0, 128 * MB
 # as memory in use (a judgement, not measured). Never critical: that is for memory pressure.
 SWAP = Scale(warning=(512 * MB, 128 * MB))
 SWAP_SPAN = 300.0
+# Swap in use as a part of all memory, while little memory is available: half as much again as the
+# computer has is in use. With room left, what lies in swap is merely asleep.
+SWAP_USED = Scale(warning=(0.5, 0.4))
+ROOM_FOR_SWAP = Scale(warning=(0.75, 0.70))  # used part of all memory
 # Growth that no counter of torch explains. 256 MB and 10% exceed the scatter of a steady run and
 # of its caches outside torch; 5 minutes exceed most warm-ups.
 LEAK_BYTES = Scale(warning=(256 * MB, 128 * MB))
@@ -78,6 +84,7 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     found = [
         *_pressure(data),
         *_swap(data),
+        *_swap_used(data),
         *_filling(data),
         *_budget(data),
         *_leaks(data),
@@ -86,6 +93,8 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
     if not found and not _is_machine_known(snapshot):
         found = [Reason("unknown", "ok")]
+    elif not found and snapshot.machine.pressure is None:
+        found = [Reason("pressure_unknown", "ok")]
     found.sort(key=_rank)
     return Health(found[0].level if found else "ok", tuple(found))
 
@@ -133,6 +142,18 @@ def _swap(data: _HealthInput) -> Iterator[Reason]:
         seconds = data.snapshot.time - low.time
         values: dict[str, Value] = {"growth": used - low.value, "seconds": seconds, "used": used}
         yield Reason("swap_growing", level, values)
+
+
+def _swap_used(data: _HealthInput) -> Iterator[Reason]:
+    """What is, not what grows: a computer that has been short of memory for hours is short."""
+    machine, before = data.snapshot.machine, data.level("swap_used")
+    total, available, used = machine.memory_total, machine.memory_available, machine.swap_used
+    if not total or available is None or used is None:
+        return
+    is_short = ROOM_FOR_SWAP.grade(1 - available / total, before) is not None
+    level = SWAP_USED.grade(used / total, before)
+    if level and is_short:
+        yield Reason("swap_used", level, {"used": used, "available": available, "whole": total})
 
 
 def _filling(data: _HealthInput) -> Iterator[Reason]:

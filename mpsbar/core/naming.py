@@ -43,17 +43,24 @@ def name_process(
     """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
     a rank of torchrun, a served app; for a program that is not Python the name of its file."""
     name = mask(_name_program(command, executable)).strip() or UNKNOWN
-    return add_notebook(name, notebook) + _rank(variables or {}, name)
+    variables = variables or {}
+    return add_notebook(name, notebook or _find_notebook(variables)) + _rank(variables, name)
+
+
+def _find_notebook(variables: Mapping[str, str]) -> str | None:
+    """Jupyter names the notebook in the environment of its kernel, and of what that starts."""
+    path = variables.get("JPY_SESSION_NAME", "")
+    return PurePath(path).name if path.endswith(".ipynb") else None
 
 
 def add_notebook(name: str, notebook: str | None) -> str:
-    """A kernel's name with its notebook, which only its agent knows; any other as it is."""
-    return f"{name}: {mask(notebook)}" if notebook and name == KERNEL else name
+    """A kernel is called by its notebook, where that is known; any other process as it is."""
+    return mask(notebook) if notebook and name == KERNEL else name
 
 
 def kind_of(name: str) -> Kind:
     """Script, notebook or server: each is connected in another way."""
-    if name.startswith(KERNEL):
+    if name.startswith(KERNEL) or name.endswith(".ipynb"):
         return "notebook"
     return "server" if name.partition(" ")[0] in _SERVERS else "script"
 

@@ -41,7 +41,7 @@ def check_up(
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """One path for each environment, those in use first."""
+    """One path for each environment: the active one's, then those in use."""
     found: dict[str, str] = {}
     for python in _list_candidates(snapshot, enabled):
         if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
@@ -101,12 +101,10 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
 
 
 def _list_candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | None]:
+    yield from _list_active()
     yield from (w.executable for w in snapshot.workers if w.frameworks.get("torch"))
     yield from (p.python for p in snapshot.processes or () if "torch" in p.frameworks)
     yield from enabled
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if prefix := os.environ.get(variable):
-            yield str(Path(prefix, "bin", "python"))
     python3 = shutil.which("python3")
     if sys.platform != "darwin" or (python3 is not None and is_usable_shim(python3)):
         yield python3
@@ -114,6 +112,13 @@ def _list_candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str
         yield from find_installed(Path.home())
     if not is_in_app():  # nobody uses the app's own Python
         yield sys.executable
+
+
+def _list_active() -> Iterator[str]:
+    """What a person has activated in this shell comes before all that is guessed."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if prefix := os.environ.get(variable):
+            yield str(Path(prefix, "bin", "python"))
 
 
 def _find_environment(python: str) -> str:

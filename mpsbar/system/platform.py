@@ -22,7 +22,7 @@ MAX_VALUE = 4096  # a PATH is long
 # All that is stored of someone's environment: torch's own settings, the rank, which Python runs.
 _STORED_VARIABLES = frozenset(
     (
-        "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "JPY_SESSION_NAME",
         "PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "__PYVENV_LAUNCHER__",
     )
 )  # fmt: skip

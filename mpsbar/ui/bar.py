@@ -25,13 +25,8 @@ def build_bar(snapshot: Snapshot, shows: str = "memory") -> Bar:
     )
 
 
-def is_unknown(health: Health) -> bool:
-    """Whether nothing could be judged, which does not mean that all is well."""
-    return any(reason.code in ("unknown", "not_judged") for reason in health.reasons)
-
-
 def _shape(health: Health) -> str:
-    return "unknown" if is_unknown(health) and health.level == "ok" else health.level
+    return "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
 
 
 def _text(snapshot: Snapshot, shows: str, shape: str) -> str:

@@ -6,7 +6,7 @@ from mpsbar.core.actions import CancelProbe, Free, ProbeDtypes
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
-from mpsbar.ui.bar import build_bar, is_unknown
+from mpsbar.ui.bar import build_bar
 from mpsbar.ui.command_rows import build_commands
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
@@ -40,7 +40,7 @@ def _head(snapshot: Snapshot) -> tuple[Row, ...]:
 
 def _health(snapshot: Snapshot) -> str:
     """The machine, or the reason when something is wrong or not known."""
-    if snapshot.health.level == "ok" and not is_unknown(snapshot.health):
+    if snapshot.health.level == "ok" and not findings.is_unknown(snapshot.health):
         return wording.machine_briefly(snapshot.machine)
     return findings.say_health(snapshot.health, snapshot.names)
 

@@ -235,9 +235,12 @@ def connect(python: str) -> Connected:
     except EnvironmentProblem as problem:
         return Connected(python, "refused", error=str(problem))
     if not is_new:
-        return Connected(python, "enabled_before", prefix=environment.prefix)
-    state: ConnectState = "no_answer" if answer is None else "enabled"
-    return Connected(python, state, prefix=environment.prefix)
+        state: ConnectState = "enabled_before"
+    else:
+        state = "no_answer" if answer is None else "enabled"
+    return Connected(
+        python, state, prefix=environment.prefix, has_framework=environment.has_framework
+    )
 
 
 def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:

@@ -446,8 +446,8 @@ def test_a_kernel_has_the_name_of_its_notebook_and_its_children_have_not(kernels
     code = kernels(JPY_SESSION_NAME=str(uuid.uuid4()))
     code.run("__vsc_ipynb_file__ = '/home/me/code.ipynb'\n%load_ext mpsbar")
     assert rows(polled) == {
-        server.pid: "notebook kernel: train.ipynb",
-        code.pid: "notebook kernel: code.ipynb",
+        server.pid: "train.ipynb",
+        code.pid: "code.ipynb",
         child: "python -c",
     }
     server.run("child.kill(); child.wait()")
@@ -456,9 +456,9 @@ def test_a_kernel_has_the_name_of_its_notebook_and_its_children_have_not(kernels
 @pytest.mark.parametrize(
     ("notebook", "name"),
     [
-        ("a.ipynb", "notebook kernel: a.ipynb"),
-        ("\x1b[31m\n.ipynb", "notebook kernel: \ufffd[31m\ufffd.ipynb"),
-        ("x" * 9000, "notebook kernel: " + "x" * 300),
+        ("a.ipynb", "a.ipynb"),
+        ("\x1b[31m\n.ipynb", "\ufffd[31m\ufffd.ipynb"),
+        ("x" * 9000, "x" * 300),
         (["a.ipynb"], "notebook kernel"),
         (None, "notebook kernel"),
     ],

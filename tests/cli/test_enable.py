@@ -40,7 +40,10 @@ def test_the_whole_round(mpsbar, venv, workers):
         "No environment is enabled. To enable one: mpsbar enable --python PATH\n"
     )
     done = mpsbar("enable", "--python", python)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"mpsbar: neither PyTorch nor MLX is installed in {venv}: nothing is shown until one is\n",
+    )
     assert done.stdout == (
         f"{venv}: enabled, agent {__version__} answered. "
         "Processes that import PyTorch or MLX are shown from their next start.\n"
@@ -177,13 +180,17 @@ def test_disable_all_forgets_what_is_gone(mpsbar, venv):
 
 def test_in_the_app_the_python_must_be_named(monkeypatch):
     """The app's own is never meant."""
-    from mpsbar.cli.enable import choose_python
+    from mpsbar.cli import python_choice
     from mpsbar.core.errors import UserError
 
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
-    with pytest.raises(UserError, match="choose the Python to enable"):
-        choose_python(None)
+    monkeypatch.setenv("MPSBAR_REPLAY", str(ROOT / "tests/readings/nothing-running.recording.json"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(
+        UserError, match="No environment is active, and no Python with PyTorch or MLX"
+    ):
+        python_choice.choose_for_enable(None)
     monkeypatch.setenv("VIRTUAL_ENV", "/v")
-    assert choose_python(None) == "/v/bin/python"
+    assert python_choice.choose_for_enable(None) == "/v/bin/python"

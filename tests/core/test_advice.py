@@ -228,7 +228,7 @@ def test_the_largest_unconnected_is_connected_first():
     [
         ("train.py", "script"),
         ("uvicorn app:app", "server"),
-        ("notebook kernel: a.ipynb", "notebook"),
+        ("a.ipynb", "notebook"),
     ],
 )
 def test_how_to_connect_depends_on_what_it_is(name, kind):

@@ -94,7 +94,8 @@ def test_every_cause_that_can_be_switched_off_has_a_code():
 
 
 def test_health_has_no_code_that_was_forgotten_here():
-    assert set(_ORDER) - {"unknown"} == set(CAUSES)
+    # Swap in use may last for days: it is shown, but interrupts nobody.
+    assert set(_ORDER) - {"unknown", "pressure_unknown", "swap_used"} == set(CAUSES)
 
 
 def test_what_is_only_worth_knowing_is_no_alert():

@@ -18,6 +18,8 @@ FINE = Health()
 
 
 def machine(**fields):
+    """With normal pressure: where that is not known, that is a reason of its own."""
+    fields.setdefault("pressure", "normal")
     gpu = {k: fields.pop(k) for k in ("memory_in_use", "memory_budget") if k in fields}
     return Machine(gpu=Gpu(**gpu), **fields)
 
@@ -67,14 +69,13 @@ def test_nothing_could_be_read():
 @pytest.mark.parametrize(
     "snapshot",
     [
-        {"the_machine": machine(memory_available=0)},
-        {"the_machine": machine(swap_used=0)},
-        {"the_machine": machine(pressure="normal")},
-        {"the_machine": machine(memory_in_use=0)},
+        {"the_machine": machine(pressure=None, memory_available=0)},
+        {"the_machine": machine(pressure=None, swap_used=0)},
+        {"the_machine": machine(pressure=None, memory_in_use=0)},
     ],
 )
 def test_one_number_is_enough_not_to_be_ignorant(snapshot):
-    assert judge_once(**snapshot) == Health("ok", ())
+    assert judge_once(**snapshot) == Health("ok", (Reason("pressure_unknown", "ok"),))
 
 
 @pytest.mark.parametrize("pressure", ["warning", "critical"])
@@ -609,3 +610,46 @@ def test_within_the_band_a_level_changes_at_most_once(start, shares):
         for n, share in enumerate([start, *shares])
     ]
     assert flips(watch(shots)[1:], "gpu_memory") <= 1
+
+
+# --- what is, not only what grows --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("swap", "available", "before", "level"),
+    [
+        (7.6, 1.3, None, "warning"),  # tests/readings/macos-m1-8gb: hours of swapping, no growth
+        (4.0, 2.0, None, "warning"),
+        (3.9, 2.0, None, None),
+        (4.0, 2.1, None, None),  # there is room: what lies in swap is asleep
+        (3.3, 2.3, "warning", "warning"),  # it is left later than it is entered
+        (3.1, 2.0, "warning", None),
+        (4.0, 2.5, "warning", None),
+    ],
+)
+def test_swap_in_use_on_a_computer_of_8_gb(swap, available, before, level):
+    past = on("swap_used", before) if before else FINE
+    short = machine(
+        memory_total=8 * GB, memory_available=int(available * GB), swap_used=int(swap * GB)
+    )
+    assert level_of(judge_once(short, before=past), "swap_used") == level
+
+
+@pytest.mark.parametrize("missing", ["memory_total", "memory_available", "swap_used"])
+def test_swap_in_use_is_not_judged_by_halves(missing):
+    known = {"memory_total": 8 * GB, "memory_available": GB, "swap_used": 8 * GB} | {missing: None}
+    assert level_of(judge_once(machine(**known)), "swap_used") is None
+
+
+def test_unknown_pressure_is_not_well():
+    known = machine(memory_total=8 * GB, memory_available=7 * GB, swap_used=0, pressure=None)
+    assert [r.code for r in judge_once(known).reasons] == ["pressure_unknown"]
+    assert judge_once(replace(known, pressure="normal")).reasons == ()
+
+
+def test_a_cache_counts_where_memory_is_short_by_its_swap():
+    short = machine(
+        memory_total=8 * GB, memory_available=GB, swap_used=7 * GB, memory_budget=5 * GB
+    )
+    worker = make_worker(1, driver=3 * GB, reserved=2 * GB, allocated=GB)
+    assert level_of(judge_once(short, [worker]), "cache", 1) == "warning"

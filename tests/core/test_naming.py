@@ -57,7 +57,7 @@ def test_names(command, name):
 @pytest.mark.parametrize(
     ("command", "notebook", "name"),
     [
-        (KERNEL, "train.ipynb", "notebook kernel: train.ipynb"),
+        (KERNEL, "train.ipynb", "train.ipynb"),
         (KERNEL, "", "notebook kernel"),
         (KERNEL, None, "notebook kernel"),
         # A script started from a notebook inherits its environment.
@@ -116,7 +116,7 @@ def test_a_launcher_inside_a_rank_keeps_its_name():
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("train.py", "script"), ("notebook kernel: a.ipynb", "notebook"), ("torchrun x.py", "script"),
+        ("train.py", "script"), ("a.ipynb", "notebook"), ("torchrun x.py", "script"),
         ("uvicorn serve:app", "server"), ("mlx_lm.server", "server"),
     ],
 )  # fmt: skip
@@ -136,7 +136,7 @@ RAY = (
     [
         (("ray::A.work",), PYTHON, RAY, None, "ray::A.work"),
         (("./Paint",), "/opt/Paint", ("./Paint",), None, "Paint"),
-        (KERNEL, PYTHON, KERNEL, "train.ipynb", "notebook kernel: train.ipynb"),
+        (KERNEL, PYTHON, KERNEL, "train.ipynb", "train.ipynb"),
         (("python", "train.py", "3"), PYTHON, ("python", "train.py", "3"), None, "train.py"),
         ((), None, ("python", "train.py"), None, "train.py"),  # could not be read from outside
         ((), None, ("./Paint",), None, "Paint"),

@@ -123,6 +123,6 @@ def test_who_of_the_children_a_person_tells_apart(others, distinct):
 
 def test_a_notebooks_children_are_copies_though_only_its_agent_knows_the_notebook():
     outside = named(1, "notebook kernel", 0)
-    kernel = Worker(1, "notebook kernel: a.ipynb", "live", 0.0, process=outside)
+    kernel = Worker(1, "a.ipynb", "live", 0.0, process=outside)
     loaders = tuple(named(pid, "notebook kernel", 1) for pid in (2, 3))
     assert Family(kernel, (), loaders).alike == loaders

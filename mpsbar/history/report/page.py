@@ -102,6 +102,7 @@ def build_section(key: str, title: str, content: Markup | None) -> _Part | None:
 def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) -> Markup:
     snapshot = report.snapshot
     health, time = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
+    level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
     when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
@@ -109,7 +110,7 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
         "header",
         tag("h1", _("mpsbar report")),
         tag("p", when, class_="note"),
-        tag("p", findings.say_health(health, snapshot.names), class_=f"health {health.level}"),
+        tag("p", findings.say_health(health, snapshot.names), class_=f"health {level}"),
         *(tag("p", line) for line in lines if line),
         tag("nav", tag("ul", *links), aria_label=_("Sections")),
     )

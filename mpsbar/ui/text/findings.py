@@ -15,6 +15,13 @@ _TIMES = {"seconds"}
 _CLOCKS = {"time"}
 _COMMANDS = {"package", "python"}
 _NAME_WIDTH = 40
+# Reasons that say that not enough is known to call it well.
+UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
+
+
+def is_unknown(health: Health) -> bool:
+    """Whether too little could be read to call it well."""
+    return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
 
 
 def say_health(health: Health, names: Mapping[int, str]) -> str:
@@ -24,7 +31,7 @@ def say_health(health: Health, names: Mapping[int, str]) -> str:
     worst = health.reasons[0]
     words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
     if health.level == "ok":
-        is_well = worst.code not in ("unknown", "not_judged")
+        is_well = worst.code not in UNKNOWN_CODES
         return _("No problems; {reason}").format(reason=words) if is_well else words
     more = sum(reason.level != "ok" for reason in health.reasons) - 1
     return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
@@ -87,9 +94,10 @@ def _reasons(level: str) -> dict[str, str]:
         "process_memory": _("{name} is using {used} of the GPU's {budget}"),
         "gpu_memory": _("GPU memory is running low: {used} of {budget} in use"),
         "leak": _(
-            "{name} grew by {growth} in {seconds} but its tensors did not: possible memory leak"
+            "{name} grew by {growth} more than its tensors in {seconds}: possible memory leak"
         ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
+        "swap_used": _("Memory is short: {used} of swap in use, {available} of {whole} available"),
         "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
         "cache": _("{name} could free its cache of {cached}"),
         "gpu_reset": _(
@@ -97,6 +105,7 @@ def _reasons(level: str) -> dict[str, str]:
             "2.15 does not raise an error)"
         ),
         "unknown": _("Couldn't read this computer's memory"),
+        "pressure_unknown": _("Memory pressure is unknown; no other problems"),
         "not_judged": _("Status unknown"),
     }
 

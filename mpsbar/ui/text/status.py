@@ -34,7 +34,8 @@ def render_status(
 def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     health = snapshot.health
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
-    lines.append(paint(findings.say_health(health, snapshot.names), health.level))
+    colour = "dim" if findings.is_unknown(health) and health.level == "ok" else health.level
+    lines.append(paint(findings.say_health(health, snapshot.names), colour))
     lines.append(wording.found(snapshot))
     if dtypes.surprise:
         lines.append(paint(_("dtypes: {headline}").format(headline=dtypes.surprise), "warning"))

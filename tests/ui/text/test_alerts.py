@@ -27,7 +27,7 @@ def alert(code, level="warning", kind="raised", pid=None, name=None, **values):
         (
             alert("leak", pid=7, name="train.py", growth=GB, seconds=400.0),
             "Warning: Possible Memory Leak",
-            "train.py grew by 1.0 GB in 7 min but its tensors did not: possible memory leak",
+            "train.py grew by 1.0 GB more than its tensors in 7 min: possible memory leak",
         ),
         (
             alert("memory_filling", seconds=300.0, available=2 * GB),
@@ -70,8 +70,7 @@ def test_the_words(told, title, text):
     [
         (
             alert("leak", pid=7, name="train.py", growth=GB, seconds=400.0),
-            "Warning: train.py grew by 1.0 GB in 7 min but its tensors did not:"
-            " possible memory leak",
+            "Warning: train.py grew by 1.0 GB more than its tensors in 7 min: possible memory leak",
         ),
         (alert("pressure", "critical", "worse"), "Critical: Memory pressure is critical"),
         (alert("pressure", kind="recovered"), "Resolved: Memory pressure is back to normal"),

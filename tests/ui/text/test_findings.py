@@ -33,7 +33,7 @@ REASONS = [
     ),
     (
         Reason("leak", "warning", {"growth": 512 * MB, "seconds": 400.0}, 7),
-        "train.py grew by 512 MB in 7 min but its tensors did not: possible memory leak",
+        "train.py grew by 512 MB more than its tensors in 7 min: possible memory leak",
     ),
     (
         Reason("swap_growing", "warning", {"growth": 600 * MB, "seconds": 120.0, "used": 3 * GB}),
@@ -49,6 +49,11 @@ REASONS = [
     ),
     (Reason("unknown", "ok"), "Couldn't read this computer's memory"),
     (Reason("not_judged", "ok"), "Status unknown"),
+    (Reason("pressure_unknown", "ok"), "Memory pressure is unknown; no other problems"),
+    (
+        Reason("swap_used", "warning", {"used": 7 * GB, "available": GB, "whole": 8 * GB}),
+        "Memory is short: 7.0 GB of swap in use, 1.0 GB of 8.0 GB available",
+    ),
     (Reason("gpu_memory", "warning"), "GPU memory is running low: ? of ? in use"),
     (Reason("gpu_memory", "warning", {"used": None, "budget": "x"}), "GPU memory is running low: ? of ? in use"),
     (Reason("of_a_later\nversion", "warning"), "of_a_later\N{REPLACEMENT CHARACTER}version (no description)"),
@@ -95,7 +100,7 @@ LEAK = Reason("leak", "warning", {"growth": GB, "seconds": 400.0}, 7)
         (Health("critical", (PRESSURE, LEAK, SWAP, CACHE)), "Memory pressure is critical (and 2 more)"),
         (
             Health("warning", (LEAK,)),
-            "train.py grew by 1.0 GB in 7 min but its tensors did not: possible memory leak",
+            "train.py grew by 1.0 GB more than its tensors in 7 min: possible memory leak",
         ),
     ],
 )  # fmt: skip
