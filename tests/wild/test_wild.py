@@ -1,11 +1,10 @@
-"""Programs of `make wild`, with what the tests have installed anyway: five, by `make thorough` ten."""
+"""Ten of the programs of `make wild`, with what the tests have installed anyway."""
 
 import subprocess
 import sys
 
 import pytest
 import softmps
-from thorough import two_sizes
 
 from wild import runner
 from wild.runner import run_program
@@ -17,12 +16,13 @@ pytestmark = [
     pytest.mark.skipif(softmps.why_not() is not None, reason=str(softmps.why_not())),
 ]
 
-FIVE = ["threads_counted", "data_loaders", "fork_pool", "ipython_kernel", "mlx_loop"]
-# Their kinds of hosts have tests of their own in tests/agent and tests/cli/test_run_servers.py.
-OTHERS = ["plain_loop", "asyncio_loop", "gunicorn_preload", "gevent_late", "qt_window"]
+CORE = [
+    "plain_loop", "threads_counted", "asyncio_loop", "data_loaders", "fork_pool", "gunicorn_preload",
+    "ipython_kernel", "gevent_late", "qt_window", "mlx_loop",
+]  # fmt: skip
 
 
-@two_sizes("name", small=FIVE, whole=OTHERS)
+@pytest.mark.parametrize("name", CORE)
 def test_a_program_runs_as_it_does_without_mpsbar(name):
     row = run_program(name, sys.executable)
     assert row.is_good, str(row)
