@@ -17,10 +17,9 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state", "same_random",
-    "alone",
-    "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
-    "comparison",
+    "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state",
+    "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
+    "results", "interrupts", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20
