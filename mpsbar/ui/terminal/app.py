@@ -63,7 +63,7 @@ _WIDE = 110
 
 
 class TerminalApp(App[None]):
-    """`run` returns when the person has quit. The monitor ticks already, or begins to here."""
+    """The app of `mpsbar top`; `run` returns when the person has quit."""
 
     TITLE = "mpsbar"
     CSS_PATH = "top.tcss"
@@ -208,7 +208,7 @@ class TerminalApp(App[None]):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is offered is what works on the selected row."""
+        """Whether a key is offered: only what works on the selected row is."""
         if action in OWN_ACTIONS:
             if len(self.screen_stack) > 1:
                 return False
@@ -265,7 +265,7 @@ class TerminalApp(App[None]):
         self._main.set_focus(field)
 
     def action_deselect(self) -> None:
-        """Esc: first the filter goes, then the selection, and then it returns."""
+        """Esc clears the filter; without one, the selection; without that, it selects the first row."""
         field = self.query_one("#filter", Input)
         if field.display:
             field.value = ""
@@ -334,7 +334,7 @@ class TerminalApp(App[None]):
         return Text("\n").join(make_text(line) for line in lines)
 
     def _sync_selection(self) -> None:
-        """What is done is done to the row under the cursor: its message may still be on its way."""
+        """Select the row under the cursor: textual's message that it moved may not have come yet."""
         table = self._main.query_one(ProcessTable)
         if table.show_cursor and (key := table.cursor_key):
             self.state.select(key)
@@ -347,7 +347,7 @@ class TerminalApp(App[None]):
     # --- drawing
 
     def note(self, text: str, level: str = "") -> None:
-        """A line of the log; where that is too small for it, a notice of textual's too."""
+        """Add a line to the log; where it would be cut off, show it as a notification too."""
         self.state.note(text, level)
         if self._main.query_one(NoteLog).is_too_small_for(text) and self.is_running:
             severity = "warning" if level in ("warning", "critical") else "information"
@@ -387,14 +387,16 @@ class TerminalApp(App[None]):
         state, palette, main = self.state, self.palette, self._main
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)
-        _set(head, render_head(snapshot, head.size.width, head.size.height, palette))
+        _update_text(head, render_head(snapshot, head.size.width, head.size.height, palette))
         if gauges.size.height:
             size = gauges.size
-            _set(gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette))
+            _update_text(
+                gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette)
+            )
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
-        _set(empty, make_wrapped(words))
+        _update_text(empty, make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:
             scrolls = table.max_scroll_y > 0 and table.show_vertical_scrollbar
@@ -420,11 +422,11 @@ class TerminalApp(App[None]):
                 title = render_title(self.state, self.palette, of_machine=True)
                 machine.show(title, build_machine_chart(self.state), self.palette)
             if facts.size.width:
-                _set(facts, render_facts(self.state, self.palette, facts.size.width))
+                _update_text(facts, render_facts(self.state, self.palette, facts.size.width))
 
     def _draw_detail(self, chart: ChartView, facts: Static) -> None:
         chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
-        _set(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
+        _update_text(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _rewrite_log(self) -> None:
         self._main.query_one(NoteLog).rewrite(self.state, self.palette)
@@ -447,7 +449,7 @@ def _kind(row: Row) -> str:
 
 
 def _find(rows: tuple[Row, ...], key: str) -> Row | None:
-    """Also in submenus."""
+    """The row with this key, also in submenus."""
     for row in rows:
         found = row if row.key == key else _find(row.children, key)
         if found is not None:
@@ -455,8 +457,8 @@ def _find(rows: tuple[Row, ...], key: str) -> Row | None:
     return None
 
 
-def _set(widget: Static, text: Text) -> None:
-    """Nothing is drawn where nothing has changed, nor laid out where it has as many lines."""
+def _update_text(widget: Static, text: Text) -> None:
+    """Draw a text only if it differs, and lay out anew only if its number of lines does."""
     before: Text | None = getattr(widget, "shown_text", None)
     if before is None or before != text or before.spans != text.spans:
         is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
@@ -465,5 +467,5 @@ def _set(widget: Static, text: Text) -> None:
 
 
 def _choose_driver() -> type[WaitingDriver] | None:
-    """Ours on a terminal; textual's own where it knows better, as in tests and on Windows."""
+    """Our driver on a terminal; textual's choice in tests and on Windows."""
     return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None
