@@ -265,7 +265,7 @@ class TerminalApp(App[None]):
         self._main.set_focus(field)
 
     def action_deselect(self) -> None:
-        """Esc clears the filter; without one, the selection; without that, it selects the first row."""
+        """Esc clears the filter, or else the selection; with neither it selects the first row."""
         field = self.query_one("#filter", Input)
         if field.display:
             field.value = ""
@@ -334,7 +334,7 @@ class TerminalApp(App[None]):
         return Text("\n").join(make_text(line) for line in lines)
 
     def _sync_selection(self) -> None:
-        """Select the row under the cursor: textual's message that it moved may not have come yet."""
+        """Select the row under the cursor: textual's message of its move may not have come yet."""
         table = self._main.query_one(ProcessTable)
         if table.show_cursor and (key := table.cursor_key):
             self.state.select(key)
