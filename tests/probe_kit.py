@@ -13,6 +13,7 @@ from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
 from mpsbar.dtypes.runner import CEILING
+from mpsbar.system import child_answers
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 EVERY = [
@@ -49,6 +50,7 @@ def run_child(
     device="mps",
     *,
     python=sys.executable,
+    entry=child_answers.__file__,
     script=dtype_child.__file__,
     ceiling=CEILING,
     with_compile=False,
@@ -58,7 +60,7 @@ def run_child(
     if device == "mps":
         variables.setdefault("SOFTMPS", "1")
     done = run_python(
-        [python, "-B", script],
+        [python, "-B", entry, script],
         input=json.dumps(plan_for(cells, device, ceiling, with_compile)) + "\n",
         env=environment(**variables), cwd="/", timeout=TIMEOUT,
     )  # fmt: skip

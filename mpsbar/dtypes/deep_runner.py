@@ -17,7 +17,7 @@ from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell
 from mpsbar.dtypes.runner import FROM_OUTSIDE, signal_name
-from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
 from mpsbar.system.ownership import NotTrusted
 
 # Bytes above what torch and its samples take, for each child process.
@@ -155,10 +155,8 @@ class DeepRunner:
     ) -> int | None:
         """Run one child process; return its exit code, or None if it hung and was ended."""
         share.has_started = share.is_over = share.is_full = False
-        with (
-            importlib.resources.as_file(_SOURCES / "deep_child.py") as script,
-            start_child(python, [str(script)], MARK, self._build_input(share)) as child,
-        ):
+        script, plan = _SOURCES / "deep_child.py", self._build_input(share)
+        with start_script(python, script, MARK, plan) as child:
             hung = self._listen(child, share, on_progress)
             share.tail = child.tail
             return None if hung else child.end()

@@ -1,4 +1,4 @@
-"""The table of processes on textual's DataTable: nothing moves under the cursor."""
+"""The table of processes on textual's DataTable, and what is said where it would be empty."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
 from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 
@@ -122,3 +123,22 @@ def _draw(row: TableRow, column: FittedColumn, state: TerminalState, palette: Pa
         return draw_memory(process, find_budget(snapshot, (process,)), column.width, palette)
     series = snapshot.process_series.get(process.pid)
     return draw_history(series.held if series else (), column.width, palette)
+
+
+def say_why_empty(state: TerminalState) -> str:
+    """Why there are no processes in the table, and what to do; "": there are some."""
+    snapshot = state.snapshot
+    if state.total and not state.rows:
+        return _("No rows contain “{text}” (Esc shows all)").format(text=state.filter)
+    if snapshot.workers or (snapshot.processes == () and state.rows):
+        return ""
+    if snapshot.processes == ():
+        hints = (
+            wording.nothing_runs(), "", wording.how_to_start(),
+            _("For all that an environment runs: mpsbar enable"),
+            _("In a notebook: %load_ext mpsbar"),
+        )  # fmt: skip
+        return "\n".join(hints)
+    unconnected = next(iter(snapshot.unconnected), None)
+    how = "" if unconnected is None else ": " + wording.how_to_connect_process(unconnected)
+    return wording.found(snapshot) + how
