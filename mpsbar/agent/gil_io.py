@@ -74,7 +74,8 @@ def view_address(address: Any, platform: str = sys.platform) -> "tuple[Any, Any]
 _family, _path = view_address(_address)
 
 # Lets the GIL go. Without argtypes: their conversion allocates objects that the collector tracks,
-# and gc_pause calls this while collections are allowed. Its arguments are ctypes objects.
+# and gc_pause calls this while collections are allowed. So would an array or a c_int: its arguments
+# are plain numbers, None and what byref() has made before.
 poll = ctypes.CDLL(None).poll
 
 
@@ -87,7 +88,7 @@ class PollEntry(ctypes.Structure):
 def poll_arguments(entries: Any, count: int, seconds: float) -> "tuple[Any, Any, Any]":
     """The arguments of `poll`; at least a millisecond, or a short wait would spin."""
     milliseconds = max(1, min(int(seconds * 1000 + 0.999), 60_000))
-    return entries, ctypes.c_ulong(count), ctypes.c_int(milliseconds)
+    return entries if entries is None else ctypes.byref(entries), count, milliseconds
 
 
 def sleep(seconds: float) -> None:

@@ -35,8 +35,8 @@ def measure() -> Optional[int]:
 def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
     """Gives free pages back to the system; on macOS it returns how many bytes that were."""
     if sys.platform == "darwin":
-        return _libc("malloc_zone_pressure_relief", ctypes.c_size_t), (None, ctypes.c_size_t(0))
-    return _libc("malloc_trim", None), (ctypes.c_size_t(0),)
+        return _libc("malloc_zone_pressure_relief", ctypes.c_size_t), (None, 0)
+    return _libc("malloc_trim", None), (0,)
 
 
 def _libc(name: str, returned: Any) -> Callable[..., Any]:
