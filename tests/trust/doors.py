@@ -222,7 +222,6 @@ VERBS = (
     ["why"],
     ["probe", "--device", "cpu"],
     ["config", "edit"],
-    ["enable"],
     ["free", "--all"],
     ["limit", "1", "off"],
     ["run", "--summary", "true"],
