@@ -110,7 +110,7 @@ def test_an_isolated_python_runs_untouched_and_we_say_why(workers, stand_in, fla
 
 
 def test_an_agent_that_cannot_start_says_so_in_one_line(workers, stand_in):
-    env = {"MPSBAR_RUN_DIR": "/proc/nowhere/run"}
+    env = {"MPSBAR_RUN_DIR": "/dev/null/run"}
     done = run(workers, sys.executable, "-c", "import torch; print(1)", cwd=stand_in, env=env)
     assert done.stdout == "1\n"
     assert done.stderr.startswith("mpsbar: not attached: ")

@@ -260,7 +260,8 @@ def test_ci_on_a_mac(tmp_path):
     runner = Runner(tmp_path, ("ci.yml", "mac"))
     set_up_app(runner)
     runner.run()
-    assert runner.calls("make") == ["test"]
+    assert runner.calls("make") == ["setup", "test"]
+    assert "-m pip uninstall --yes mlx mlx-metal" in runner.calls("python")
     assert any("--require-hashes" in call for call in runner.calls("python"))
     scenes = runner.outputs["The scenes of the menu bar and the desktop, on the real AppKit"]
     assert re.search(r"\b[1-9]\d* passed", scenes)
