@@ -26,7 +26,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mpsbar", *arguments], env=workers.env(TERM="xterm", LC_ALL="C.UTF-8"),
             cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=_take_terminal,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - no other thread here holds a lock
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""
