@@ -1,11 +1,14 @@
 """ssh asks a person for what it needs, one host after another, before anything is drawn."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import psutil
@@ -23,6 +26,7 @@ class Terminal:
 
     def __init__(self, workers, *arguments):
         self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mpsbar", *arguments], env=workers.env(TERM="xterm", LC_ALL="C.UTF-8"),
             cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
@@ -56,9 +60,6 @@ class Terminal:
 
 
 def _take_terminal():
-    import fcntl
-    import termios
-
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # ssh asks on /dev/tty
 
 
@@ -124,11 +125,13 @@ def test_top_draws_only_after_the_questions_and_a_refusal_is_a_line(ssh_hosts, p
     hosts = ("--host", "good", "--host", "fresh")
     terminal = person("top", "--ssh", ssh_hosts.options, *hosts)
     terminal.wait_for("continue connecting")
-    assert "Apple CHIP" not in terminal.seen
+    assert "hosts answer" not in terminal.seen
     terminal.type("no")
-    terminal.wait_for("Apple CHIP")
+    terminal.wait_for("1 of 2 hosts answer")
     terminal.wait_for("no answer")
     assert "Host key verification failed" in terminal.seen
+    terminal.type("q")
+    assert terminal.end() == 0
 
 
 @pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
