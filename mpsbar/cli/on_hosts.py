@@ -73,8 +73,12 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
 
 def show_top(names: list[str], options: argparse.Namespace) -> int:
     """All hosts on one screen; without textual or a terminal the same as text, again and again."""
+    from mpsbar.cli.top import end, why_no_terminal
+
     options.json, options.wide = False, False
-    return _watch(names, options, options.every or 2.0)
+    if why_no_terminal() is not None:
+        return _watch(names, options, options.every or 2.0)
+    return end(_watch(names, options, options.every or 2.0, is_screen=True))
 
 
 def free(names: list[str], options: argparse.Namespace) -> int:
@@ -86,7 +90,8 @@ def free(names: list[str], options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
     else:
-        _tell_freed(found)
+        for line in _say_freed(found):
+            print(line)
     fine = ("done", "waiting", "cancelled")
     done = (
         isinstance(outcomes, list) and all(outcome.state in fine for outcome in outcomes)
@@ -164,18 +169,18 @@ def _ends_json(ends: "list[RemoteEnd] | HostProblem") -> dict[str, Any]:
     return {"problem": None, "ended": [asdict(end) for end in ends]}
 
 
-def _tell_freed(found: "dict[str, list[Freed] | HostProblem]") -> None:
+def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]":
     from mpsbar.ui.text import outcomes as outcome_text
     from mpsbar.ui.text import wording
 
     for host, outcomes in found.items():
         if not isinstance(outcomes, list):
-            print(f"{host}: no answer ({outcomes.text})")
+            yield f"{host}: no answer ({outcomes.text})"
         elif not outcomes:
-            print(f"{host}: {wording.workers_connected(0)}")
+            yield f"{host}: {wording.workers_connected(0)}"
         else:
             for outcome in outcomes:
-                print(f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}")
+                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}"
 
 
 def _ask_each(
@@ -204,7 +209,9 @@ def _ask_each(
     return found | ask_hosts(build(opened), parse, seconds)
 
 
-def _watch(names: list[str], options: argparse.Namespace, seconds: float) -> int:
+def _watch(
+    names: list[str], options: argparse.Namespace, seconds: float, *, is_screen: bool = False
+) -> int:
     from mpsbar.fleet.hosts import Hosts
 
     # A closed terminal or `kill` ends ssh as Ctrl-C does.
@@ -218,8 +225,37 @@ def _watch(names: list[str], options: argparse.Namespace, seconds: float) -> int
         _wait_for_first(hosts)
         if _let_ask(hosts, questions):
             _wait_for_first(hosts)
+        if is_screen:
+            return _show_screen(hosts, options, questions)
         print_each(_render_again(hosts, seconds, options), options.json)
     return 0
+
+
+def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questions | None") -> int:
+    from mpsbar.system.settings_file import read_settings
+    from mpsbar.ui.terminal.hosts_app import HostsApp
+
+    def free(host: str, pid: int | None) -> str:
+        return _free_from_screen(host, pid, options, questions)
+
+    app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
+    app.run()
+    return app.return_code or 0
+
+
+def _free_from_screen(
+    host: str, pid: int | None, options: argparse.Namespace, questions: "Questions | None"
+) -> str:
+    """What became of it, in one line for each process; nothing is asked over the screen."""
+    from mpsbar.fleet.hosts import ask_hosts
+    from mpsbar.fleet.parse_status import parse_freed
+    from mpsbar.fleet.ssh import build_command
+
+    words = ["free", "--json", "--all" if pid is None else str(pid)]
+    extra = questions.options_of(host) if questions else []
+    command = build_command(host, words, options.ssh, extra)
+    found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
+    return "\n".join(_say_freed(found))
 
 
 def _wait_for_first(hosts: "Hosts") -> None:

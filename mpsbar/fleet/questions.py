@@ -37,6 +37,7 @@ class Questions:
             [
                 find_ssh(), *split_options(self._options), "-T", "-oControlMaster=yes",
                 f"-oControlPersist={_PERSIST_SECONDS}", f"-oControlPath={path}",
+                "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
                 "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
                 "-oForwardX11=no", "--", host, "true",
             ],

@@ -1,11 +1,14 @@
 """status, top and free --host over real ssh servers on loopback, good ones and bad ones."""
 
+import contextlib
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
@@ -117,22 +120,35 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
         wait_hosts(lambda found: not found["flaky"]["problem"] and not found["good"]["problem"])
 
 
-def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts):
-    ssh_hosts.add("alpha", f"while echo '{STATUS_LINE}'; do sleep 1; done")
+def drain(terminal):
+    """Read what is printed until the end: nobody can write to a terminal that is full."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts, term):
+    """On a screen of textual's; a terminal that cannot show one gets the text again and again."""
+    status = json.loads(STATUS_LINE)
+    status["workers"] = [{"pid": 77, "name": "train.py", "state": "live", "backends": []}]
+    ssh_hosts.add("alpha", f"while echo '{json.dumps(status)}'; do sleep 1; done")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mpsbar", "top", "--ssh", ssh_hosts.options, "--host", "alpha"],
-        env=workers.env(TERM="xterm"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=workers.env(TERM=term), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
         seen = b""
-        while b"Apple M1" not in seen:
+        while b"train.py" not in seen:
             seen += os.read(ours, 4096)
-        assert b"\x1b[H\x1b[2J" in seen
+        assert (b"\x1b[H\x1b[2J" in seen) == (term == "dumb")
+        assert (b"1 of 1 hosts answer" in seen) == (term == "xterm")
         children = psutil.Process(process.pid).children()
         assert [child.name() for child in children] == ["ssh"]
-        process.send_signal(2)
+        process.send_signal(signal.SIGTERM if term == "xterm" else signal.SIGINT)
+        threading.Thread(target=drain, args=(ours,), daemon=True).start()
         assert process.wait(timeout=TIMEOUT) == 0
         wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
     finally:

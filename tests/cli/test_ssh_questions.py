@@ -1,17 +1,22 @@
 """ssh asks a person for what it needs, one host after another, before anything is drawn."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import psutil
 import pytest
-from fleet_kit import run_mpsbar
-from worker_kit import ROOT, TIMEOUT, wait_for
+from fleet_kit import MLX_WORKER, run_mpsbar
+from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 STATUS = '{"schema": 1, "time": 1, "machine": {"chip": "Apple CHIP"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
 ONCE = f"case $1 in status) echo '{STATUS}';; why) echo '[]';; free) echo '{{\"schema\": 1, \"freed\": []}}';; esac"
@@ -23,24 +28,31 @@ class Terminal:
 
     def __init__(self, workers, *arguments):
         self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mpsbar", *arguments], env=workers.env(TERM="xterm", LC_ALL="C.UTF-8"),
             cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - one system call
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - no other thread here holds a lock
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""
 
     def wait_for(self, text):
+        end = time.monotonic() + TIMEOUT
         while text not in self.seen:
             data = b""
-            with contextlib.suppress(OSError):  # the other end has gone
-                data = os.read(self._ours, 65536)
+            left = max(end - time.monotonic(), 0.0)
+            if select.select([self._ours], [], [], left)[0]:
+                with contextlib.suppress(OSError):  # the other end has gone
+                    data = os.read(self._ours, 65536)
             assert data, (text, self.seen)
             self.seen += data.decode("utf-8", "replace")
 
     def type(self, text):
-        os.write(self._ours, f"{text}\n".encode())
+        self.press(f"{text}\n")
+
+    def press(self, keys):
+        os.write(self._ours, keys.encode())
 
     def end(self):
         """All that it printed until its end, and its exit code."""
@@ -56,9 +68,6 @@ class Terminal:
 
 
 def _take_terminal():
-    import fcntl
-    import termios
-
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # ssh asks on /dev/tty
 
 
@@ -124,11 +133,13 @@ def test_top_draws_only_after_the_questions_and_a_refusal_is_a_line(ssh_hosts, p
     hosts = ("--host", "good", "--host", "fresh")
     terminal = person("top", "--ssh", ssh_hosts.options, *hosts)
     terminal.wait_for("continue connecting")
-    assert "Apple CHIP" not in terminal.seen
+    assert "hosts answer" not in terminal.seen
     terminal.type("no")
-    terminal.wait_for("Apple CHIP")
+    terminal.wait_for("1 of 2 hosts answer")
     terminal.wait_for("no answer")
     assert "Host key verification failed" in terminal.seen
+    terminal.press("q")
+    assert terminal.end() == 0
 
 
 @pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
@@ -164,3 +175,19 @@ def test_without_a_terminal_nothing_is_asked(workers, ssh_hosts):
         out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, err) == (1, "")
     assert json.loads(out)["hosts"]["fresh"]["problem"] == "Host key verification failed."
+
+
+def test_a_cache_is_freed_from_the_screen_of_all_hosts(workers, ssh_hosts, person):
+    """With the real mpsbar there and a real worker; over the connection that was asked for."""
+    need_module("mlx")
+    worker = workers.start(MLX_WORKER)
+    ssh_hosts.add("locked")
+    ssh_hosts.lock_key("locked", "open sesame")
+    terminal = person("top", "--ssh", ssh_hosts.options, "--host", "locked")
+    terminal.wait_for("Enter passphrase for key")
+    terminal.type("open sesame")
+    terminal.wait_for("20.0 MB")
+    terminal.press("f")
+    terminal.wait_for(f"{worker.pid} worker0.py: freed 16.0 MB")
+    terminal.press("q")
+    assert terminal.end() == 0

@@ -34,7 +34,7 @@ from mpsbar.ui.terminal.detail import (
     render_title,
 )
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
-from mpsbar.ui.terminal.driver import WaitingDriver
+from mpsbar.ui.terminal.driver import choose_driver
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
 from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
@@ -92,7 +92,7 @@ class TerminalApp(App[None]):
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
         # textual would show greys; with its own filter for ANSI colours there are none at all.
         no_colour = True if os.environ.get("NO_COLOR") else None
-        super().__init__(driver_class=_choose_driver(), ansi_color=no_colour)
+        super().__init__(driver_class=choose_driver(), ansi_color=no_colour)
         self._monitor = monitor
         self.state = TerminalState(monitor.latest, loaded.settings)
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
@@ -481,8 +481,3 @@ def _update_text(widget: Static, text: Text) -> None:
         is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
         widget.shown_text = text  # type: ignore[attr-defined]
         widget.update(text, layout=not is_as_high)
-
-
-def _choose_driver() -> type[WaitingDriver] | None:
-    """Our driver on a terminal; textual's choice in tests and on Windows."""
-    return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None

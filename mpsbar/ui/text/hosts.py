@@ -1,10 +1,12 @@
 """Several hosts as text, one below the other, and as JSON. Pure."""
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.core.naming import printable
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
@@ -39,12 +41,41 @@ def render_host(reading: HostReading, paint: Paint = plain, width: int | None = 
     return "\n".join(line for line in lines if line)
 
 
+def say_answering(readings: Sequence[HostReading]) -> str:
+    """All hosts in one line: how many answer, what runs there, how much they hold."""
+    known = [each.status.snapshot for each in readings if each.status and each.problem is None]
+    held = [snapshot.held for snapshot in known if snapshot.held is not None]
+    count = sum(len(snapshot.workers) + len(snapshot.unconnected) for snapshot in known)
+    words = [
+        _("{n} of {total} hosts answer").format(n=len(known), total=len(readings)),
+        _("1 process") if count == 1 else _("{n} processes").format(n=count),
+    ]
+    if held:
+        words.append(_("{size} held").format(size=wording.size(sum(held))))
+    return " · ".join(words)
+
+
+def say_condition(reading: HostReading) -> str:
+    """What there is to know of one host in a few words; nothing where all is well."""
+    if reading.problem is not None:
+        return say_silence(reading)
+    if reading.status is None:
+        return _("connecting…")
+    if reading.status.level in ("warning", "critical"):
+        return "; ".join(reading.status.reasons) or str(reading.status.level)
+    return ""
+
+
 def say_silence(reading: HostReading) -> str:
-    reason = f" ({reading.problem})" if reading.problem else ""
+    reason = f" ({printable(reading.problem)})" if reading.problem else ""
+    return say_since(reading) + reason
+
+
+def say_since(reading: HostReading) -> str:
     if reading.heard is None:
-        return f"no answer{reason}"
+        return _("no answer")
     at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
-    return f"no answer since {at}{reason}"
+    return _("no answer since {at}").format(at=at)
 
 
 def render_ends(host: str, ends: list[RemoteEnd] | HostProblem) -> str:
