@@ -37,6 +37,7 @@ class Settings:
     free_when_idle: bool = False
     free_at_critical_pressure: bool = False
     theme: Theme = "dark"  # of `mpsbar top`
+    welcome: bool = True  # at the top of the menu, until an environment is connected
 
     @property
     def keep_cache_bytes(self) -> int:
@@ -108,6 +109,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "free_when_idle": _flag,
     "free_at_critical_pressure": _flag,
     "theme": _theme,
+    "welcome": _flag,
 }
 _FLAGS = {key for key, parse in _PARSERS.items() if parse is _flag}
 _ALLOWED = {
@@ -121,6 +123,7 @@ _ALLOWED = {
     "free_when_idle": "true or false",
     "free_at_critical_pressure": "true or false",
     "theme": f"one of {', '.join(THEMES)}",
+    "welcome": "true or false",
 }
 
 

@@ -64,8 +64,8 @@ def test_all_settings():
         ({"keep_cache_below": 4}, 'keep_cache_below is 4: it must be "off", or a size from "64MB" on, such as "4GB"'),
         ({"keep_cache_below": "1MB"}, 'keep_cache_below is "1MB": it must be "off", or a size from "64MB" on, such as "4GB"'),
         ({"free_when_idle": "yes"}, 'free_when_idle is "yes": it must be true or false'),
-        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme"),
-        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_what_the_menu_offers_is_allowed():
     assert sizes == [n << 30 for n in (1, 2, 4, 8, 16)]
     assert KEYS == (
         "bar", "interval", "alerts", "alert_causes", "cool_down", "last_words", "keep_cache_below",
-        "free_when_idle", "free_at_critical_pressure", "theme",
+        "free_when_idle", "free_at_critical_pressure", "theme", "welcome",
     )  # fmt: skip
 
 

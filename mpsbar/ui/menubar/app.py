@@ -88,6 +88,7 @@ class MenuBar:
         AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_LOOKS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._controller.read_login()
+        self._controller.read_pythons()
         if self._complaints:
             self._front_end.tell(tell_complaints(self._complaints), "settings")
 
