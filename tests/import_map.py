@@ -55,7 +55,7 @@ FOLDERS: dict[str, set[str]] = {
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop",
+        "history.report", "monitor", "desktop", "workers.environments",
     },
     "cli": {
         "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",

@@ -45,9 +45,11 @@ def choose_for_enable(given: str | None) -> str:
         return require_named(given)
     if active := find_active():
         return active
-    from mpsbar.system.installed_pythons import has_framework
+    from mpsbar.cli.status import read_snapshot
+    from mpsbar.doctor.pythons import find_usable
+    from mpsbar.workers.environments import read_enabled
 
-    pythons = [p for p in find_all() if has_framework(Path(p).parent.parent)]
+    pythons = find_usable(read_snapshot(), read_enabled())
     if not pythons:
         raise UserError(
             f"No environment is active, and no Python with {join_labels('or')} was found. "

@@ -83,6 +83,11 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
+class AskPython:
+    """Let the person name an interpreter to connect."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckUp:
     """Inspect torch in the Pythons of this user, for a bug report."""
 
@@ -192,6 +197,7 @@ Action = (
     | Copy
     | WatchEnd
     | AskLimit
+    | AskPython
     | SetAutoFree
     | Choose
     | StartAtLogin

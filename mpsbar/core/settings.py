@@ -40,6 +40,7 @@ class Settings:
     free_when_idle: bool = False
     free_at_critical_pressure: bool = False
     theme: Theme = "dark"  # of `mpsbar top`
+    welcome: bool = True  # at the top of the menu, until an environment is connected
     export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
     hosts: tuple[str, ...] = ()  # of --hosts
     groups: Groups = field(default_factory=dict)  # for --host NAME
@@ -137,6 +138,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "free_when_idle": _flag,
     "free_at_critical_pressure": _flag,
     "theme": _theme,
+    "welcome": _flag,
     "export": _loopback_or_off,
     "hosts": _hosts,
     "groups": _groups,
@@ -153,6 +155,7 @@ _ALLOWED = {
     "free_when_idle": "true or false",
     "free_at_critical_pressure": "true or false",
     "theme": f"one of {', '.join(THEMES)}",
+    "welcome": "true or false",
     "export": f'"off", or an address of this computer only, such as "{DEFAULT_ADDRESS}"'
     " (for others: mpsbar export --help)",
     "hosts": 'a list of names for ssh, such as ["mac1", "me@mac2"]',

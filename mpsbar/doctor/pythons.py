@@ -16,7 +16,7 @@ from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Checkup, Device, build_checkup
 from mpsbar.system.child_process import ChildAnswer, start_script
-from mpsbar.system.installed_pythons import find_installed, is_usable_shim
+from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
@@ -48,6 +48,12 @@ def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
         if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
             found.setdefault(_find_environment(python), python)
     return list(found.values())
+
+
+def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
+    """Those of them that have a framework, by their files."""
+    pythons = find_pythons(snapshot, enabled)
+    return [python for python in pythons if has_framework(Path(python).parent.parent)]
 
 
 def inspect_pythons(

@@ -18,6 +18,7 @@ from mpsbar.core.events import ALERT_CAUSES, Alert, Event
 from mpsbar.core.limits import parse_size
 from mpsbar.core.settings import INTERVALS, KEEP_CACHE_BELOW, OFF, Settings
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.connect_rows import build_connect
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
@@ -33,6 +34,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
     report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
+        build_connect(snapshot, ui_state),
         *_recent_alerts(snapshot, ui_state.delivery),
         *_export_problem(ui_state),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),

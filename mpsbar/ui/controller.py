@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from mpsbar.core.actions import (
     Action,
     AskLimit,
+    AskPython,
     CancelFree,
     CancelProbe,
     CheckUp,
@@ -141,6 +142,8 @@ class Controller:
                 self._limit(action)
             case AskLimit():
                 self._ask_limit(action)
+            case AskPython():
+                self._ask_python()
             case SetAutoFree():
                 self._monitor.set_auto_free(action)
             case Stop():
@@ -173,6 +176,21 @@ class Controller:
         from mpsbar.desktop.login import read_login
 
         self.run("Open at Login", read_login, self._show_login)
+
+    def read_pythons(self) -> None:
+        """Look for Pythons with a framework, and which are connected, for the menu."""
+
+        def find() -> tuple[tuple[str, ...], tuple[str, ...]]:
+            from mpsbar.doctor.pythons import find_usable
+            from mpsbar.workers.environments import read_enabled
+
+            enabled = tuple(p for p in read_enabled() if Path(p).exists())
+            return tuple(find_usable(self._monitor.latest, enabled)), enabled
+
+        self.run("Finding Pythons", find, self._show_pythons)
+
+    def _show_pythons(self, found: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+        self._set(replace(self.ui_state, pythons=found[0], enabled=found[1]))
 
     def note_delivery(self, delivery: Delivery) -> None:
         """What became of the last alert; written down for `mpsbar doctor` when it changes."""
@@ -293,6 +311,18 @@ class Controller:
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
         self.front_end.show(dialogs.tell_connected(outcome))
+        self.read_pythons()
+
+    def _ask_python(self, text: str = "", complaint: str = "") -> None:
+        def take(typed: str) -> None:
+            python = Path(typed.strip()).expanduser()
+            if python.is_absolute() and python.is_file():
+                action = Connect(str(python))
+                self._follow("Connect", self._monitor.perform(action), self._show_connected)
+            else:
+                self._ask_python(typed, dialogs.say_no_python(typed))
+
+        self.front_end.ask_text(dialogs.ask_python(complaint), text, take)
 
     def _watch_end(self, action: WatchEnd) -> None:
         self._monitor.watch_end(action)

@@ -8,13 +8,14 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.command_rows import build_commands
+from mpsbar.ui.connect_rows import build_welcome
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
 from mpsbar.ui.text.wording import _
 
-SECTIONS = 4
+SECTIONS = 5
 _PRINTED = UiState()  # as text, in which nothing can be clicked
 
 
@@ -22,7 +23,8 @@ def build_menu(snapshot: Snapshot, ui_state: UiState = _PRINTED) -> Menu:
     return Menu(
         bar=build_bar(snapshot, ui_state.settings.bar),
         sections=(
-            _head(snapshot),
+            build_welcome(snapshot, ui_state) if ui_state.is_app else (),
+            _head(snapshot, ui_state),
             build_processes(snapshot, ui_state),
             (_dtypes(snapshot.dtypes), _probe(snapshot)) if ui_state.is_app else (),
             build_commands(snapshot, ui_state) if ui_state.is_app else (),
@@ -30,9 +32,10 @@ def build_menu(snapshot: Snapshot, ui_state: UiState = _PRINTED) -> Menu:
     )
 
 
-def _head(snapshot: Snapshot) -> tuple[Row, ...]:
+def _head(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = [Row("health", _health(snapshot)), Row("gpu", _gpu(snapshot))]
-    rows.append(Row("found", wording.found(snapshot)))
+    # Who has only the app has no command to type.
+    rows.append(Row("found", wording.found(snapshot, with_commands=not ui_state.is_app)))
     if snapshot.workers:
         rows.append(_free_all(snapshot))
     return tuple(row for row in rows if row.text)

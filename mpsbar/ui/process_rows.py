@@ -29,8 +29,9 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
         return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - ui_state.most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
-    tip = _("See them all in the report, or with mpsbar status.")
-    return (*rows[: ui_state.most - 1], Row("more", more, actions=actions, tooltip=tip))
+    tip = _("See them all in the report.")
+    last = Row("more", more, actions=actions, tooltip=tip)
+    return (*rows[: ui_state.most - 1], last)
 
 
 def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
@@ -117,7 +118,8 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         words, children=build_actions(process, snapshot, ui_state),
-        tooltip=wording.how_to_connect_process(process),
+        tooltip=wording.how_to_connect_in_menu(process) if ui_state.is_app
+        else wording.how_to_connect_process(process),
     )  # fmt: skip
 
 

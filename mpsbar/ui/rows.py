@@ -98,4 +98,6 @@ class UiState:
     delivery: str = "unknown"  # what becomes of alerts: core.machine.Delivery
     export: ExportState | None = None  # None: this front end serves no metrics
     export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
+    pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
+    enabled: tuple[str, ...] = ()  # the Pythons that are connected
     has_tool: bool = False  # the app contains the command line tool, and can install it

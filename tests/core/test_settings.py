@@ -74,8 +74,8 @@ def test_all_settings():
         ({"groups": ["mac1"]}, 'groups is ["mac1"]: it must be a table of lists, such as {studio = ["mac1", "mac2"]}'),
         ({"groups": {"a b": ["mac1"]}}, "groups is {'a b': ['mac1']}: it must be a table of lists, such as {studio = [\"mac1\", \"mac2\"]}"),
         ({"groups": {"lab": ["a;b"]}}, "groups is {'lab': ['a;b']}: it must be a table of lists, such as {studio = [\"mac1\", \"mac2\"]}"),
-        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, export, hosts, groups"),
-        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, export, hosts, groups'),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome, export, hosts, groups"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome, export, hosts, groups'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
@@ -118,7 +118,7 @@ def test_what_the_menu_offers_is_allowed():
     assert sizes == [n << 30 for n in (1, 2, 4, 8, 16)]
     assert KEYS == (
         "bar", "interval", "alerts", "alert_causes", "cool_down", "last_words", "keep_cache_below",
-        "free_when_idle", "free_at_critical_pressure", "theme", "export", "hosts", "groups",
+        "free_when_idle", "free_at_critical_pressure", "theme", "welcome", "export", "hosts", "groups",
     )  # fmt: skip
 
 

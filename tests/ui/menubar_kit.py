@@ -15,6 +15,7 @@ TAIL = [
     "(dtypes: not probed yet)",
     "Run dtype Probe",
     "─",
+    "Connect an Environment  ▸",
     "Open Report",
     "How to Profile…",
     "Copy Diagnostics",
@@ -53,7 +54,7 @@ class MenuBarUser:
 
         self.mac, self.monitor, self.notices = mac, monitor, Notices()
         self.claim = claim or claim_it()
-        loaded = loaded or Loaded(Settings(), "settings.toml")
+        loaded = loaded or Loaded(Settings(welcome=False), "settings.toml")
         self.app = MenuBar(monitor, loaded, self.notices, self.claim)
 
     def run(self, person):

@@ -195,12 +195,12 @@ def test_the_biggest_tensors(found, pending, lines):
 
 def test_more_workers_than_fit():
     many = [worker(100 + n, f"w{n}.py") for n in range(MOST + 5)]
-    section = build_menu(make_snapshot(*many), APP).sections[1]
+    section = build_menu(make_snapshot(*many), APP).sections[2]
     assert len(section) == MOST
     assert (section[-1].key, section[-1].text) == ("more", "6 More…")
     assert section[-1].actions == (OpenReport(),)
-    assert build_menu(make_snapshot(*many)).sections[1][-1].actions == ()  # nobody to click
-    exactly = build_menu(make_snapshot(*many[:MOST]), APP).sections[1]
+    assert build_menu(make_snapshot(*many)).sections[2][-1].actions == ()  # nobody to click
+    exactly = build_menu(make_snapshot(*many[:MOST]), APP).sections[2]
     assert exactly[-1].key == f"worker-{100 + MOST - 1}"
 
 
@@ -222,7 +222,7 @@ def gone(pid, name="old_run.py", ended=820.0, **fields):
     ],
 )  # fmt: skip
 def test_who_has_gone_has_a_row_with_how_and_when(one, note):
-    row = build_menu(make_snapshot(worker(), ended=(one,)), APP).sections[1][-1]
+    row = build_menu(make_snapshot(worker(), ended=(one,)), APP).sections[2][-1]
     assert row.cells == ("old_run.py", "", "", note)
     assert (row.text, row.actions, row.children) == (f"old_run.py, {note}", (), ())
 
@@ -232,7 +232,7 @@ def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
               "other": int(7.4 * GB), "limit": 27 * GB, "tried": GB}  # fmt: skip
     verdict = EndVerdict("out_of_memory", "known", values, ("exit_status", "last_words"))
     one = gone(1, "train.py", verdict=verdict, how="out_of_memory", ran=7200.0)
-    row = build_menu(make_snapshot(worker(), ended=(one,)), APP).sections[1][-1]
+    row = build_menu(make_snapshot(worker(), ended=(one,)), APP).sections[2][-1]
     assert row.text == "train.py, ended 3 min ago, out of memory at 27.4 GB"
     texts = [child.text for child in row.children]
     assert texts[0] == (
@@ -245,25 +245,25 @@ def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
     assert texts[-1] == "Copy Details"
     assert row.children[-1].actions[0].text.startswith("train.py (1)\ntrain.py ran out of memory")
     assert row.room >= len(row.children)  # a report may come while the menu is open
-    printed = build_menu(make_snapshot(worker(), ended=(one,))).sections[1][-1]
+    printed = build_menu(make_snapshot(worker(), ended=(one,))).sections[2][-1]
     assert printed.children == ()
 
 
 def test_a_reset_of_the_gpu_is_on_the_row_until_the_process_ends():
-    row = build_menu(make_snapshot(worker(), gpu_resets={4711: 50520.0}), APP).sections[1][0]
+    row = build_menu(make_snapshot(worker(), gpu_resets={4711: 50520.0}), APP).sections[2][0]
     assert "GPU reset at " in row.text
     assert row.text.endswith("results may be wrong")
 
 
 def test_the_gone_are_few_and_never_push_out_who_is_there():
     past = tuple(gone(n) for n in range(900, 910))
-    few = build_menu(make_snapshot(worker(), ended=past), APP).sections[1]
+    few = build_menu(make_snapshot(worker(), ended=past), APP).sections[2]
     assert [row.key for row in few[1:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
     many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 1)]
-    section = build_menu(make_snapshot(*many, ended=past), APP).sections[1]
+    section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
     assert (len(section), section[-1].key) == (MOST, "gone-900-5")
     many.append(worker(99, "w.py"))
-    section = build_menu(make_snapshot(*many, ended=past), APP).sections[1]
+    section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
     assert (len(section), section[-1].key) == (MOST, "worker-99")
 
 
@@ -275,7 +275,7 @@ def test_a_report_being_made_is_reported():
 
 def test_long_names_and_doubles_are_distinguished():
     long = "a_very_long_name_of_an_experiment_number_17.py"
-    section = build_menu(make_snapshot(worker(1, long), worker(2, long)), APP).sections[1]
+    section = build_menu(make_snapshot(worker(1, long), worker(2, long)), APP).sections[2]
     names = [row.cells[0] for row in section]
     assert names == ["a_very_long_n…number_17.py 1", "a_very_long_n…number_17.py 2"]
 

@@ -117,6 +117,7 @@ class MenuBar:
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._apply_settings()
         self._controller.read_login()
+        self._controller.read_pythons()
         if self._complaints:
             self._front_end.tell(tell_complaints(self._complaints), "settings")
 

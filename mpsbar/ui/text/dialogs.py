@@ -144,9 +144,22 @@ def ask_connect(action: Connect) -> Dialog:
     text = _(
         "{python}\n\nmpsbar copies a small agent into this environment (pip lists it as "
         "mpsbar-agent). From their next start, its {frameworks} processes show how much memory "
-        "they hold. To remove the agent: mpsbar disable --python …"
+        "they hold. To remove it, uninstall mpsbar-agent there with pip or uv."
     ).format(frameworks=join_labels(_("and")), python=printable(action.python, _PATH_WIDTH))
     return Dialog(_("Connect this environment?"), text, (_("Connect"), _("Cancel")))
+
+
+def say_no_python(typed: str) -> str:
+    name = printable(typed.strip(), _PATH_WIDTH) or _("That")
+    return _("{name} is not the path of a Python.").format(name=name)
+
+
+def ask_python(complaint: str = "") -> Dialog:
+    text = complaint + "\n\n" if complaint else ""
+    text += _(
+        "The path of its Python, such as ~/venv/bin/python or ~/miniforge3/envs/ml/bin/python"
+    )
+    return Dialog(_("Which environment?"), text, (_("Connect"), _("Cancel")))
 
 
 def tell_connected(outcome: Connected) -> Dialog:
@@ -199,7 +212,7 @@ def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
 def about(version: str) -> Dialog:
     text = _(
         "Version {version}\n\nWho holds my GPU memory, can I get it back, and am I about to run "
-        "out? For {frameworks} on Apple silicon.\n\nMIT License. In a terminal: mpsbar --help"
+        "out? For {frameworks} on Apple silicon.\n\nMIT License."
     ).format(frameworks=join_labels(_("and")), version=version)
     return Dialog("mpsbar", text, (_("OK"),))
 
@@ -234,7 +247,7 @@ def ask_probe(why_not: str) -> Dialog:
 
 def refuse_probe(why_not: str) -> Dialog:
     text = why_not[:1].upper() + why_not[1:]
-    text += _(". Try again later, or run mpsbar probe --force in a terminal.")
+    text += _(". Try again later.")
     return Dialog(_("Can't run the probe now"), text, (_("OK"),))
 
 
@@ -245,7 +258,7 @@ def tell_probed(text: str, is_cancelled: bool) -> Notice:
 def tell_running() -> Notice:
     text = _(
         "Look for its hexagon icon in the menu bar. If you don't see it, check System Settings > "
-        "Menu Bar or run mpsbar doctor."
+        "Menu Bar."
     )
     return Notice(_("mpsbar is already running"), text)
 

@@ -186,22 +186,34 @@ def part(used: int | None, whole: int | None) -> str:
     return _("{used} of {whole}").format(used=some, whole=total)
 
 
-def found(snapshot: Snapshot) -> str:
+def found(snapshot: Snapshot, with_commands: bool = True) -> str:
     """Why there are no connected workers to show; empty if there are any."""
+    why = _("run mpsbar doctor to see why") if with_commands else _("Copy Diagnostics says why")
     if snapshot.processes is None:
-        return _("Couldn't list processes (run mpsbar doctor to see why)")
+        return _("Couldn't list processes ({why})").format(why=why)
     if any(problem.reader == "workers" for problem in snapshot.problems):
-        return _("Couldn't reach connected processes (run mpsbar doctor to see why)")
+        return _("Couldn't reach connected processes ({why})").format(why=why)
     if snapshot.workers:
         return ""
     count = len(snapshot.processes)
     if not count:
-        return f"{nothing_runs()} {how_to_start()}"
+        return f"{nothing_runs()} {how_to_start()}" if with_commands else nothing_runs()
     loaded = {name for process in snapshot.processes for name in process.frameworks}
     kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
     if count == 1:
         return _("1 {kind} process, not connected").format(kind=kind)
     return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
+
+
+def found_pythons(count: int) -> str:
+    """As the title of a submenu that lists them."""
+    frameworks = join_labels(_("or"))
+    if not count:
+        return _("Connect a Python With {frameworks}").format(frameworks=frameworks)
+    if count == 1:
+        return _("Found 1 Python With {frameworks}: Connect").format(frameworks=frameworks)
+    text = _("Found {n} Pythons With {frameworks}: Connect")
+    return text.format(n=count, frameworks=frameworks)
 
 
 def nothing_runs() -> str:
@@ -228,6 +240,13 @@ def how_to_connect_process(process: Process) -> str:
     if process.python is None:
         return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
     return how_to_connect(process.python, kind_of(process.name))
+
+
+def how_to_connect_in_menu(process: Process) -> str:
+    """The same for a person who has only the app."""
+    if process.python is None:
+        return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
+    return _("Choose Connect This Environment, then restart it")
 
 
 def unconnected(process: Process) -> str:

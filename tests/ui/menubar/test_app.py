@@ -25,7 +25,7 @@ def test_start_with_no_worker(mac):
         assert mac.bar() == ""
         assert user.lines() == [
             *HEAD,
-            "(You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py)",
+            "(You have no PyTorch or MLX processes running.)",
             *TAIL,
         ]
         button = mac.item().button()

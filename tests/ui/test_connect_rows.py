@@ -1,0 +1,118 @@
+"""Connect an Environment, the welcome of the first run, and that no row asks for a command."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from samples import GB, make_snapshot, make_training
+
+from mpsbar.core.actions import AskPython, Choose, Connect, StartAtLogin
+from mpsbar.core.machine import Problem, Process
+from mpsbar.core.settings import Settings
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import UiState
+from mpsbar.ui.text import dialogs
+
+FIRST = UiState(is_app=True, login="off", pythons=("/v/bin/python", "/w/bin/python"))
+SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
+
+
+def welcome(ui_state, snapshot=None):
+    return build_menu(snapshot or make_snapshot(), ui_state).sections[0]
+
+
+def test_the_welcome_of_the_first_run():
+    assert [str(row) for row in welcome(FIRST)] == [
+        "Welcome to mpsbar",
+        "Found 2 Pythons With PyTorch or MLX: Connect   ▸ /v/bin/python · /w/bin/python · Other…",
+        "Open at Login",
+        "✓ Show Notifications",
+        "Hide This",
+    ]
+    connect, login, alerts, hide = welcome(FIRST)[1:]
+    assert [row.actions for row in connect.children] == [
+        (Connect("/v/bin/python"),),
+        (Connect("/w/bin/python"),),
+        (AskPython(),),
+    ]
+    assert login.actions == (StartAtLogin(True),)
+    assert alerts.actions == (Choose("alerts", False),)
+    assert hide.actions == (Choose("welcome", False),)
+
+
+@pytest.mark.parametrize(
+    "ui_state",
+    [
+        replace(FIRST, pythons=None),  # not looked for yet: nothing jumps
+        replace(FIRST, settings=Settings(welcome=False)),
+        replace(FIRST, enabled=("/v/bin/python",), login="on"),
+        replace(FIRST, is_app=False),
+    ],
+)
+def test_it_is_gone_when_done_or_hidden(ui_state):
+    assert welcome(ui_state) == ()
+
+
+def test_it_stays_while_something_is_left_to_do():
+    assert welcome(replace(FIRST, enabled=("/v/bin/python",)))
+    assert welcome(replace(FIRST, login="on"))
+    found = [row.text for row in welcome(replace(FIRST, pythons=()))]
+    assert found[1] == "Connect a Python With PyTorch or MLX"
+    assert [row.key for row in welcome(replace(FIRST, login="unavailable"))].count(
+        "welcome-login"
+    ) == 0
+
+
+def test_an_environment_can_be_connected_at_all_times():
+    ui_state = replace(FIRST, enabled=("/v/bin/python",), login="on")
+    for seen in (make_snapshot(), make_snapshot(make_training()), make_snapshot(processes=[SERVE])):
+        (row,) = [row for row in build_menu(seen, ui_state).rows if row.key == "connect"]
+        assert str(row) == ("Connect an Environment   ▸ ✓ /v/bin/python · /w/bin/python · Other…")
+    pending = replace(make_snapshot(), pending=frozenset({Connect("/w/bin/python")}))
+    (row,) = [row for row in build_menu(pending, ui_state).rows if row.key == "connect"]
+    assert row.children[1].text == "Connecting /w/bin/python…"
+    assert row.children[1].actions == ()
+
+
+def test_a_menu_full_of_pythons_keeps_its_room():
+    many = tuple(f"/v{n}/bin/python" for n in range(40))
+    (row,) = [
+        r
+        for r in build_menu(make_snapshot(), replace(FIRST, pythons=many)).rows
+        if r.key == "connect"
+    ]
+    assert len(row.children) == row.room == 13
+
+
+COMMAND = re.compile(
+    r"\bmpsbar (status|run|enable|disable|doctor|probe|free|limit|why|top|report|--)"
+)
+MANY = [make_training(n) for n in range(100, 130)]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        make_snapshot(),
+        make_snapshot(make_training()),
+        make_snapshot(*MANY),
+        make_snapshot(processes=[SERVE]),
+        replace(make_snapshot(), processes=None),
+        replace(make_snapshot(), problems=(Problem("workers", "x"),)),
+    ],
+)
+def test_no_row_asks_for_a_command_that_the_app_alone_lacks(seen):
+    left = list(build_menu(seen, FIRST).rows)
+    while left:
+        row = left.pop()
+        assert not COMMAND.search(f"{row.text} {row.tooltip}"), row
+        left += row.children
+
+
+def test_no_question_of_the_app_asks_for_one():
+    for dialog in (
+        dialogs.about("1"), dialogs.ask_connect(Connect("/v/bin/python")), dialogs.refuse_probe("busy"),
+        dialogs.ask_python("x"),
+    ):  # fmt: skip
+        assert not COMMAND.search(dialog.text)
+    assert not COMMAND.search(dialogs.tell_running().text)
