@@ -1,11 +1,9 @@
 """matplotlib on Tk: a window with a live curve, redrawn at each step; figures end in cycles."""
 
-import matplotlib
-
-matplotlib.use("TkAgg")
 import matplotlib.pyplot as plt
 from small_model import show, steps
 
+plt.switch_backend("TkAgg")
 plt.ion()
 figure, axes = plt.subplots(figsize=(2, 2))
 (curve,) = axes.plot([])
