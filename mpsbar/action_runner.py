@@ -138,8 +138,8 @@ class ActionRunner:
             case FreeWhenPossible(pid, started):
                 is_same = self._same_process(pid, started)
                 return free_when_possible(pid, self.gpu_clients.get(pid), is_same=is_same)
-            case CancelFree(pid):
-                return cancel_free(pid)
+            case CancelFree(pid, started):
+                return cancel_free(pid, self._same_process(pid, started))
             case Limit(pid, limit, started):
                 is_same = self._same_process(pid, started)
                 return limit_worker(pid, limit, self.gpu_clients.get(pid), is_same=is_same)

@@ -73,7 +73,9 @@ class Monitor:
         computer: Computer | None = None,
         interval: float = INTERVAL,
         recorder: "Recorder | None" = None,
+        may_free: bool = True,
     ) -> None:
+        """`may_free`: whether it may free caches by itself, where the settings say so."""
         # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
@@ -94,6 +96,7 @@ class Monitor:
         self._tracker = ProcessTracker()
         self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
+        self._may_free = may_free
         self._auto_free = AutoFree()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
@@ -265,7 +268,7 @@ class Monitor:
 
     def _free_by_itself(self, snapshot: Snapshot) -> None:
         """Only while it ticks by itself: a single reading changes nothing."""
-        if self._thread is None or self._is_closed:
+        if not self._may_free or self._thread is None or self._is_closed:
             return
         found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
         frees, left_alone = found or ([], [])

@@ -73,9 +73,10 @@ STARTING_MODULES = {
 
 
 # What lives for a whole run: the tests that use it run in one process, one after the other. The same
-# holds for fixtures of a module, but not if all processes share what they make or it costs little.
+# holds for fixtures of a module, but not if it costs little. What all processes share (build_once) is
+# better used by one as well: the others would only wait for it.
 SHARED_FIXTURES = {"shared_device"}
-SHARED_BY_ALL = {"build_once", "display", "page"}
+CHEAP_FIXTURES = {"display", "page"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups and -m the marks
@@ -125,7 +126,7 @@ def uses_module_fixture(item: pytest.Item) -> bool:
 
     def is_shared(name: str) -> bool:
         used = found[name].argnames if name in found else ()
-        return name in SHARED_BY_ALL or any(map(is_shared, used))
+        return name in CHEAP_FIXTURES or any(map(is_shared, used))
 
     return any(made.scope == "module" and not is_shared(name) for name, made in found.items())
 

@@ -9,13 +9,18 @@ OWN_FILES = {
     "system.files", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
-THROWAWAY = {"system.child_process", "system.installed_pythons", "system.start_python"}
+THROWAWAY = {
+    "system.child_answers",
+    "system.child_process",
+    "system.installed_pythons",
+    "system.start_python",
+}
 # A folder and what of mpsbar it may import. `agent.protocol` names one module only; of two folders that
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
-    # `agent.frameworks` is only data: the one list of frameworks, which the copied agent needs too.
-    "core": {"agent.frameworks"},
+    # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
+    "core": {"agent.frameworks", "agent.secrets"},
     "system": {"core", "agent.frameworks", "agent.user_folders"},
     "workers": {
         "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
@@ -71,6 +76,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "dtypes/checks.py",
         "dtypes/compare/",
         "doctor/doctor_child.py",
+        "system/child_answers.py",
         "cli/demo_workers/",
     ),
     "mlx": ("cli/demo_workers/",),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 @cache

@@ -13,6 +13,7 @@ from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
 from mpsbar.dtypes.runner import CEILING
+from mpsbar.system import child_answers
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 EVERY = [
@@ -49,6 +50,7 @@ def run_child(
     device="mps",
     *,
     python=sys.executable,
+    entry=child_answers.__file__,
     script=dtype_child.__file__,
     ceiling=CEILING,
     with_compile=False,
@@ -58,7 +60,7 @@ def run_child(
     if device == "mps":
         variables.setdefault("SOFTMPS", "1")
     done = run_python(
-        [python, "-B", script],
+        [python, "-B", entry, script],
         input=json.dumps(plan_for(cells, device, ceiling, with_compile)) + "\n",
         env=environment(**variables), cwd="/", timeout=TIMEOUT,
     )  # fmt: skip
@@ -77,6 +79,42 @@ def run_many(jobs):
         return list(pool.map(lambda job: run_child(**job), jobs))
 
 
+# The sizes that are timed on a GPU take softmps five seconds, and its speed says nothing of any GPU.
+SMALL_SPEEDS = [
+    (f", {on_gpu}, {on_cpu}, ", f", 16, {on_cpu}, ")
+    for _, on_gpu, on_cpu, _ in operations.SPEEDS.values()
+]
+
+
+def copy_with_small_speeds(folder):
+    """The probe's sources, in which a GPU is timed with small tensors."""
+    for module in (operations, checks, dtype_child):
+        text = Path(module.__file__).read_text()
+        if module is operations:
+            for large, small in SMALL_SPEEDS:
+                assert text.count(large) == 1
+                text = text.replace(large, small)
+        (folder / Path(module.__file__).name).write_text(text)
+    return folder
+
+
+def add_small_speeds(folder):
+    """A start-up file that makes the same change in each child process of a probe."""
+    return add_startup(folder, CHANGE_OPERATIONS.format(changes=SMALL_SPEEDS))
+
+
+CHANGE_OPERATIONS = """
+import builtins
+plain = builtins.compile
+def compile(text, name, *rest, **more):
+    if name == "operations.py":
+        for old, new in {changes!r}:
+            text = text.replace(old, new)
+    return plain(text, name, *rest, **more)
+builtins.compile = compile
+"""
+
+
 def hold_once(folder):
     """A start-up file that holds the throwaway in its first softmax, once, and leaves a file there."""
     place = str(folder / "held")
@@ -84,16 +122,8 @@ def hold_once(folder):
         f"import os, time\n    if not os.path.exists({place!r}):\n"
         f"        open({place!r}, 'w').close(); time.sleep(600)\n    return lambda: x.softmax(-1)"
     )
-    code = f"""
-import builtins
-plain = builtins.compile
-def compile(text, name, *rest, **more):
-    if name == "operations.py":
-        text = text.replace("return lambda: x.softmax(-1)", {held!r})
-    return plain(text, name, *rest, **more)
-builtins.compile = compile
-"""
-    return add_startup(folder / "startup", code)
+    change = ("return lambda: x.softmax(-1)", held)
+    return add_startup(folder / "startup", CHANGE_OPERATIONS.format(changes=[change]))
 
 
 def wait_until_held(folder):

@@ -24,6 +24,7 @@ class SshHosts:
         self.folder, self.workers = folder, workers
         self.config = folder / "ssh_config"
         self.servers = {}
+        self.own_lines = {}  # of the configuration, by host
         self._make_key("user_key")
         self._make_key("host_key")
         (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
@@ -73,15 +74,31 @@ class SshHosts:
         self.servers[name] = (port, None)
         self._write_config()
 
+    def make_unknown(self, name):
+        """ssh has never seen this host's key."""
+        self.own_lines[name] = (
+            f"  UserKnownHostsFile {self.folder}/known-{name}\n"
+            f"  IdentityFile {self.folder}/user_key\n"
+        )
+        self._write_config()
+
+    def lock_key(self, name, passphrase):
+        """Only a key with a passphrase opens this host."""
+        self._make_key(f"locked-{name}", passphrase)
+        with (self.folder / "authorized_keys").open("a") as keys:
+            keys.write((self.folder / f"locked-{name}.pub").read_text())
+        self.own_lines[name] = f"  IdentityFile {self.folder}/locked-{name}\n"
+        self._write_config()
+
     def end(self):
         for _, server in self.servers.values():
             if server is not None:
                 server.kill()
                 server.wait(timeout=TIMEOUT)
 
-    def _make_key(self, name):
+    def _make_key(self, name, passphrase=""):
         subprocess.run(
-            [self.keygen, "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name],
+            [self.keygen, "-q", "-t", "ed25519", "-N", passphrase, "-f", self.folder / name],
             check=True,
             timeout=TIMEOUT,
         )
@@ -89,6 +106,7 @@ class SshHosts:
     def _write_config(self):
         blocks = [
             f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n"
+            + self.own_lines.get(name, f"  IdentityFile {self.folder}/user_key\n")
             for name, (port, _) in self.servers.items()
         ]
         known = self.folder / "known_hosts"
@@ -97,8 +115,7 @@ class SshHosts:
             "".join(f"[127.0.0.1]:{port} {key}\n" for port, _ in self.servers.values())
         )
         self.config.write_text(
-            "".join(blocks)
-            + f"Host *\n  IdentityFile {self.folder}/user_key\n  IdentitiesOnly yes\n"
+            "".join(blocks) + "Host *\n  IdentitiesOnly yes\n"
             f"  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n  IdentityAgent none\n"
         )
 

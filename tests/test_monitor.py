@@ -8,10 +8,13 @@ import types
 
 import pytest
 from system.scripted import Scripted
+from thorough import two_sizes
 from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 
+from mpsbar.cli.status import make_recorder
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
+    CancelFree,
     CheckUp,
     Connect,
     Connected,
@@ -259,8 +262,9 @@ def test_closing_ends_the_thread(monitor):
     assert not monitor._thread.is_alive()
 
 
-def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch):
-    """A day's worth of looks while processes come and go; the clock runs two seconds for each."""
+@two_sizes("looks", small=[3_000], whole=[40_000])
+def test_ticks_leave_nothing_behind(computer, workers, monkeypatch, looks):
+    """A day's worth of looks (in the small form two hours) while processes come and go; the clock runs two seconds for each."""
     clock = types.SimpleNamespace(
         now=1.7e9, monotonic=time.monotonic, perf_counter=time.perf_counter, sleep=time.sleep
     )
@@ -285,9 +289,9 @@ def test_ten_thousand_ticks_leave_nothing_behind(computer, workers, monkeypatch)
         return sys.getallocatedblocks()  # gc does not know of tuples of numbers
 
     before = ticks(500)
-    after = ticks(10_000)
+    after = ticks(looks)
     monitor.close()
-    assert after - before < 2000  # the last minutes are full; one thing a tick would be 10,000
+    assert after - before < 2000  # the last minutes are full; one thing a tick would be more
 
 
 def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
@@ -649,6 +653,28 @@ def test_a_click_means_the_process_that_was_seen(workers):
         monitor.close()
 
 
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
+    worker = workers.start_mps(
+        "import torch, threading, hashlib\na = torch.ones(4, device='mps')\n" + ATTACH
+        + "work = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"
+        + "threading.Thread(target=work, daemon=True).start()\nimport queue; queue.Queue().get()\n"
+    )  # fmt: skip
+    started, monitor = this_computer().read_start(worker.pid), Monitor()
+
+    def perform(action):
+        return monitor.perform(action).result(TIMEOUT).state
+
+    try:
+        assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
+        assert perform(CancelFree(worker.pid, started - 100)) == "gone"
+        assert worker.ask("stats")["kept_free"] is not None
+        assert perform(CancelFree(worker.pid, started)) == "cancelled"
+        assert worker.ask("stats")["kept_free"] is None
+    finally:
+        monitor.close()
+
+
 CACHED = (
     "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((32 << 20,))\nmx.eval(a)\ndel a\n"
     + ATTACH
@@ -673,6 +699,24 @@ def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cau
     assert event.what.freed >= 128 << 20
     assert monitor.latest.freed[worker.pid] == event.what
     assert monitor.latest.workers[0].last_free.number == 1
+
+
+def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
+    """`mpsbar export`, `status --watch`: the menu bar app or top may run beside it."""
+    need_module("mlx")
+    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setenv("MPSBAR_KEEP_CACHE_BELOW", "100MB")
+    monkeypatch.setenv("MPSBAR_INTERVAL", "1")
+    workers.start(CACHED)
+    monitor = make_recorder()
+    monitor.interval = 0.05
+    try:
+        monitor.start()
+        wait_for(lambda: monitor.ticks > 30, "30 ticks")  # at least 1.5 s
+        assert monitor.latest.workers[0].cached >= 128 << 20
+        assert monitor.latest.events == ()
+    finally:
+        monitor.close()
 
 
 def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):

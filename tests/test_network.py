@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import appkit
 import psutil
 import pytest
 from fleet_kit import wait_page
@@ -57,10 +58,11 @@ def test_the_watch_sees_a_connect(watched):
 
 
 def test_no_verb_opens_a_connection(watched, workers):
-    workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
     report = str(workers.folder / "report.html")
     for arguments in (["status"], ["status", "--json"], ["free", "--all"], ["report", "-o", report],
-                      ["enable", "--list"], ["config", "print"], ["login", "status"]):  # fmt: skip
+                      ["enable", "--list"], ["config", "print"], ["login", "status"], ["why"],
+                      ["limit", str(worker.pid), "off"]):  # fmt: skip
         assert watched("-m", "mpsbar", *arguments) == ""
 
 
@@ -80,6 +82,7 @@ def traced(workers):
         trace = [
             "strace",
             "-f",
+            "--seccomp-bpf",  # only the traced calls stop a program
             "--decode-pids=comm",
             "-e",
             "trace=connect,bind,sendto,sendmsg,sendmmsg",
@@ -123,21 +126,75 @@ ctypes.CDLL(None).connect(number, address, 16)
     assert "127.0.0.1" in address
 
 
+MODEL = """
+import torch
+def make(): return torch.nn.Linear(4, 4), torch.ones(2, 4)
+"""
+# Verbs that ask a worker: their connects to its socket show that something was traced.
+ASKING = ("status", "free", "limit", "top")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["status"], ["free", "--all"], ["doctor", "--python", sys.executable],
-        ["run", sys.executable, "-c", "import torch, mpsbar; mpsbar.attach()"],
+        ["status"], ["free", "--all"], ["doctor", "--python", sys.executable], ["limit", "PID", "off"],
+        ["why"], ["why", "--json"], ["probe", "--device", "cpu", "--python", sys.executable],
+        ["compare", "MODEL:make", "--dtypes", "float32", "--python", sys.executable], ["enable", "--list"],
+        ["run", "--summary", "--explain", sys.executable, "-c", "import torch, mpsbar; mpsbar.attach()"],
+        ["report", "-o", "REPORT"], ["doctor", "--self-test", "--share"], ["top"],
     ],
+    ids=" ".join,
 )  # fmt: skip
 def test_the_kernel_sees_no_connection_of_any_verb(traced, workers, arguments):
-    workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
-    worker, log = traced(sys.executable, "-m", "mpsbar", *arguments, HOME=str(workers.folder))
+    asked = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    model = workers.folder / "model.py"
+    model.write_text(MODEL)
+    places = {
+        "PID": str(asked.pid),
+        "MODEL:make": f"{model}:make",
+        "REPORT": f"{workers.folder}/r.html",
+    }
+    verb = [places.get(word, word) for word in arguments]
+    how = ["-c", ON_A_TERMINAL, "worker0.py"] if verb == ["top"] else ["-m", "mpsbar"]
+    worker, log = traced(sys.executable, *how, *verb, HOME=str(workers.folder))
     errors = wait_end(worker)
     assert "strace:" not in errors, errors
-    assert "connect" in log.read_text() or arguments[0] not in ("status", "free"), (
-        "nothing was traced"
-    )
+    assert worker.process.returncode in (0, 1), (
+        errors
+    )  # 1: no run has ended, nothing can be limited
+    assert "connect" in log.read_text() or verb[0] not in ASKING, "nothing was traced"
+    assert find_calls(log) == []
+
+
+# Starts a command on a terminal of its own, and presses q once it shows what the first argument says.
+ON_A_TERMINAL = """
+import fcntl, os, pty, struct, sys, termios
+pid, terminal = pty.fork()
+if not pid:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.environ["TERM"] = "xterm-256color"
+    os.execv(sys.executable, [sys.executable, "-m", "mpsbar", *sys.argv[2:]])
+shown = b""
+try:
+    while sys.argv[1].encode() not in shown: shown += os.read(terminal, 65536)
+    os.write(terminal, b"q")
+    while os.read(terminal, 65536): pass
+except OSError: pass  # its program has ended
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+sys.exit(code if sys.argv[1].encode() in shown else 9)
+"""
+
+
+def test_the_kernel_sees_no_connection_of_the_menu_bar(traced, workers):
+    """The scene of its own test: real workers, the monitor and rumps, on the double of AppKit; a Free, tensors, Stop."""
+    scene = "tests/ui/menubar/test_app_real.py::test_tensors_stop_and_notify_when_it_ends"
+    if why := appkit.why_no_rumps():
+        pytest.skip(why)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    worker, log = traced(*command, scene, popen={"cwd": str(ROOT), "stderr": subprocess.STDOUT})
+    assert "1 passed" in worker.wait_line(" in ")
+    wait_for(lambda: worker.process.poll() is not None, "end")
+    assert "connect" in log.read_text(), "nothing was traced"
     assert find_calls(log) == []
 
 

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import selectors
 import signal
 import socket
@@ -29,6 +30,7 @@ TIMEOUT = 120.0
 NO_MPS = softmps.why_not()
 
 TORCH = "import torch, mpsbar\n"
+IMPORTS_TORCH = re.compile(r"\bimport\b.*\btorch\b")
 ATTACH = "import mpsbar; assert mpsbar.attach()\n"
 # For tests that free again and again: the agent would answer some with its last result. On one line,
 # because answers name lines of the code that follows.
@@ -195,14 +197,19 @@ class Workers:
         places = {"MPSBAR_RUN_DIR": str(self.run_dir), "MPSBAR_DATA_DIR": str(self.folder / "data")}
         return usual | places | {"PYTHONUNBUFFERED": "1"} | extra
 
-    def start(self, code: str, *, python: str = sys.executable, **extra: str) -> Worker:
-        """A child that runs `code`, which attaches; returns once its agent is there."""
+    def start(
+        self, code: str, *, python: str = sys.executable, fresh: bool = False, **extra: str
+    ) -> Worker:
+        """A child that runs `code`, which attaches; returns once its agent is there.
+
+        `fresh`: never a fork of a Python that has torch, whose command line is not its own.
+        """
         script = self.folder / f"worker{len(self.started)}.py"
         script.write_text(textwrap.dedent(code))
-        forked = python == sys.executable and "import torch" in code
+        forked = python == sys.executable and not fresh and bool(IMPORTS_TORCH.search(code))
         return self.run([python, str(script)], forked=forked, **extra).wait_attached()
 
-    def start_mps(self, code: str, **extra: str) -> Worker:
+    def start_mps(self, code: str, **extra: Any) -> Worker:
         """The same on the software MPS device, which aborts when a release overlaps an op."""
         code = textwrap.dedent(code)
         code = UNPACED + ("" if code.startswith("\n") else "; ") + code

@@ -17,6 +17,8 @@ from .frame_values import Bound, Unknown, is_one_of, read_attribute, stack_holds
 _FUNCTIONS = frozenset((
     "time.sleep",
     "builtins.input",
+    # Python's prompt without a capable terminal, from 3.13 on; what is typed there has a frame.
+    "sys._baserepl",
     "_signal.pause", "_signal.sigwait", "_signal.sigwaitinfo", "_signal.sigtimedwait",
     "select.select",
     "posix.read", "posix.system",

@@ -15,6 +15,8 @@ import warnings
 from types import FrameType
 from typing import Any, Callable, Optional
 
+from . import gil_io
+
 # The folder for our files, given by `mpsbar run --explain`.
 VARIABLE = "MPSBAR_EXPLAIN"
 # Set beside it where the profile log was asked for by mpsbar, not by the user.
@@ -129,20 +131,15 @@ def _write(is_final: bool) -> None:
         "operations": summarise(),
     }
     path = os.path.join(folder, f"{os.getpid()}.json")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-    number = os.open(f"{path}.new", flags, 0o600)
-    try:
-        os.write(number, json.dumps(record).encode("utf-8", "replace"))
-    finally:
-        os.close(number)
-    os.replace(f"{path}.new", path)
+    unfinished = f"{path}.new"
+    if os.path.lexists(unfinished):
+        os.unlink(unfinished)
+    gil_io.write_new_file(os.fsencode(unfinished), json.dumps(record).encode("utf-8", "replace"))
+    os.replace(unfinished, path)
 
 
 def _divert_stderr() -> None:
     """torch prints its profile log after this; `mpsbar run` shows what is no part of that."""
     sys.stderr.flush()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
     path = os.path.join(os.environ[VARIABLE], f"{os.getpid()}.log")
-    number = os.open(path, flags, 0o600)
-    os.dup2(number, 2)
-    os.close(number)
+    gil_io.replace_by_file(2, os.fsencode(path))

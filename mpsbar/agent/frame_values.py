@@ -27,17 +27,26 @@ from types import (
 from typing import Any, Optional
 
 _POINTER = 8
+_ADDRESS = ~3  # of an object, without its tag
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dictionary
 
 
 class _Layout:
     """Where in a frame's memory things are, in bytes."""
 
-    def __init__(self, inner: Optional[int], owner: Optional[int], code: int, values: int) -> None:
+    def __init__(
+        self,
+        inner: Optional[int],
+        owner: Optional[int],
+        code: int,
+        values: int,
+        tags: "tuple[int, ...]" = (0,),
+    ) -> None:
         self.inner = inner  # of the pointer to the inner frame; None: it is one object
         self.owner = owner  # in the inner frame: of the pointer back to the frame object
         self.code = code
         self.values = values  # of the local variables, then the cells, then the stack of values
+        self.tags = tags  # what may be added to the address of an object there
 
 
 _LAYOUTS = {
@@ -46,6 +55,8 @@ _LAYOUTS = {
     (3, 11): _Layout(24, 40, 32, 72),
     (3, 12): _Layout(24, 48, 0, 72),
     (3, 13): _Layout(24, 48, 0, 72),
+    # The lowest bits of a reference say who counts it: InternalDocs/stackrefs.md.
+    (3, 14): _Layout(24, 48, 0, 80, tags=(0, 1, 2, 3)),
 }
 
 
@@ -79,7 +90,7 @@ def variable_names(code: CodeType) -> "tuple[str, ...]":
 
 def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
     """The local variable or cell at `index` of `variable_names`."""
-    if _layout is None:
+    if _layout is None or len(_layout.tags) > 1:
         if sys.version_info < (3, 13):
             raise Unknown
         try:
@@ -101,10 +112,10 @@ def read_cell(cell: Any) -> Any:
 def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
     """Whether these objects lie side by side on the frame's stack of values; numbers are compared.
 
-    True where that cannot be read (3.14): then the names must do.
+    False where that cannot be read: a name alone may have been given something else since.
     """
     if _layout is None:
-        return True
+        return False
     first = len(variable_names(code))
     ends = _words_at(frame, first + code.co_stacksize)
     # A copy of numbers: what an object was that has left the stack, nobody may touch.
@@ -113,6 +124,7 @@ def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
         code,
         map(getitem, repeat(_numbers), map(slice, _words_at(frame, first), ends)),
     )
+    stack = [(word or 0) & _ADDRESS for word in stack] if len(_layout.tags) > 1 else stack
     wanted = [id(thing) for thing in things]
     return any(stack[at : at + len(wanted)] == wanted for at in range(len(stack)))
 
@@ -226,9 +238,10 @@ _C_METHODS = (type(str.join), _SLOT_WRAPPER)
 def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
     """One step of `values`; Unknown if the memory is not as it should be, or nothing is set."""
     assert _layout is not None
-    checks = [_expecting(id(code), _word_of(frame, _layout.code))]
+    codes = [id(code) + tag for tag in _layout.tags]
+    checks = [_expecting(codes, _word_of(frame, _layout.code))]
     if _layout.owner is not None:
-        checks.append(_expecting(id(frame), _word_of(frame, _layout.owner)))
+        checks.append(_expecting([id(frame)], _word_of(frame, _layout.owner)))
     try:
         for step in zip(*checks, values):
             return step[-1]
@@ -237,9 +250,10 @@ def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
     raise Unknown
 
 
-def _expecting(number: int, words: "Iterator[int]") -> "Iterator[None]":
+def _expecting(allowed: "list[int]", words: "Iterator[int]") -> "Iterator[None]":
     """Steps that raise KeyError where another number stands in memory."""
-    return map(getitem, repeat({number: None}), map(getitem, repeat(_numbers), words))
+    numbers = dict.fromkeys(allowed)
+    return map(getitem, repeat(numbers), map(getitem, repeat(_numbers), words))
 
 
 def _words_at(frame: FrameType, index: int) -> "Iterator[int]":
@@ -281,9 +295,16 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
     code = frame.f_code
     try:
         values = [read_variable(frame, code, index) for index in range(3)]
+        places = [
+            _read(frame, code, map(getitem, repeat(_numbers), _words_at(frame, index)))
+            for index in range(3)
+        ]
     except Unknown:
         return False
-    return values[0] is first and values[1] is second and values[2] is third
+    wanted = [id(first), id(second), id(third)]
+    return [id(value) for value in values] == wanted and [
+        (place or 0) & _ADDRESS for place in places
+    ] == wanted
 
 
 # All of this process's memory, as numbers and as objects: an index reads it, and no hook is called.

@@ -24,7 +24,9 @@ def read_last_free() -> Optional[Report]:
     return report if pid == os.getpid() else None
 
 
-def remember(state: str, freed: Any, seconds: float, was_kept: bool = False) -> int:
+def remember(
+    state: str, freed: Any, seconds: float, was_kept: bool = False, reason: Optional[str] = None
+) -> int:
     """Returns its number, by which a monitor knows whether it has shown this Free already."""
     global _last  # noqa: PLW0603 - one value, replaced as a whole
     before = read_last_free()
@@ -37,6 +39,7 @@ def remember(state: str, freed: Any, seconds: float, was_kept: bool = False) -> 
         "freed": freed if type(freed) is int else None,
         "seconds": seconds,
         "when_possible": was_kept,
+        "reason": reason,  # the code of why it was busy
     })  # fmt: skip
     return number
 
@@ -101,9 +104,12 @@ class FreeJob:
         freed = sum(report["freed"] or 0 for report in self._reports.values())
         seconds = time.perf_counter() - self._started
         state = "busy" if busy else "failed" if has_failed else "done"
-        is_told = not (self.is_attempt and busy)
+        number = None
+        if not (self.is_attempt and busy):
+            code = busy[0]["code"] if busy else None
+            number = remember(state, freed, seconds, self.is_attempt, code)
         return {
-            "number": remember(state, freed, seconds, self.is_attempt) if is_told else None,
+            "number": number,
             "state": "busy" if busy else "done",
             "reason": busy[0] if busy else None,
             "freed": freed,

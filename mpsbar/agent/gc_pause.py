@@ -21,6 +21,11 @@ A job on a thread of the host, most often its main thread, has thresholds of its
 leaves them in force while it waits and while it works; when the job ends, `_after_job` says what
 comes back: PAUSED while the agent works, the host's while it waits. Both change in one step.
 
+3.14 has another collector: a tuple counts also where its memory comes from the list of free ones,
+and what is scheduled runs whatever the thresholds are by then. So there the thresholds are read
+from the interpreter's memory, which allocates nothing, and what our own thread has scheduled all
+the same, in a function of the framework, is taken back in the step that pauses.
+
 What the host sets is never overwritten: whether the thresholds are ours is asked in the same step
 that replaces them, so a host that calls gc.set_threshold() between any two of our bytecodes keeps
 what it set.
@@ -30,9 +35,10 @@ it reads ours. If it writes them back later, it gets its own. If it sets its own
 they are in force from then on, also for the rest of that work: until our next wait.
 """
 
+import ctypes
 import gc
+import operator
 import os
-import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,13 +47,61 @@ from operator import getitem, setitem
 from typing import Any, Callable, Optional
 
 Thresholds = tuple[int, int, int]
+_call: Any = getattr(operator, "call", None)  # from 3.11 on
 
 # Out of reach, and still small enough for a host that reads it in the wrong moment and sets ten
 # times as much.
 NEVER = 100_000_007
-_KEEPS_THIRD = sys.version_info < (3, 14)  # else gc.get_threshold() returns 0 for it
+
+
+def _set_for_a_moment(thresholds: Thresholds, *reads: "Iterator[Any]") -> "tuple[Any, ...]":
+    """What each of `reads` returns while these are in force; all in one step of C code."""
+    host: deque[Thresholds] = deque(maxlen=1)
+    steps = zip(
+        map(host.append, iter(gc.get_threshold, None)),
+        starmap(gc.set_threshold, (thresholds,)),
+        *reads,
+        starmap(gc.set_threshold, map(getitem, repeat(host), (-1,))),
+    )
+    return next(steps)[2:-1]
+
+
+# The collector of 3.14 has no third one: gc.get_threshold() returns 0 for it.
+_KEEPS_THIRD = _set_for_a_moment((NEVER,) * 3, iter(gc.get_threshold, None))[0] == (NEVER,) * 3
 PAUSED = (NEVER, NEVER, NEVER if _KEEPS_THIRD else 0)
 JOB = (NEVER + 2, NEVER + 2, NEVER + 2 if _KEEPS_THIRD else 0)
+
+# In 64-bit words of _PyRuntime's table of offsets: the collector's place in an interpreter's state.
+_GC_OFFSET = 11
+# In bytes of the collector's state: its two thresholds.
+_THRESHOLDS = (40, 64)
+
+
+def _find_in_memory() -> "Optional[tuple[Any, int, int]]":
+    """This process's memory as numbers, and where in it the thresholds are; None: not there."""
+    interpreter = ctypes.pythonapi["PyInterpreterState_Get"]
+    interpreter.restype = ctypes.c_void_p
+    offsets = (ctypes.c_uint64 * (_GC_OFFSET + 1)).in_dll(ctypes.pythonapi, "_PyRuntime")
+    if bytes(offsets)[:8] != b"xdebugpy" or not 0 < offsets[_GC_OFFSET] < 1 << 20:
+        return None
+    state = (interpreter() or 0) + offsets[_GC_OFFSET]
+    numbers = (ctypes.c_int32 * (1 << 60)).from_address(0)
+    first, second = ((state + offset) // 4 for offset in _THRESHOLDS)
+    reads = (map(getitem, (numbers,), (place,)) for place in (first, second))
+    found = _set_for_a_moment((NEVER + 4, NEVER + 6, 0), *reads)
+    return (numbers, first, second) if found == (NEVER + 4, NEVER + 6) else None
+
+
+_memory = None if _KEEPS_THIRD else _find_in_memory()
+# Runs a collection that this thread has scheduled, if collections are on; and, on the main thread
+# only, handlers of signals.
+_run_scheduled = ctypes.pythonapi["PyErr_CheckSignals"]
+
+
+def is_supported() -> bool:
+    """Whether this Python's collector can be paused without being started by that."""
+    return _KEEPS_THIRD or _memory is not None
+
 
 # What comes into force when a job ends; other thresholds than JOB are the host's, and stay.
 _after_job = {JOB: gc.get_threshold()}
@@ -112,9 +166,18 @@ def _reading() -> "tuple[Iterator[Any], Iterator[Any], Iterator[Thresholds]]":
     """
     last: deque[Thresholds] = deque(maxlen=1)
     found = map(getitem, repeat(last), repeat(-1))
+    if _memory is not None:
+        return repeat(None), map(last.append, _from_memory()), found
     tuples = [(last, found, gc)]  # of three: its memory is that of the thresholds
     ended = map(len, iter(tuples.pop, None))
     return ended, map(last.append, iter(gc.get_threshold, None)), found
+
+
+def _from_memory() -> "Iterator[Any]":
+    """The thresholds, once; zip has made its tuple already."""
+    assert _memory is not None
+    numbers, first, second = _memory
+    return zip(map(getitem, (numbers,), (first,)), map(getitem, (numbers,), (second,)), (0,))
 
 
 def _replace_if(replacements: "dict[Thresholds, Thresholds]") -> None:
@@ -125,8 +188,30 @@ def _replace_if(replacements: "dict[Thresholds, Thresholds]") -> None:
 
 def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
     """An iterator whose first step is what `_replace_if` does, all of it in C code."""
-    now = iter(gc.get_threshold, None)
-    return starmap(gc.set_threshold, map(replacements.get, now, now))
+    found: Iterator[Any]
+    if _memory is not None:
+        found = map(replacements.get, _from_memory(), _from_memory())
+    else:
+        now = iter(gc.get_threshold, None)
+        found = map(replacements.get, now, now)
+    return starmap(gc.set_threshold, found)
+
+
+def _taking_back() -> "tuple[Iterator[Any], ...]":
+    """Iterators of which one step each drops a collection that our own thread has scheduled.
+
+    It is run while collections are off; nobody sees that, the GIL is kept.
+    """
+    if _memory is None:
+        return ()
+    was_on: deque[bool] = deque(maxlen=1)
+    switches = {True: gc.enable, False: gc.disable}
+    return (
+        map(was_on.append, map(_call, (gc.isenabled,))),
+        map(_call, (gc.disable,)),
+        map(_call, (_run_scheduled,)),
+        map(_call, map(switches.get, map(getitem, repeat(was_on), (-1,)))),
+    )
 
 
 class CollectorPause:
@@ -168,12 +253,15 @@ class CollectorPause:
             map(setitem, repeat(_after_job), repeat(JOB), in_wait),
             starmap(function, (arguments,)),
             *_pausing(),
+            *_taking_back(),
         )
         try:
             for step in steps:
                 break
         except BaseException:
             self.begin()
+            for _ in zip(*_taking_back()):
+                break
             raise
         self._note(*step[5:7])
         return step[2]

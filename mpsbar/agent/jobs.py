@@ -27,7 +27,7 @@ class JobQueue:
     def __init__(self, pause: CollectorPause) -> None:
         self._pause = pause
         self._jobs: list[Job] = []
-        self._paces = {method: JobPace() for method in methods.JOBS}
+        self._pace = JobPace()  # one for all methods: the host waits for each of them
 
     def is_empty(self) -> bool:
         return not self._jobs
@@ -43,7 +43,7 @@ class JobQueue:
             if job.identity == identity:
                 break
         else:
-            answer = self._paces[method].find_answer(time.monotonic(), identity)
+            answer = self._pace.find_answer(time.monotonic(), identity)
             if answer is None and len(self._jobs) >= MOST_JOBS:
                 answer = TOO_OFTEN
             if answer is not None:
@@ -69,7 +69,7 @@ class JobQueue:
         if job.method == "free":
             answer = _note_kept_free(answer)
         paused = getattr(job.work, "paused", 0.0)
-        self._paces[job.method].note(answer, paused, time.monotonic(), job.identity)
+        self._pace.note(answer, paused, time.monotonic(), job.identity)
         return job.askers, answer
 
     def try_kept_free(self, now: float) -> None:
@@ -77,7 +77,7 @@ class JobQueue:
         kept = kept_free.find_kept()
         if kept is None or now < kept.next_try or self._jobs:
             return
-        if self._paces["free"].is_resting(now):
+        if self._pace.is_resting(now):
             return  # it is tried after the rest: who asks again and again is no exception
         seconds = kept.begin_try(now)
         self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
@@ -117,6 +117,9 @@ def _note_kept_free(answer: Message) -> Message:
     if answer["state"] != "busy":
         kept_free.forget()
         return answer
+    if (answer["reason"] or {}).get("code") in kept_free.NEVER:
+        kept_free.forget()  # no moment will be a safe one
+        return {**answer, "number": methods.remember_never(answer)}
     kept.note_busy(answer, now)
     if kept.is_over(now):
         kept_free.forget()

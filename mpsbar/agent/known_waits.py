@@ -35,7 +35,6 @@ _WAITS = (
     ("_pyrepl.unix_console", "UnixConsole.wait"),  # 3.13's prompt
     ("_pyrepl.unix_console", "UnixConsole._UnixConsole__read"),
     ("_pyrepl.unix_console", "UnixConsole.get_event"),
-    ("_pyrepl.main", "interactive_console"),  # 3.13 on a poor terminal: the classic prompt, in C
     ("mpsbar.agent.gc_pause", "CollectorPause.call"),  # the agent, seen by %mpsbar free
     ("mpsbar_agent.gc_pause", "CollectorPause.call"),
 )

@@ -12,7 +12,8 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import memory, user_folders
+from . import gil_io, memory, user_folders
+from .secrets import cut_title, find_module, has_value, is_code, mask
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -26,8 +27,6 @@ MOST_TEXT = 200
 MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
-# Options of python that take the next argument.
-_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _HOME = r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)"
 
 _attached = 0.0
@@ -52,7 +51,7 @@ def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> None:
     """
     try:
         if is_on() and not os.path.lexists(os.path.join(directory, OFF)):
-            _write(os.path.join(directory, FOLDER), _build(hello(), time.time()))
+            _write(os.path.join(directory, FOLDER), _mask_texts(_build(hello(), time.time())))
     except Exception:  # noqa: BLE001, S110 - whatever it is, the host must end as ever
         pass
 
@@ -68,6 +67,17 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "fallbacks": _read_fallbacks(),
         "error": _find_error(),
     }
+
+
+def _mask_texts(value: Any) -> Any:
+    """The record stays on the disk for days: no text of it may have a password or a key."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, (list, tuple)):
+        return [_mask_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _mask_texts(item) for name, item in value.items()}
+    return value
 
 
 def _read_memory() -> "dict[str, int]":
@@ -111,8 +121,12 @@ def _first_line(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the host's own class
         return ""
     # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
-    line = text[: 4 * MOST_TEXT].lstrip().partition("\n")[0]
-    return re.sub(_HOME, "~", _replace_home(line))[:MOST_TEXT]
+    start = text[: 4 * MOST_TEXT]
+    if len(start) < len(text):
+        # A key that the cut goes through is not known by its shape any more.
+        start = start.rpartition(" ")[0] or start
+    line = start.lstrip().partition("\n")[0]
+    return re.sub(_HOME, "~", _replace_home(mask(line)))[:MOST_TEXT]
 
 
 def _replace_home(text: str) -> str:
@@ -151,13 +165,16 @@ def _is_of_main(trace: Optional[TracebackType]) -> bool:
 
 def _shorten_command(command: "list[str]") -> "list[str]":
     """Python, its options and what it runs; no arguments of the program, which may be secrets."""
-    kept = [argument[:300] for argument in command[:1]]
+    kept = [cut_title(argument)[:300] for argument in command[:1]]
     arguments = iter(command[1:20])
     for argument in arguments:
+        if is_code(argument):
+            return [*kept, "-c"]
         kept.append(argument[:300])
-        if argument in _WITH_VALUE or re.fullmatch(r"-[A-Za-z]*m", argument):
+        module = find_module(argument)
+        if module == "" or has_value(argument):
             kept.extend(value[:300] for value in [next(arguments, None)] if value is not None)
-        if argument == "-c" or not argument.startswith("-") or argument.endswith("m"):
+        if module is not None or not argument.startswith("-"):
             break
     return kept
 
@@ -173,12 +190,7 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
     path = os.path.join(folder, name)
     temporary = os.path.join(folder, f".{name}")
     data = json.dumps(record).encode("utf-8", "replace")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-    number = os.open(temporary, flags, 0o600)
-    try:
-        os.write(number, data)
-    finally:
-        os.close(number)
+    gil_io.write_new_file(os.fsencode(temporary), data)
     os.rename(temporary, path)
 
 

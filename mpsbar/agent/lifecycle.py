@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Optional
 
-from . import agent_thread, known_waits, last_words, methods
+from . import agent_thread, gc_pause, known_waits, last_words, methods
 from .backends import mps
 from .frameworks import FRAMEWORKS
 from .limit import limit_at_import  # noqa: F401 - for the startup hook
@@ -95,6 +95,8 @@ def _check_interpreter() -> None:
     # Going on in one of 3.13.0 ended the whole process with free(): invalid pointer.
     if not agent_thread.is_main_interpreter():
         raise RuntimeError("this is a subinterpreter: attach in the main one")
+    if not gc_pause.is_supported():
+        raise RuntimeError("the garbage collector of this Python is not known to mpsbar yet")
     # Whatever else they have replaced, the agent uses Python's own (see gil_io).
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("threading"):

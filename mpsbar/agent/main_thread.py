@@ -149,10 +149,9 @@ class MainThreadJob:
         """After the end: an exception in main may have cut the restoring short, here none can."""
         main_call.cancel()
         host_settings.restore_interval()
-        restore_recursion_limit()
-        restore_collector()
         idle_check.forget_call_sites()
         self._leaving = None
+        restore_host()
         # The methods of who made this job: a cycle would be garbage for the host's collector.
         self._prepare, self._work = _ignore, None
 
@@ -345,6 +344,18 @@ class MainThreadJob:
         self.refused = reason.with_traceback(None)
         self._next_read = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
         self._claim.release()
+
+
+def restore_host() -> None:
+    """What a job may have left: settings of the host, and objects that main is to drop."""
+    restore_recursion_limit()
+    restore_collector()
+    drop_left_over()  # at last: the others look at frames too
+
+
+def is_host_restored() -> bool:
+    """Whether nothing of that is left: main may not have come by yet."""
+    return not host_frames.left_over and host_settings.recursion_limit_of_host() is None
 
 
 def restore_recursion_limit() -> None:

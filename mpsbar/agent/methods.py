@@ -73,6 +73,12 @@ def remember_expired(seconds: float) -> int:
     return remember("busy", 0, seconds, was_kept=True)
 
 
+def remember_never(answer: Message) -> int:
+    """A kept Free that can never be done."""
+    code = answer["reason"]["code"]
+    return remember("busy", answer["freed"], answer["seconds"], was_kept=True, reason=code)
+
+
 def hello() -> Message:
     """Who this process is."""
     return {

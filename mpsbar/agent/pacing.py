@@ -3,7 +3,7 @@
 import time
 from typing import Any, Optional
 
-# A Free or a count of tensors makes the host wait: in the long run at most 1 of 21 seconds.
+# Jobs make the host wait: all of them together, in the long run, at most 1 of 21 seconds.
 REST_FACTOR = 20.0
 # What a few clicks may cost before that begins to matter.
 PAUSES_AT_ONCE_SECONDS = 0.25
@@ -30,7 +30,7 @@ class Allowance:
 
 
 class JobPace:
-    """When a job of one kind may run again, and what the last one answered."""
+    """When a job may run again, of whatever kind, and what the last one answered."""
 
     def __init__(self) -> None:
         self._allowance = Allowance(1.0 / REST_FACTOR, PAUSES_AT_ONCE_SECONDS)

@@ -16,6 +16,7 @@ from .protocol import Message
 
 IDLE_SECONDS = 60.0
 CHECK_SECONDS = 30.0
+CHECK_AFTER_JOB_SECONDS = 1.0
 BIND_AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.002
 MOST_CONNECTIONS = 64
@@ -172,7 +173,7 @@ class Agent:
         self._hears_from = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
-        """Do something for a connection, if its descriptor is still ours; drop it if that fails."""
+        """Do something for a connection; drop it if that fails."""
         try:
             if not gil_io.is_ours(connection.number, connection.path):
                 raise OSError(errno.EBADF, "the host has closed it")
@@ -189,7 +190,7 @@ class Agent:
             return
         for _ in range(ACCEPTED_AT_ONCE):
             try:
-                number = gil_io.accept(listener.number)
+                number = gil_io.accept(listener.number, listener.bound)
             except OSError as problem:
                 if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
                     self._sleep(0.05)  # the host is out of descriptors: do not spin on the listener
@@ -214,7 +215,7 @@ class Agent:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = self._buffer.receive(connection.number)
+            data = self._buffer.receive(connection.number, connection.path)
         except (BlockingIOError, InterruptedError):
             return
         if not data:
@@ -254,7 +255,8 @@ class Agent:
     def _send(self, connection: Connection) -> None:
         if connection.unread:
             try:
-                del connection.unread[: gil_io.send(connection.number, connection.unread)]
+                sent = gil_io.send(connection.number, connection.path, connection.unread)
+                del connection.unread[:sent]
             except (BlockingIOError, InterruptedError):
                 pass
         if len(connection.unread) > MOST_UNREAD:
@@ -287,6 +289,8 @@ class Agent:
         finished = self._jobs.step()
         if finished is None:
             return
+        if not main_thread.is_host_restored():  # main comes by soon, unless it is in C code
+            self._next_check = min(self._next_check, time.monotonic() + CHECK_AFTER_JOB_SECONDS)
         askers, answer = finished
         for connection, number in askers:
             connection.waiting -= 1
@@ -306,8 +310,7 @@ class Agent:
         for connection in list(self._connections):
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
-        main_thread.restore_recursion_limit()
-        main_thread.restore_collector()
+        main_thread.restore_host()
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()

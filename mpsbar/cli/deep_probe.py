@@ -21,7 +21,7 @@ _RATE_SECONDS = 2.0  # before that the time left is a guess
 
 def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") -> int:
     from mpsbar.dtypes.deep_files import read_deep_result
-    from mpsbar.dtypes.deep_results import build_deep_record, find_deep_changes
+    from mpsbar.dtypes.deep_results import build_deep_changes, build_deep_record
     from mpsbar.dtypes.deep_runner import DeepRunner
     from mpsbar.dtypes.deep_text import render_csv, render_deep
     from mpsbar.ui.text.wording import shorten_home
@@ -39,17 +39,10 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if runner.problem is not None:
         print(f"mpsbar: couldn't keep what was measured: {runner.problem}", file=sys.stderr)
     file, is_saved = _save(probe)
-    changes = None if before is None else find_deep_changes(before, probe)
     if options.csv:
         print(render_csv(probe), end="")
     elif options.json:
-        record = build_deep_record(probe)
-        listed = None if changes is None else [
-            {"operation": c.cell.operation, "dtype": c.cell.dtype, "before": c.before,
-             "after": c.cell.state}
-            for c in changes
-        ]  # fmt: skip
-        print(json.dumps({**record, "changes": listed}))
+        print(json.dumps({**build_deep_record(probe), **build_deep_changes(before, probe)}))
     else:
         print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":

@@ -133,5 +133,19 @@ def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> 
     if own_use := read_own_use():
         problems = (*checkup.problems, Problem("own use", own_use))
         checkup = replace(checkup, problems=problems)
+    if (service := _find_service_problem()) is not None:
+        checkup = replace(checkup, problems=(*checkup.problems, Problem("metrics", service)))
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
     return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())
+
+
+def _find_service_problem() -> str | None:
+    """Why the metrics that the setting `export` promises are not served; None: they are, or it is
+    off."""
+    from mpsbar.core.addresses import parse_address
+    from mpsbar.core.settings import OFF
+    from mpsbar.fleet.service_check import find_service_problem
+    from mpsbar.system.settings_file import read_settings
+
+    setting = read_settings().settings.export
+    return None if setting == OFF else find_service_problem(parse_address(setting))

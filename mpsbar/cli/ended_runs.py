@@ -103,5 +103,8 @@ def build_json(end: EndedProcess) -> dict[str, object]:
     plain = replace(end, verdict=None)
     record = asdict(plain) | {"sentence": endings.say_verdict(end.verdict, end.name, end.how)}
     record["verdict"] = None if end.verdict is None else asdict(end.verdict)
+    if end.verdict is not None:
+        record["sureness"] = endings.say_sureness(end.verdict)
+        record["evidence"] = endings.say_basis(end.verdict)
     record["next_steps"] = endings.say_next_steps(end.verdict, end.name, end.pid)
     return {name: value for name, value in record.items() if name != "is_settled"}

@@ -95,19 +95,20 @@ def _import_prometheus() -> None:
     except ImportError as problem:
         if (problem.name or "").startswith("mpsbar"):
             raise
-        raise UserError(
-            f"{problem.name} is not installed here: pip install prometheus-client"
-        ) from None
+        from mpsbar.ui.text.startup import no_prometheus
+
+        raise UserError(no_prometheus(problem.name or str(problem))) from None
 
 
 def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":
     """None where only a file is written."""
     if options.listen is None and options.textfile is not None:
         return None
+    from mpsbar.core.addresses import DEFAULT_ADDRESS, parse_address
     from mpsbar.fleet import access
     from mpsbar.fleet.server import MetricsServer
 
-    address = access.parse_address(options.listen or access.DEFAULT_ADDRESS)
+    address = parse_address(options.listen or DEFAULT_ADDRESS)
     access.require_protection(address, options.tls_cert is not None, options.insecure)
     tls = None
     if options.tls_cert is not None:

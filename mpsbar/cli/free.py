@@ -62,14 +62,10 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("either PIDs or names, or --all, not both")
     if not options.all and not options.targets:
         options.refuse("give PIDs or names of connected processes, or --all")
-    if options.host and (options.when_possible or options.cancel):
-        options.refuse("--when-possible and --cancel are for this computer, not for a --host")
-    if options.host:
-        if any(isinstance(target, str) for target in options.targets):
-            options.refuse("names are for this computer: for a --host give PIDs, or --all")
-        if options.targets and len(set(options.host)) > 1:
-            options.refuse("a PID belongs to one host: give one --host, or --all")
-        return on_hosts.free(options)
+    if hosts := on_hosts.find_hosts(options):
+        if len(hosts) > 1 and any(isinstance(target, int) for target in options.targets):
+            options.refuse("a PID belongs to one host: give one --host, a name, or --all")
+        return on_hosts.free(hosts, options)
     from dataclasses import asdict
 
     outcomes, snapshot = _free(options)
@@ -93,7 +89,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         snapshot = monitor.tick()
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
         if not options.all:
-            wanted = dict.fromkeys(find_pids(options.targets, snapshot))
+            wanted = {pid: wanted.get(pid) for pid in find_pids(options.targets, snapshot)}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
@@ -110,10 +106,13 @@ def _action(
 
     if options.when_possible:
         return FreeWhenPossible(pid, started)
-    return CancelFree(pid) if options.cancel else Free(pid, options.timeout, started)
+    if options.cancel:
+        return CancelFree(pid, started)
+    return Free(pid, options.timeout, started)
 
 
 def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
+    from mpsbar.core.snapshot import NEVER_FREED
     from mpsbar.ui.text import wording
     from mpsbar.ui.text.outcomes import freed
 
@@ -126,6 +125,10 @@ def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
             continue
         name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
         print(f"{outcome.pid}{name}: {freed(outcome)}")
-    busy = [str(outcome.pid) for outcome in outcomes if outcome.state == "busy"]
-    if busy:
-        print(wording.how_to_free_later(busy))
+    later = [
+        str(outcome.pid)
+        for outcome in outcomes
+        if outcome.state == "busy" and outcome.reason not in NEVER_FREED
+    ]
+    if later:
+        print(wording.how_to_free_later(later))

@@ -58,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
             limit = None if is_off else parse_limit(options.limit, find_budget(snapshot, workers))
         except UserError as complaint:
             options.refuse(str(complaint))
-        outcome = monitor.perform(Limit(options.pid, limit)).result()
+        started = workers[0].started if workers else None
+        outcome = monitor.perform(Limit(options.pid, limit, started)).result()
         outcome = replace(outcome, name=snapshot.names.get(outcome.pid, outcome.name))
     finally:
         monitor.close()

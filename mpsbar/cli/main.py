@@ -143,7 +143,15 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         help="time between two readings until mpsbar quits",
     )
     parser.set_defaults(
-        json=False, watch=None, every=None, format=None, host=None, ssh="", wide=False, pid=None
+        json=False,
+        watch=None,
+        every=None,
+        format=None,
+        host=None,
+        hosts=False,
+        ssh="",
+        wide=False,
+        pid=None,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     called = next((argument for argument in arguments if argument in VERBS), None)

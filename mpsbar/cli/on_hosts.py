@@ -1,22 +1,29 @@
-"""status, top and free on other hosts, over ssh."""
+"""status, top, free, why and report on other hosts, over ssh."""
 
 import argparse
 import json
 import signal
+import sys
 import time
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpsbar.cli.output import is_coloured, line_width, print_each
+from mpsbar.core.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mpsbar.core.actions import Freed
-    from mpsbar.fleet.hosts import HostReading, Hosts
+    from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+    from mpsbar.fleet.hosts import Hosts
+    from mpsbar.fleet.questions import Questions
 
+_T = TypeVar("_T")
 # Connecting may take ssh 10 s; a reading there, on a busy machine, some more.
 _ONCE_SECONDS = 30.0
+# Whoever has not answered by then does not hold up the others.
 _FIRST_SECONDS = 3.0
 
 
@@ -25,89 +32,265 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         metavar="HOST",
         action="append",
-        help="another computer, over ssh (repeat it for several)",
+        help="another computer, over ssh, or a group of the settings (repeat it for several)",
     )
+    parser.add_argument("--hosts", action="store_true", help="those of the setting hosts")
     parser.add_argument(
         "--ssh", metavar="OPTIONS", default="", help="options for ssh, such as '-p 2222'"
     )
 
 
-def show_status(options: argparse.Namespace) -> int:
+def find_hosts(options: argparse.Namespace) -> list[str]:
+    """The hosts that are meant, each once; none: this computer."""
+    if not options.host and not options.hosts:
+        return []
+    from mpsbar.system.settings_file import read_settings
+
+    settings = read_settings().settings
+    if options.hosts and not settings.hosts:
+        raise UserError('no hosts are set: write hosts = ["mac1", "mac2"] (mpsbar config edit)')
+    named = [member for name in options.host or () for member in settings.groups.get(name, (name,))]
+    return list(dict.fromkeys([*(settings.hosts if options.hosts else ()), *named]))
+
+
+def show_status(names: list[str], options: argparse.Namespace) -> int:
     """Exit code 0: all answered."""
     if options.watch is not None:
-        return _watch(options, options.watch)
+        return _watch(names, options, options.watch)
     from mpsbar.fleet.hosts import Hosts
 
-    with closing(Hosts(options.host, ["status", "--json"], options.ssh)) as hosts:
-        readings = [_judge_late(reading) for reading in hosts.wait(_ONCE_SECONDS)]
+    with (
+        asking(options) as questions,
+        closing(Hosts(names, ["status", "--json"], options.ssh)) as hosts,
+    ):
+        readings = hosts.wait(_ONCE_SECONDS)
+        if _let_ask(hosts, questions):
+            readings = hosts.wait(_ONCE_SECONDS)
+    readings = [_judge_late(reading) for reading in readings]
     print(_render(readings, options))
     return 0 if all(reading.problem is None for reading in readings) else 1
 
 
-def show_top(options: argparse.Namespace) -> int:
-    """The same, again and again in place."""
+def show_top(names: list[str], options: argparse.Namespace) -> int:
+    """All hosts on one screen; without textual or a terminal the same as text, again and again."""
+    from mpsbar.cli.top import end, why_no_terminal
+
     options.json, options.wide = False, False
-    return _watch(options, options.every or 2.0)
+    if why_no_terminal() is not None:
+        return _watch(names, options, options.every or 2.0)
+    return end(_watch(names, options, options.every or 2.0, is_screen=True))
 
 
-def free(options: argparse.Namespace) -> int:
-    from concurrent.futures import ThreadPoolExecutor
+def free(names: list[str], options: argparse.Namespace) -> int:
+    from mpsbar.fleet.parse_status import parse_freed
 
-    from mpsbar.fleet.hosts import free_on_host
-
-    pids = ["--all"] if options.all else [str(pid) for pid in dict.fromkeys(options.targets)]
-    words = ["free", *pids, "--json", "--timeout", f"{options.timeout:g}"]
-    hosts = list(dict.fromkeys(options.host))
-    seconds = options.timeout + _ONCE_SECONDS
-    with ThreadPoolExecutor(len(hosts)) as pool:  # a slow host delays none of the others
-        asked = [pool.submit(free_on_host, host, words, options.ssh, seconds) for host in hosts]
-    found = {host: answer.result() for host, answer in zip(hosts, asked, strict=True)}
+    with asking(options) as questions:
+        words, seconds = _free_words(options), _ONCE_SECONDS + options.timeout
+        found = _ask_each(names, options, questions, words, parse_freed, seconds)
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
     else:
-        _tell_freed(found)
+        for line in _say_freed(found):
+            print(line)
+    fine = ("done", "waiting", "cancelled")
     done = (
-        not isinstance(outcomes, str) and all(outcome.state == "done" for outcome in outcomes)
+        isinstance(outcomes, list) and all(outcome.state in fine for outcome in outcomes)
         for outcomes in found.values()
     )
     return 0 if all(done) else 1
 
 
-def _freed_json(outcomes: "list[Freed] | str") -> dict[str, Any]:
+def why(names: list[str], options: argparse.Namespace) -> int:
+    """How runs ended there; exit code 0: some were found."""
+    with asking(options) as questions:
+        found = ask_ends(names, options, questions, options.which, options.number)
+    if options.json:
+        print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
+    else:
+        from mpsbar.ui.text.hosts import render_ends
+
+        print("\n\n".join(render_ends(host, ends) for host, ends in found.items()))
+    return 0 if any(isinstance(ends, list) and ends for ends in found.values()) else 1
+
+
+def ask_ends(
+    names: list[str],
+    options: argparse.Namespace,
+    questions: "Questions | None",
+    which: str | None,
+    number: int,
+) -> "dict[str, list[RemoteEnd] | HostProblem]":
+    from mpsbar.fleet.parse_status import parse_ends
+
+    words = ["why", "--json", "--number", str(number), *([] if which is None else ["--", which])]
+    return _ask_each(names, options, questions, words, parse_ends)
+
+
+def ask_statuses(
+    names: list[str], options: argparse.Namespace, questions: "Questions | None"
+) -> "list[HostReading]":
+    """What each host says of itself now, for the report."""
+    from mpsbar.core.host_readings import HostProblem, HostReading
+    from mpsbar.fleet.parse_status import parse_status
+
+    now = time.time()
+    found = _ask_each(names, options, questions, ["status", "--json"], parse_status)
+    return [
+        HostReading(host, problem=answer.text)
+        if isinstance(answer, HostProblem)
+        else HostReading(host, answer, now)
+        for host, answer in found.items()
+    ]
+
+
+def _free_words(options: argparse.Namespace) -> list[str]:
+    words = ["free", "--json", "--timeout", f"{options.timeout:g}"]
+    if options.when_possible:
+        words.append("--when-possible")
+    if options.cancel:
+        words.append("--cancel")
+    targets = [str(target) for target in dict.fromkeys(options.targets)]
+    return [*words, "--all"] if options.all else [*words, "--", *targets]
+
+
+def _freed_json(outcomes: "list[Freed] | HostProblem") -> dict[str, Any]:
     from dataclasses import asdict
 
-    if isinstance(outcomes, str):
-        return {"problem": outcomes, "freed": []}
+    if not isinstance(outcomes, list):
+        return {"problem": outcomes.text, "freed": []}
     return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
 
 
-def _tell_freed(found: "dict[str, list[Freed] | str]") -> None:
+def _ends_json(ends: "list[RemoteEnd] | HostProblem") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    if not isinstance(ends, list):
+        return {"problem": ends.text, "ended": []}
+    return {"problem": None, "ended": [asdict(end) for end in ends]}
+
+
+def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]":
     from mpsbar.ui.text import outcomes as outcome_text
     from mpsbar.ui.text import wording
 
     for host, outcomes in found.items():
-        if isinstance(outcomes, str):
-            print(f"{host}: no answer ({outcomes})")
+        if not isinstance(outcomes, list):
+            yield f"{host}: no answer ({outcomes.text})"
         elif not outcomes:
-            print(f"{host}: {wording.workers_connected(0)}")
+            yield f"{host}: {wording.workers_connected(0)}"
         else:
             for outcome in outcomes:
-                print(f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}")
+                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}"
 
 
-def _watch(options: argparse.Namespace, seconds: float) -> int:
+def _ask_each(
+    names: list[str],
+    options: argparse.Namespace,
+    questions: "Questions | None",
+    words: list[str],
+    parse: Callable[[bytes], _T],
+    seconds: float = _ONCE_SECONDS,
+) -> "dict[str, _T | HostProblem]":
+    """One command on each host; those where ssh has to ask a person are asked a second time."""
+    from mpsbar.core.host_readings import HostProblem
+    from mpsbar.fleet.hosts import ask_hosts
+    from mpsbar.fleet.ssh import build_command
+
+    def build(hosts: list[str]) -> dict[str, list[str]]:
+        extra = {host: questions.options_of(host) if questions else [] for host in hosts}
+        return {host: build_command(host, words, options.ssh, extra[host]) for host in hosts}
+
+    found = ask_hosts(build(names), parse, seconds)
+    opened = [
+        host
+        for host, answer in found.items()
+        if isinstance(answer, HostProblem) and answer.needs_person and _ask(host, questions)
+    ]
+    return found | ask_hosts(build(opened), parse, seconds)
+
+
+def _watch(
+    names: list[str], options: argparse.Namespace, seconds: float, *, is_screen: bool = False
+) -> int:
     from mpsbar.fleet.hosts import Hosts
 
     # A closed terminal or `kill` ends ssh as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     words = ["status", "--json", "--watch", f"{seconds:g}"]
-    with closing(Hosts(options.host, words, options.ssh, again=True)) as hosts:
-        deadline = time.monotonic() + _FIRST_SECONDS
-        while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
-            time.sleep(0.05)
+    with (
+        asking(options) as questions,
+        closing(Hosts(names, words, options.ssh, again=True)) as hosts,
+    ):
+        _wait_for_first(hosts)
+        if _let_ask(hosts, questions):
+            _wait_for_first(hosts)
+        if is_screen:
+            return _show_screen(hosts, options, questions)
         print_each(_render_again(hosts, seconds, options), options.json)
     return 0
+
+
+def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questions | None") -> int:
+    from mpsbar.system.settings_file import read_settings
+    from mpsbar.ui.terminal.hosts_app import HostsApp
+
+    def free(host: str, pid: int | None) -> str:
+        return _free_from_screen(host, pid, options, questions)
+
+    app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
+    app.run()
+    return app.return_code or 0
+
+
+def _free_from_screen(
+    host: str, pid: int | None, options: argparse.Namespace, questions: "Questions | None"
+) -> str:
+    """What became of it, in one line for each process; nothing is asked over the screen."""
+    from mpsbar.fleet.hosts import ask_hosts
+    from mpsbar.fleet.parse_status import parse_freed
+    from mpsbar.fleet.ssh import build_command
+
+    words = ["free", "--json", "--all" if pid is None else str(pid)]
+    extra = questions.options_of(host) if questions else []
+    command = build_command(host, words, options.ssh, extra)
+    found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
+    return "\n".join(_say_freed(found))
+
+
+def _wait_for_first(hosts: "Hosts") -> None:
+    deadline = time.monotonic() + _FIRST_SECONDS
+    while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
+        time.sleep(0.05)
+
+
+@contextmanager
+def asking(options: argparse.Namespace) -> "Iterator[Questions | None]":
+    """Where ssh may ask a person; None where nobody is there to answer."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        yield None
+        return
+    from mpsbar.fleet.questions import Questions
+
+    with closing(Questions(options.ssh)) as questions:
+        yield questions
+
+
+def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
+    """ssh asks for one host after another, before anything is drawn; whether one was opened."""
+    waiting = [reading.host for reading in hosts.readings if reading.needs_person]
+    opened = [host for host in waiting if _ask(host, questions)]
+    for host in opened:
+        assert questions is not None
+        hosts.restart(host, questions.options_of(host))
+    return bool(opened)
+
+
+def _ask(host: str, questions: "Questions | None") -> bool:
+    if questions is None:
+        return False
+    print(f"mpsbar: connecting to {host}", file=sys.stderr, flush=True)
+    return questions.ask(host)
 
 
 def _render_again(hosts: "Hosts", seconds: float, options: argparse.Namespace) -> "Iterator[str]":
@@ -117,11 +300,10 @@ def _render_again(hosts: "Hosts", seconds: float, options: argparse.Namespace) -
 
 
 def _render(readings: "list[HostReading]", options: argparse.Namespace) -> str:
-    if options.json:
-        from mpsbar.fleet.text import build_hosts
+    from mpsbar.ui.text.hosts import build_hosts, render_hosts
 
+    if options.json:
         return json.dumps(build_hosts(readings))
-    from mpsbar.fleet.text import render_hosts
     from mpsbar.ui.text.cells import in_colour, plain
 
     width = None if options.wide else line_width()

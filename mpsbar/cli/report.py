@@ -2,19 +2,27 @@
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
+from mpsbar.cli import on_hosts
 from mpsbar.core.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DESCRIPTION = (
     "Writes one HTML page that needs nothing else: memory over time as far as it was recorded, "
     "connected and unconnected processes, runs that ended, the last dtype probe, what to do next, "
-    "and diagnostics to paste into a bug report. Prints its path. Exit code 0: written, 1: not "
+    "and diagnostics to paste into a bug report. Of other hosts: their computers, processes and "
+    "runs that ended. Prints its path. Exit code 0: written, 1: not "
     "written or not opened, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar report --open",
     "mpsbar report -o memory.html",
+    "mpsbar report --host mac1 --host mac2 -o macs.html",
 )
+_MOST_ENDS = 20  # of each host
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,24 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="default: report.html among mpsbar's own files"
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
+    on_hosts.add_host_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from mpsbar.cli.doctor import check_up_pythons
-    from mpsbar.cli.status import read_snapshot
     from mpsbar.desktop.programs import open_file
-    from mpsbar.history.report.build import write_report
     from mpsbar.system import paths
 
     target = Path(options.output).expanduser() if options.output else paths.report_file()
     if options.output and not target.absolute().parent.is_dir():
         raise UserError(f"there is no folder {target.absolute().parent}: make it first")
-    snapshot = read_snapshot()
-    checkup = check_up_pythons(snapshot)
+    hosts = on_hosts.find_hosts(options)
     try:
-        file = write_report(snapshot, checkup, target)
+        file = _write_of_hosts(hosts, options, target) if hosts else _write(target)
     except OSError as error:
         raise UserError(f"couldn't write {target}: {error.strerror or error}") from error
     print(file)
@@ -47,3 +52,26 @@ def run(options: argparse.Namespace) -> int:
         print("mpsbar: couldn't open it; open it in a browser yourself", file=sys.stderr)
         return 1
     return 0
+
+
+def _write(target: "Path") -> "Path":
+    from mpsbar.cli.doctor import check_up_pythons
+    from mpsbar.cli.status import read_snapshot
+    from mpsbar.history.report.build import write_report
+
+    snapshot = read_snapshot()
+    return write_report(snapshot, check_up_pythons(snapshot), target)
+
+
+def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path") -> "Path":
+    from mpsbar.history.report.build import write_hosts_report
+    from mpsbar.ui.text.hosts import say_silence
+
+    with on_hosts.asking(options) as questions:
+        readings = on_hosts.ask_statuses(hosts, options, questions)
+        answered = [reading.host for reading in readings if reading.status is not None]
+        ends = on_hosts.ask_ends(answered, options, questions, None, _MOST_ENDS)
+    for reading in readings:
+        if reading.status is None:
+            print(f"mpsbar: {reading.host}: {say_silence(reading)}", file=sys.stderr)
+    return write_hosts_report(readings, ends, target)

@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH
@@ -12,6 +14,8 @@ from mpsbar.core.errors import UserError
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
 _BUDGET_SECONDS = 3.0  # for Metal's first device
+# Python ignores them from its start, and what a process ignores it also ignores after exec.
+_IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
 
 
 DESCRIPTION = (
@@ -97,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
             run = run_summary.run_explained if options.explain else run_summary.run
             return run(command, environ, options.summary_json)
-        os.execvpe(command[0], command, environ)  # noqa: S606 - a list
+        _become(command, environ)
     except FileNotFoundError:
         print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)
         return _NOT_FOUND
@@ -105,6 +109,18 @@ def run(options: argparse.Namespace) -> int:
         advice = f"; mpsbar run python {command[0]} …" if Path(command[0]).suffix == ".py" else ""
         print(f"mpsbar run: {command[0]}: {problem.strerror}{advice}", file=sys.stderr)
         return _NOT_EXECUTABLE
+
+
+def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
+    """Exec the command with the signals as a shell would start it. OSError: it cannot be run."""
+    ignored = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
+    try:
+        for number in ignored:
+            signal.signal(number, signal.SIG_DFL)
+        os.execvpe(command[0], command, environ)  # noqa: S606 - a list
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _limit(options: argparse.Namespace) -> Mapping[str, str]:

@@ -63,6 +63,7 @@ def run_menubar(options: argparse.Namespace) -> int:
     ).start()
     try:
         from mpsbar.desktop.notifications import make_notifier
+        from mpsbar.fleet.service import MetricsService
         from mpsbar.history.recorder import Recorder
         from mpsbar.monitor import Monitor
         from mpsbar.ui.menubar.app import MenuBar
@@ -75,7 +76,8 @@ def run_menubar(options: argparse.Namespace) -> int:
         log.warning("%s", text)
         notifier.notify("mpsbar", text, reason.code)
 
-    MenuBar(Monitor(recorder=Recorder(say)), loaded, notifier, claim).run()
+    monitor = Monitor(recorder=Recorder(say))
+    MenuBar(monitor, loaded, notifier, claim, MetricsService(monitor)).run()
     return 0
 
 

@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.host:
-        return on_hosts.show_status(options)
+    if hosts := on_hosts.find_hosts(options):
+        return on_hosts.show_status(hosts, options)
     if options.format is not None:
         return _show_line(options.format)
     if options.pid is not None:
@@ -96,12 +96,16 @@ def read_snapshot() -> "Snapshot":
 
 
 def make_recorder() -> "Monitor":
-    """A monitor that also records history, unless the menu bar app does."""
+    """A monitor that also records history, unless the menu bar app does.
+
+    It frees nothing by itself: who only looks changes nothing, and a service would go on with
+    settings that were changed since it started.
+    """
     from mpsbar.history.recorder import Recorder
     from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
-    monitor = Monitor(recorder=Recorder(_complain))
+    monitor = Monitor(recorder=Recorder(_complain), may_free=False)
     monitor.apply(read_settings().settings)  # an alert that is switched off is not recorded
     return monitor
 

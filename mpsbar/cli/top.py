@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.host:
-        return on_hosts.show_top(options)
+    if hosts := on_hosts.find_hosts(options):
+        return on_hosts.show_top(hosts, options)
     if why := why_no_terminal():
         from mpsbar.ui.text import startup
 

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 
+from mpsbar.cli import on_hosts
 from mpsbar.core.naming import printable
 
 DESCRIPTION = (
@@ -17,6 +18,7 @@ EXAMPLES = (
     "mpsbar why",
     "mpsbar why train.py",
     "mpsbar why 4711 --json",
+    "mpsbar why --host mac1 --host mac2",
 )
 _MOST = 500
 _SHOWN = 5
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-n", "--number", metavar="N", type=_parse_number, default=_SHOWN,
         help=f"how many to show (default: {_SHOWN})",
     )  # fmt: skip
+    on_hosts.add_host_arguments(parser)
 
 
 def _parse_number(text: str) -> int:
@@ -40,6 +43,8 @@ def _parse_number(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    if hosts := on_hosts.find_hosts(options):
+        return on_hosts.why(hosts, options)
     from mpsbar.cli.ended_runs import build_json, fits, read_all_ends, render
 
     found = [end for end in read_all_ends(time.time()) if fits(end, options.which)]

@@ -54,6 +54,7 @@ class CancelFree:
     """End a FreeWhenPossible that still waits."""
 
     pid: int
+    started: float | None = field(default=None, compare=False)  # as for Free
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ def _free(data: _AdviceInput) -> Iterator[Advice]:
     # One that was busy may be busy again: only a request that waits is worth its while.
     was_busy = [each for each in candidates if each.last_free and each.last_free.state == "busy"]
     for worker in was_busy:
+        if worker.last_free is None or not worker.last_free.may_come_later:
+            continue
         yield Advice("free_when_possible", {"cached": worker.cached}, worker.pid)
     worth = [(each.cached or 0, each.pid) for each in candidates if each not in was_busy]
     if len(worth) == 1:

@@ -116,7 +116,10 @@ class AutoFree:
         """Note whether it has computed since the last snapshot."""
         followed = self._followed.setdefault(_key(worker), _Followed())
         percent = worker.process.gpu_percent if worker.process is not None else None
-        counters = [(b.name, b.allocated, b.reserved, b.peak, b.activity) for b in worker.in_use]
+        counters = (
+            [(b.name, b.allocated, b.reserved, b.peak, b.activity) for b in worker.in_use],
+            _count_progress(worker),
+        )
         is_busy = worker.state != "live" or (percent is not None and percent >= BUSY_PERCENT)
         if is_busy or counters != followed.counters:
             followed.counters, followed.quiet_since = counters, now
@@ -188,6 +191,14 @@ class AutoFree:
                 is_other = pid in present and started not in (None, present[pid][1])
                 if is_other or (pid not in present and pid not in known):
                     table.pop((pid, started), None)
+
+
+def _count_progress(worker: Worker) -> object:
+    """How far it is; its rates and times change without work too."""
+    progress = worker.progress
+    if progress is None:
+        return None
+    return progress.steps, *(bar and bar.done for bar in (progress.bar, progress.inner))
 
 
 def _key(worker: Worker) -> Key:

@@ -11,8 +11,10 @@ AlertKind = Literal["raised", "worse", "recovered", "ended"]
 # What alerts can be switched on and off for, in the order of the menu.
 ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "speed", "cache", "ended", "reset")
 COOL_DOWN = 600.0  # seconds between two alerts about one process and cause, unless set otherwise
-# A front end that skipped some snapshots still finds the events of those.
-MOST_EVENTS = 50
+# A front end that skipped some snapshots still finds the events of those. Alerts are counted
+# apart: many frees, which can come by themselves, push none out of the menu's Recent Alerts.
+MOST_ALERTS = 50
+MOST_OTHERS = 200  # Free All asks many processes in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +67,9 @@ class EventLog:
 
     def add(self, time: float, what: Alert | Freed | Limited | EndedProcess) -> None:
         self._count += 1
-        self.recent = (*self.recent, Event(self._count, time, what))[-MOST_EVENTS:]
+        is_alert = isinstance(what, Alert)
+        most = MOST_ALERTS if is_alert else MOST_OTHERS
+        alike = [event for event in self.recent if isinstance(event.what, Alert) == is_alert]
+        oldest = alike[0] if len(alike) >= most else None
+        kept = (event for event in self.recent if event is not oldest)
+        self.recent = (*kept, Event(self._count, time, what))

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from mpsbar.core.secrets import WITH_VALUE, mask, shorten_title
+from mpsbar.core.secrets import find_module, has_value, is_code, mask, shorten_title
 
 Kind = Literal["script", "notebook", "server"]
 
 KERNEL = "notebook kernel"
 CHILD = "child process"
 UNKNOWN = "unknown"
-_MODULE_OPTION = re.compile(r"-[A-Za-z]*m")  # -m, -um, -Im
 # Programs that start a script or an app, and the pattern of its argument.
 _SCRIPT = re.compile(r".+\.py")
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.()]*")
@@ -88,12 +87,12 @@ def _name_program(command: tuple[str, ...], executable: str | None) -> str:
 def _name_python(command: tuple[str, ...]) -> str:
     arguments = iter(command[1:])
     for argument in arguments:
-        if argument in WITH_VALUE:
+        if has_value(argument):
             next(arguments, None)
-        elif _MODULE_OPTION.fullmatch(argument):
-            return _name_module(next(arguments, "?"), arguments)
-        elif argument == "-c":
-            return _name_code(next(arguments, ""))
+        elif (module := find_module(argument)) is not None:
+            return _name_module(module or next(arguments, "?"), arguments)
+        elif is_code(argument):
+            return _name_code(next(arguments, "") if argument.endswith("c") else "")
         elif argument == "-" or not argument.startswith("-"):
             return _name_script(argument, arguments)
     return "Python prompt"

@@ -1,70 +1,17 @@
-"""Takes passwords and keys out of what is shown, recorded or pasted into a bug report. Pure.
+"""Takes passwords and keys out of texts: the agent's, which does it where it leaves a record."""
 
-Arguments and titles of processes, variables and error texts may hold them. What comes after the
-first option of a command is left out; in all else, what has the shape of a key is replaced.
-"""
-
-import re
-
-MASK = "***"
-LEFT_OUT = "…"
-# Options of python that take the next argument.
-WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
-_KEYWORD = (
-    r"pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|auth|credentials?|cookie"
-)
-_SHAPES = re.compile(
-    # Prefixes that their issuers chose so that such keys can be found.
-    r"(?:\b|(?<=_))(?:[spr]k[-_][\w-]{8,}|hf_\w{8,}|gh[a-z]_\w{16,}|github_pat_\w{16,}"
-    r"|glpat-[\w-]{12,}|xox[a-z]-[\w-]{8,}|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}"
-    r"|eyJ[\w-]{8,}(?:\.[\w-]*)*|npm_\w{16,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{12,}"
-    r"|SG\.[\w-]{8,}\.[\w-]{8,}|r8_\w{16,}|nvapi-[\w-]{16,})"
-    r"|-----BEGIN [A-Z ]*KEY-----.*"
-    r"|(?<=://)[^/\s@]+(?=@)"  # user:password@host
-    r"|(?i:\b(?:bearer|basic) )[\w.+/=~-]{6,}"
-    rf"|(?i:(?<=[-_\W])|\b)(?i:{_KEYWORD})(?:[=:]|%3[AaDd])\S+"
-    r"|(?<![^\W_])[0-9a-fA-F]{32,}\b"
-    # Random letters and digits; a word of a person's hardly has all three kinds.
-    r"|(?<![^\W_])(?=[a-z0-9+]*[A-Z])(?=[A-Z0-9+]*[a-z])(?=[A-Za-z+]*\d)[A-Za-z0-9+]{24,}={0,2}",
-    re.DOTALL,
+from mpsbar.agent.secrets import (
+    LEFT_OUT,
+    MASK,
+    find_module,
+    has_value,
+    is_code,
+    mask,
+    shorten_command,
+    shorten_title,
 )
 
-
-def mask(text: str) -> str:
-    """The text with *** for whatever looks like a password or a key."""
-    return _SHAPES.sub(MASK, text)
-
-
-def shorten_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep python train.py data of python train.py data --key SECRET; code is left out too."""
-    kept: list[str] = []
-    waits_for_script = True
-    arguments = iter(command)
-    for argument in arguments:
-        if kept and argument.startswith("-"):
-            if not waits_for_script or argument == "-c":
-                break
-            kept.append(argument)
-            if argument in WITH_VALUE:
-                kept.extend(mask(value) for value in [next(arguments, None)] if value is not None)
-            continue
-        if kept and "=" in argument:
-            break
-        waits_for_script = not kept
-        kept.append(mask(_cut_title(argument) if not kept else argument))
-    is_whole = len(kept) == len(command)
-    return tuple(kept) if is_whole else (*kept, LEFT_OUT)
-
-
-def _cut_title(text: str) -> str:
-    """A process may write a title with all of its arguments over the first of them."""
-    return text if text.startswith("/") else shorten_title(text)
-
-
-def shorten_title(title: str) -> str:
-    """The words of a title before its first option or assignment: serve of serve --key SECRET."""
-    words = title.split(" ")
-    for number, word in enumerate(words):
-        if number and (word.startswith("-") or "=" in word):
-            return mask(" ".join(words[:number]))
-    return mask(title)
+__all__ = [
+    "LEFT_OUT", "MASK", "find_module", "has_value", "is_code", "mask", "shorten_command",
+    "shorten_title",
+]  # fmt: skip

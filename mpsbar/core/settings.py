@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from mpsbar.core.addresses import DEFAULT_ADDRESS, is_host_name, parse_address
 from mpsbar.core.errors import UserError
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.limits import LEAST_LIMIT, parse_size
@@ -23,6 +24,8 @@ KEEP_CACHE_BELOW = ("1GB", "2GB", "4GB", "8GB", "16GB")
 OFF = "off"
 _INTERVAL_BOUNDS = (0.5, 3600.0)
 _COOL_DOWN_BOUNDS = (0.0, 86400.0)
+_MOST_HOSTS = 1000
+Groups = Mapping[str, tuple[str, ...]]  # hosts by the name of their group
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,9 @@ class Settings:
     free_at_critical_pressure: bool = False
     theme: Theme = "dark"  # of `mpsbar top`
     welcome: bool = True  # at the top of the menu, until an environment is connected
+    export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
+    hosts: tuple[str, ...] = ()  # of --hosts
+    groups: Groups = field(default_factory=dict)  # for --host NAME
 
     @property
     def keep_cache_bytes(self) -> int:
@@ -92,6 +98,29 @@ def _size_or_off(value: Any) -> str:
     return str(_check(value, value == OFF or is_size))
 
 
+def _loopback_or_off(value: Any) -> str:
+    """Not an address that others can reach: that takes TLS, which `mpsbar export` has."""
+    if value == OFF:
+        return OFF
+    try:
+        address = parse_address(_check(value, isinstance(value, str)))
+    except UserError:
+        raise _NotAllowed from None
+    return str(_check(str(address), address.is_loopback and address.port > 0))
+
+
+def _hosts(value: Any) -> tuple[str, ...]:
+    is_list = isinstance(value, (list, tuple)) and len(value) <= _MOST_HOSTS
+    names = _check(value, is_list and all(isinstance(n, str) and is_host_name(n) for n in value))
+    return tuple(dict.fromkeys(names))
+
+
+def _groups(value: Any) -> Groups:
+    is_table = isinstance(value, dict) and len(value) <= _MOST_HOSTS
+    table = _check(value, is_table and all(is_host_name(name) for name in value))
+    return {name: _hosts(members) for name, members in table.items()}
+
+
 def _check(value: Any, is_allowed: bool) -> Any:
     if not is_allowed:
         raise _NotAllowed
@@ -110,6 +139,9 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "free_at_critical_pressure": _flag,
     "theme": _theme,
     "welcome": _flag,
+    "export": _loopback_or_off,
+    "hosts": _hosts,
+    "groups": _groups,
 }
 _FLAGS = {key for key, parse in _PARSERS.items() if parse is _flag}
 _ALLOWED = {
@@ -124,6 +156,10 @@ _ALLOWED = {
     "free_at_critical_pressure": "true or false",
     "theme": f"one of {', '.join(THEMES)}",
     "welcome": "true or false",
+    "export": f'"off", or an address of this computer only, such as "{DEFAULT_ADDRESS}"'
+    " (for others: mpsbar export --help)",
+    "hosts": 'a list of names for ssh, such as ["mac1", "me@mac2"]',
+    "groups": 'a table of lists, such as {studio = ["mac1", "mac2"]}',
 }
 
 
@@ -157,6 +193,11 @@ def parse_text(key: str, text: str) -> Any:
     words = text.strip()
     if key == "alert_causes":
         return [word for word in words.replace(",", " ").split() if word != "none"]
+    if key == "hosts":
+        return words.replace(",", " ").split()
+    if key == "groups":  # studio=mac1,mac2 lab=mac3
+        pairs = [word.partition("=") for word in words.split()]
+        return {name: names.split(",") if sign else text for name, sign, names in pairs}
     if key in _FLAGS:
         return {"1": True, "true": True, "yes": True, "on": True}.get(
             words.lower(), False if words.lower() in ("0", "false", "no", "off") else text

@@ -23,6 +23,10 @@ IN_USE = "in use"
 WorkerState = Literal["live", "busy", "gone"]
 
 
+# Reasons that stay for the life of a process: waiting for a safe moment is of no use.
+NEVER_FREED = frozenset(("free_threaded",))
+
+
 @dataclass(frozen=True, slots=True)
 class LastFree:
     """The last Free of one worker, whichever program asked for it, as its agent reports it."""
@@ -33,6 +37,12 @@ class LastFree:
     freed: int | None = None  # bytes
     seconds: float | None = None
     when_possible: bool = False  # it had waited for a safe moment
+    reason: str | None = None  # a code: why it was busy; None for an older agent
+
+    @property
+    def may_come_later(self) -> bool:
+        """Whether it was busy, and a Free that waits may find a safe moment."""
+        return self.state == "busy" and self.reason not in NEVER_FREED
 
 
 @dataclass(frozen=True, slots=True)

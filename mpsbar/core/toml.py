@@ -34,14 +34,21 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise NotTOML(str(problem) or type(problem).__name__) from None
 
 
-def render_value(value: bool | float | str | Sequence[str]) -> str:
+def render_value(value: bool | float | str | Sequence[str] | Mapping[str, Sequence[str]]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(int(value)) if value == value // 1 else repr(value)
     if isinstance(value, str):
         return _render_text(value)
+    if isinstance(value, Mapping):
+        fields = (f"{_render_key(name)} = {render_value(names)}" for name, names in value.items())
+        return f"{{{', '.join(fields)}}}"
     return f"[{', '.join(map(_render_text, value))}]"
+
+
+def _render_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _render_text(name)
 
 
 def _render_text(text: str) -> str:

@@ -1,25 +1,19 @@
 """The child process of the doctor: reports what torch can do in the Python that runs it.
 
-A script of its own for any Python (3.8 and newer): it imports nothing of mpsbar and writes one
-marked JSON line for each stage, so that a crash or a hang leaves the answers before it.
+A script of its own for any Python (3.8 and newer): it imports nothing of mpsbar but child_answers,
+which starts it, and writes one marked JSON line for each stage, so that a crash or a hang leaves
+the answers before it.
 """
 
-# ruff: noqa: E402 - sys.path is changed before anything else is imported
 from __future__ import annotations
 
-import os
-import sys
-
-# This folder is first on the path of a script; its file names must not hide other modules.
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - before any import
-if __name__ == "__main__":
-    sys.path[:] = [p for p in sys.path if os.path.abspath(p or os.curdir) != _HERE]  # noqa: PTH100
-
 import importlib.util
-import json
+import os
 import platform
-import signal
+import sys
 from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable[…] needs 3.9
+
+from mpsbar.system.child_answers import describe, lower_priority, send
 
 MARK = "\x1empsbar "
 # SIGALRM ends us if torch hangs and the process that started us was killed.
@@ -30,7 +24,7 @@ _MOST_SETTINGS = 40
 
 def main() -> None:
     preloaded = "torch" in sys.modules
-    _lower_priority()
+    lower_priority(_LAST_RESORT_SECONDS)
     _report("python", _read_python)
     found = _report("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found")
     if found and _report("import", _import_torch).get("version"):
@@ -49,33 +43,14 @@ def _inspect_torch() -> None:
     _report("capability", lambda: {"dtypes": _read_dtypes(torch)})
 
 
-def _lower_priority() -> None:
-    """A training run on this computer must not be slowed down."""
-    try:
-        os.nice(19)
-        signal.alarm(_LAST_RESORT_SECONDS)
-    except (AttributeError, OSError, ValueError):
-        pass
-
-
 def _report(stage: str, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Write one line, also if `read` fails, and past any replaced or buffered sys.stdout."""
+    """Write one line, also if `read` fails."""
     try:
         answer = read()
     except BaseException as error:  # noqa: BLE001 - a SystemExit is an answer, too
-        answer = {"error": _describe(error)}
-    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
-    while line:
-        line = line[os.write(1, line) :]
+        answer = {"error": describe(error, _LONGEST_TEXT)}
+    send(1, MARK, stage, answer)
     return answer
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - its __str__ may fail
-        text = "?"
-    return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
 
 
 def _read_python() -> dict[str, Any]:
@@ -149,7 +124,7 @@ def _read_available(torch: Any) -> dict[str, Any]:
         try:
             answer[name] = bool(_call(torch, place, False))
         except Exception as error:  # noqa: BLE001 - the other backend may still work
-            answer[name], answer[name + "_error"] = None, _describe(error)
+            answer[name], answer[name + "_error"] = None, describe(error, _LONGEST_TEXT)
     return answer
 
 

@@ -1,5 +1,6 @@
 """Finds the Pythons of this user and inspects torch in each, in a few child processes at a time."""
 
+import importlib.resources
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Checkup, Device, build_checkup
-from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.child_process import ChildAnswer, start_script
 from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
@@ -25,7 +26,7 @@ _AT_ONCE = 2
 # Enough to import torch from a slow disk, on a busy machine.
 _INSPECT_SECONDS = 60.0
 _MOST_ANSWERS = 32
-_SCRIPT = Path(__file__).with_name("doctor_child.py")
+_SCRIPT = importlib.resources.files("mpsbar.doctor") / "doctor_child.py"
 
 OnInspected = Callable[[int, int], None]  # done, total
 
@@ -92,7 +93,7 @@ def inspect_python(
 
 def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
     answers: list[ChildAnswer] = []
-    with start_child(python, [str(_SCRIPT)], MARK) as child:
+    with start_script(python, _SCRIPT, MARK) as child:
         deadline = time.monotonic() + seconds
         code = None  # it hung
         for received in child.read_answers():

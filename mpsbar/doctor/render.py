@@ -39,7 +39,7 @@ def render_doctor(checkup: Checkup, home: str | None = None) -> str:
 
 def _render_problem(problem: Problem) -> str:
     text = printable(problem.text)
-    if problem.reader == "own use":  # nothing failed: a sentence about mpsbar itself
+    if problem.reader in ("own use", "metrics"):  # a sentence about mpsbar itself
         return text
     return _("couldn't read {reader}: {text}").format(reader=problem.reader, text=text)
 

@@ -4,23 +4,18 @@ A script of its own for anybody's Python (3.9 and newer) with torch. The plan co
 on stdin: the texts of mpsbar/dtypes/compare, the file, the function, and the options.
 """
 
-# ruff: noqa: E402 - the path is put in order before anything else is imported
 from __future__ import annotations
-
-import os
-import sys
-
-# This folder is first on the path of a script; its file names must not hide other modules.
-_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
-if __name__ == "__main__":
-    sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
 
 import importlib.util
 import json
+import os
+import sys
 import time
 import traceback
 import types
 from typing import Any
+
+from mpsbar.system.child_answers import send, take_stdout
 
 MARK = "\x1empsbar-compare "
 PACKAGE = "mpsbar_compare"
@@ -29,27 +24,26 @@ _PROGRESS_SECONDS = 0.1
 
 
 def main() -> None:
-    wire = os.dup(1)
-    os.dup2(2, 1)  # what the user's file prints is no answer
+    wire = take_stdout(instead=2)  # what the user's file prints is no answer
     plan = json.loads(sys.stdin.readline())
     if importlib.util.find_spec("torch") is None:
-        _say(wire, "no_torch", {})
+        send(wire, MARK, "no_torch", {})
         return
     try:
         model, args, kwargs = load_subject(plan["file"], plan["function"])
     except BaseException as error:  # noqa: BLE001 - also a SystemExit of the user's file
         text = "".join(traceback.format_exception_only(type(error), error)).strip()
-        _say(wire, "failed", {"text": text, "trace": _shorten_trace(plan["file"])})
+        send(wire, MARK, "failed", {"text": text, "trace": _shorten_trace(plan["file"])})
         return
-    _say(wire, "loaded", {})
+    send(wire, MARK, "loaded", {})
     _send_result(wire, "end", _compare(wire, plan, model, args, kwargs))
 
 
 def _send_result(wire: int, stage: str, result: str) -> None:
     """In parts, and after them whether it is the end or what is known so far."""
     for start in range(0, len(result), _PART):
-        _say(wire, "part", {"text": result[start : start + _PART]})
-    _say(wire, stage, {})
+        send(wire, MARK, "part", {"text": result[start : start + _PART]})
+    send(wire, MARK, stage, {})
 
 
 def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any) -> str:
@@ -61,7 +55,7 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
         """Each dtype is announced: if Python crashes, the runner knows in which."""
         if name != at[0] or time.monotonic() - last[0] > _PROGRESS_SECONDS:
             last[0], at[0] = time.monotonic(), name
-            _say(wire, "progress", {"name": name, "done": done, "total": total})
+            send(wire, MARK, "progress", {"name": name, "done": done, "total": total})
 
     options = {key: value for key, value in plan["options"].items() if value is not None}
 
@@ -123,12 +117,6 @@ def _shorten_trace(file: str) -> list[str]:
     return [f"line {f.lineno}: {f.line}" for f in frames if os.path.realpath(f.filename) == own][
         -3:
     ]
-
-
-def _say(wire: int, stage: str, answer: dict[str, Any]) -> None:
-    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
-    while line:
-        line = line[os.write(wire, line) :]
 
 
 if __name__ == "__main__":

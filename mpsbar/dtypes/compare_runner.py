@@ -12,15 +12,14 @@ from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
 from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
-from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.child_process import ChildAnswer, start_script
 from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "place", "recording", "held_objects", "model_state", "same_random",
-    "alone",
-    "tolerance", "whole_run", "checking", "measuring", "task", "results", "interrupts",
-    "comparison",
+    "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state",
+    "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
+    "results", "interrupts", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20
@@ -93,10 +92,7 @@ class CompareRunner:
         options = {**self.options, "dtypes": list(wanted)}
         plan = {"file": self.file, "function": self.function, "options": options}
         heard = _Heard()
-        with (
-            importlib.resources.as_file(_SOURCES / "compare_child.py") as script,
-            start_child(python, [str(script)], MARK, _build_input(plan)) as child,
-        ):
+        with start_script(python, _SOURCES / "compare_child.py", MARK, _build_input(plan)) as child:
             for answers in child.read_answers():
                 for answer in answers:
                     _tell(answer, on_progress)

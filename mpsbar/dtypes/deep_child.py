@@ -1,25 +1,16 @@
 """The child process of `mpsbar probe --deep`: runs torch's own samples of its operations.
 
-A script of its own for any Python (3.9 and newer) with torch: it imports nothing of mpsbar and
-writes one marked JSON line for each operation and dtype as soon as it is known. A crash or a hang
-costs that one: the runner starts the script again without it. The plan comes as one JSON line on
-stdin: the device, the dtypes, which share of the operations this child has, a pattern of names, the
-cells that are known already, and the most memory to use.
+A script of its own for any Python (3.9 and newer) with torch: it imports nothing of mpsbar but
+child_answers, which starts it, and writes one marked JSON line for each operation and dtype as soon
+as it is known. A crash or a hang costs that one: the runner starts the script again without it. The
+plan comes as one JSON line on stdin: the device, the dtypes, which share of the operations this
+child has, a pattern of names, the cells that are known already, and the most memory to use.
 
 torch's samples are OpInfos (torch.testing._internal): they are in every wheel, but nothing promises
 that they stay as they are. What cannot be read is reported as not known.
 """
 
-# ruff: noqa: E402 - sys.path is changed before anything else is imported
 from __future__ import annotations
-
-import os
-import sys
-
-# This folder is first on the path of a script; its file names must not hide other modules.
-_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
-if __name__ == "__main__":
-    sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
 
 import contextlib
 import copy
@@ -27,14 +18,24 @@ import fnmatch
 import itertools
 import json
 import math
-import platform
+import os
 import random
 import re
-import signal
+import sys
 import types
 import unittest
 import warnings
 from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
+
+from mpsbar.system.child_answers import (
+    describe,
+    guard,
+    import_torch,
+    lower_priority,
+    read_python,
+    send,
+    take_stdout,
+)
 
 MARK = "\x1empsbar-deep "
 # What a result holds for.
@@ -56,24 +57,25 @@ _UNINITIALISED = re.compile(r"(^|\.|_)empty")
 
 
 def main() -> None:
-    wire = _take_stdout()
+    wire = take_stdout()
     plan = json.loads(sys.stdin.readline())
-    _lower_priority()
-    _send(wire, "python", _guarded(_read_python))
-    loaded = _guarded(_import_torch)
-    _send(wire, "import", loaded)
+    lower_priority(_LAST_RESORT_SECONDS)
+    send(wire, MARK, "python", guard(read_python, "unknown"))
+    loaded = guard(import_torch, "unknown")
+    send(wire, MARK, "import", loaded)
     if "version" in loaded:
-        start = _guarded(lambda: _start(plan))
+        start = guard(lambda: _start(plan), "unknown")
         operations = start.pop("operations", {})
         resumed = _can_resume(plan)
-        _send(
+        send(
             wire,
+            MARK,
             "device",
             dict(start, operations=_list_expected(operations, plan), resumed=resumed),
         )
         if start.get("device"):
             _run_all(wire, plan, operations)
-    _send(wire, "end", {})
+    send(wire, MARK, "end", {})
 
 
 def _run_all(wire: int, plan: dict[str, Any], operations: dict[str, Any]) -> None:
@@ -87,11 +89,11 @@ def _run_all(wire: int, plan: dict[str, Any], operations: dict[str, Any]) -> Non
         left = [dtype for dtype in plan["dtypes"] if f"{name}/{dtype}" not in known]
         for dtype in left:
             cell = f"{name}/{dtype}"
-            answer = _guarded(lambda d=dtype: cases.run(operation, d))  # type: ignore[misc]  # noqa: B023
-            _send(wire, "cell", dict(answer, cell=cell))
+            answer = guard(lambda d=dtype: cases.run(operation, d), "unknown")  # type: ignore[misc]  # noqa: B023
+            send(wire, MARK, "cell", dict(answer, cell=cell))
         used = _read_memory(torch, plan["device"]) - before
         if left and (used > plan["ceiling"] or os.getppid() != starter):
-            _send(wire, "full", {"memory": used})
+            send(wire, MARK, "full", {"memory": used})
             os._exit(0)
 
 
@@ -109,7 +111,7 @@ def _can_resume(plan: dict[str, Any]) -> bool:
     resume = plan.get("resume")
     if not resume:
         return False
-    here = dict(_read_python(), torch=_import_torch()["version"], device=plan["device"])
+    here = dict(read_python(), torch=import_torch()["version"], device=plan["device"])
     return all(resume.get(name) == here[name] for name in IDENTITY)
 
 
@@ -232,7 +234,7 @@ class _DeepCases:
             made = operation.sample_inputs_func(operation, "cpu", kind, False)
             samples = list(itertools.islice(made, _SAMPLES))
         except Exception as error:  # noqa: BLE001 - torch has no sample in this dtype
-            return {"state": "meaningless", "text": _describe(error)}
+            return {"state": "meaningless", "text": describe(error)}
         answer = {"state": "meaningless", "text": "torch has no sample for it"}
         for sample in samples:
             answer = self._compare(operation, sample, dtype)
@@ -260,7 +262,7 @@ class _DeepCases:
         return self._judge(operation, arguments, dtype, got, right)
 
     def _refusal(self, error: Exception, right: Any, asks_for_more: bool) -> dict[str, Any]:
-        text = _describe(error)
+        text = describe(error)
         if _NO_MEMORY.search(text):
             return {"state": "no_memory", "text": text}
         # What the CPU refuses as well says nothing of the device.
@@ -407,59 +409,6 @@ def _widen(torch: Any, arguments: Any) -> Any:
         return widest(value) if isinstance(value, torch.dtype) else value
 
     return _map(change, arguments)
-
-
-def _take_stdout() -> int:
-    """Keep stdout for our answers; what torch or a start-up file prints is discarded."""
-    wire, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    return wire
-
-
-def _lower_priority() -> None:
-    """A training run on this computer must not be slowed down."""
-    try:
-        os.nice(19)
-        signal.alarm(_LAST_RESORT_SECONDS)
-    except (AttributeError, OSError, ValueError):
-        pass
-
-
-def _send(wire: int, stage: str, answer: dict[str, Any]) -> None:
-    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
-    while line:
-        line = line[os.write(wire, line) :]
-
-
-def _guarded(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return ask()
-    except BaseException as error:  # noqa: BLE001 - a SystemExit is an answer, too
-        return {"state": "unknown", "text": _describe(error)}
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - its __str__ may fail
-        text = "?"
-    return " ".join(f"{type(error).__name__}: {text}".split())[:_LONGEST_TEXT]
-
-
-def _read_python() -> dict[str, Any]:
-    return {
-        "prefix": os.path.realpath(sys.prefix),
-        "version": ".".join(map(str, sys.version_info[:3])),
-        "system": platform.mac_ver()[0] or platform.release(),
-        "os": "macOS" if platform.mac_ver()[0] else platform.system(),
-        "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),
-    }
-
-
-def _import_torch() -> dict[str, Any]:
-    import torch
-
-    return {"version": str(torch.__version__)}
 
 
 def _device_name(torch: Any, device: str) -> str | None:

@@ -67,6 +67,14 @@ class DeepProbe:
         return tuple(dtype for dtype in DTYPES if dtype in found)
 
     @property
+    def subject(self) -> dict[str, str | None]:
+        """What was measured where."""
+        return {
+            "device": self.device, "machine": self.device_name, "torch": self.torch,
+            "system": self.system, "python": self.version,
+        }  # fmt: skip
+
+    @property
     def expectation_known(self) -> bool:
         return any(cell.expected is not None for cell in self.cells)
 
@@ -148,3 +156,15 @@ def find_deep_changes(before: DeepProbe, after: DeepProbe) -> tuple[DeepChange, 
         if state != cell.state and state not in not_known and cell.state not in not_known
     ]
     return tuple(sorted(changes, key=lambda c: (DEEP_STATES.index(c.cell.state), c.cell.operation)))
+
+
+def build_deep_changes(before: DeepProbe | None, after: DeepProbe) -> dict[str, Any]:
+    """For JSON: what was compared with, and the cells that changed; null where nothing was."""
+    if before is None:
+        return {"against": None, "changes": None}
+    changes = [
+        {"operation": c.cell.operation, "dtype": c.cell.dtype, "before": c.before,
+         "after": c.cell.state}
+        for c in find_deep_changes(before, after)
+    ]  # fmt: skip
+    return {"against": {**before.subject, "time": before.time}, "changes": changes}

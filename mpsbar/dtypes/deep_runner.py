@@ -17,7 +17,7 @@ from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell
 from mpsbar.dtypes.runner import FROM_OUTSIDE, signal_name
-from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
 from mpsbar.system.ownership import NotTrusted
 
 # Bytes above what torch and its samples take, for each child process.
@@ -65,7 +65,7 @@ class DeepRunner:
     ) -> None:
         self._pythons, self._device, self._only = pythons, device, only
         self._restart, self._ceiling = restart, ceiling
-        self._count = children or max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))
+        self._count = children or _count_children(only)
         self._start_seconds, self._cell_seconds = start_seconds, cell_seconds
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
@@ -155,10 +155,8 @@ class DeepRunner:
     ) -> int | None:
         """Run one child process; return its exit code, or None if it hung and was ended."""
         share.has_started = share.is_over = share.is_full = False
-        with (
-            importlib.resources.as_file(_SOURCES / "deep_child.py") as script,
-            start_child(python, [str(script)], MARK, self._build_input(share)) as child,
-        ):
+        script, plan = _SOURCES / "deep_child.py", self._build_input(share)
+        with start_script(python, script, MARK, plan) as child:
             hung = self._listen(child, share, on_progress)
             share.tail = child.tail
             return None if hung else child.end()
@@ -309,6 +307,13 @@ class DeepRunner:
         ]
         text = parse_text(next(filter(None, (*texts, *lines)), None))
         return None if text is None else mask(text)
+
+
+def _count_children(only: str | None) -> int:
+    """One for each core; a name without wildcards is one operation, too little to share."""
+    if only is not None and not any(sign in only for sign in "*?["):
+        return 1
+    return max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))
 
 
 def _order(name: str) -> tuple[str, int]:

@@ -141,20 +141,12 @@ def _list_news(probe: DeepProbe) -> list[str]:
 
 def _render_changes(before: DeepProbe, probe: DeepProbe) -> list[str]:
     """Torch, device and system where they differ, then the operations."""
-    pairs = zip(_list_subjects(before), _list_subjects(probe), strict=True)
     subjects = [
         "  " + say_change(Change("subject", name, old or wording.UNKNOWN, new or wording.UNKNOWN))
-        for (name, old), (_same, new) in pairs
+        for (name, old), new in zip(before.subject.items(), probe.subject.values(), strict=True)
         if old != new
     ]
     return [_("What changed:"), *subjects, *_list_changes(find_deep_changes(before, probe))]
-
-
-def _list_subjects(probe: DeepProbe) -> list[tuple[str, str | None]]:
-    return [
-        ("device", probe.device), ("machine", probe.device_name), ("torch", probe.torch),
-        ("system", probe.system), ("python", probe.version),
-    ]  # fmt: skip
 
 
 def _list_changes(changes: Sequence[DeepChange]) -> list[str]:

@@ -1,33 +1,34 @@
 """The child process of the dtype probe: runs operations and checks on one device, cell by cell.
 
-A script of its own for any Python (3.9 and newer) with torch: it imports nothing of mpsbar and
-writes one marked JSON line as soon as each cell is known. A crash or a hang costs the cell it
-happens in: the runner sees which was next, and starts the script again without it. The plan comes
-as one JSON line on stdin: the device, the texts of operations.py and checks.py, the cells that are
-known already, and the most memory to use.
+A script of its own for any Python (3.9 and newer) with torch: it imports nothing of mpsbar but
+child_answers, which starts it, and writes one marked JSON line as soon as each cell is known. A
+crash or a hang costs the cell it happens in: the runner sees which was next, and starts the script
+again without it. The plan comes as one JSON line on stdin: the device, the texts of operations.py
+and checks.py, the cells that are known already, and the most memory to use.
 """
 
-# ruff: noqa: E402 - sys.path is changed before anything else is imported
 from __future__ import annotations
-
-import os
-import sys
-
-# This folder is first on the path of a script; its file names must not hide other modules.
-_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any import
-if __name__ == "__main__":
-    sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
 
 import contextlib
 import importlib.util
 import json
-import platform
+import os
 import re
-import signal
+import sys
 import time
 import types
 import warnings
 from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
+
+from mpsbar.system.child_answers import (
+    describe,
+    guard,
+    import_torch,
+    lower_priority,
+    read_python,
+    send,
+    take_stdout,
+)
 
 MARK = "\x1empsbar-probe "
 SPEED = "speed:"  # before the name of an operation: its speeds
@@ -44,29 +45,29 @@ _NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory"
 
 
 def main() -> None:
-    wire = _take_stdout()
+    wire = take_stdout()
     plan = json.loads(sys.stdin.readline())
-    _lower_priority()
+    lower_priority(_LAST_RESORT_SECONDS)
     _keep_compiled_in(plan.get("compile"))
-    _send(wire, "python", _guarded(_read_python))
-    found = _guarded(_find_torch)
-    _send(wire, "torch", found)
+    send(wire, MARK, "python", guard(read_python, "failed"))
+    found = guard(_find_torch, "failed")
+    send(wire, MARK, "torch", found)
     if found.get("found"):
-        loaded = _guarded(_import_torch)
-        _send(wire, "import", loaded)
+        loaded = guard(import_torch, "failed")
+        send(wire, MARK, "import", loaded)
         if "version" in loaded:
             _probe(wire, plan)
-    _send(wire, "end", {})
+    send(wire, MARK, "end", {})
 
 
 def _probe(wire: int, plan: dict[str, Any]) -> None:
     import torch
 
     operations, checks = (_load(name, plan[name]) for name in ("operations", "checks"))
-    start = _guarded(lambda: _start_device(torch, plan["device"]))
+    start = guard(lambda: _start_device(torch, plan["device"]), "failed")
     dtypes = [name for name in operations.DTYPES if hasattr(torch, name)]
     cells = _list_cells(operations, checks, dtypes, start.get("device"), plan.get("compile"))
-    _send(wire, "device", dict(start, cells=cells, load=_read_load(), cores=os.cpu_count()))
+    send(wire, MARK, "device", dict(start, cells=cells, load=_read_load(), cores=os.cpu_count()))
     if start.get("device") is None:
         return
     cases = _Cases(torch, start["device"], operations, checks)
@@ -74,8 +75,8 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
     known, starter = set(plan["skip"]), os.getppid()
     for cell in cells:
         if cell not in known:
-            answer = _guarded(lambda name=cell: cases.run(name))  # type: ignore[misc]
-            _send(wire, "cell", dict(answer, cell=cell, memory=memory.used()))
+            answer = guard(lambda name=cell: cases.run(name), "failed")  # type: ignore[misc]
+            send(wire, MARK, "cell", dict(answer, cell=cell, memory=memory.used()))
             if memory.is_over() or os.getppid() != starter:
                 return
 
@@ -212,7 +213,7 @@ class _Cases:
 
 
 def _refusal(error: Exception, state: str) -> dict[str, Any]:
-    text = _describe(error)
+    text = describe(error)
     return {"state": "no_memory" if _NO_MEMORY.search(text) else state, "text": text}
 
 
@@ -231,65 +232,10 @@ def _shorten(text: str) -> str:
     return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
 
 
-def _take_stdout() -> int:
-    """Keep stdout for our answers; what torch or a start-up file prints is discarded."""
-    wire, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    return wire
-
-
-def _lower_priority() -> None:
-    """A training run on this computer must not be slowed down."""
-    try:
-        os.nice(19)
-        signal.alarm(_LAST_RESORT_SECONDS)
-    except (AttributeError, OSError, ValueError):
-        pass
-
-
-def _send(wire: int, stage: str, answer: dict[str, Any]) -> None:
-    line = f"\n{MARK}{json.dumps(dict(answer, stage=stage))}\n".encode()
-    while line:
-        line = line[os.write(wire, line) :]
-
-
-def _guarded(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return ask()
-    except BaseException as error:  # noqa: BLE001 - a SystemExit is an answer, too
-        return {"state": "failed", "text": _describe(error)}
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - its __str__ may fail
-        text = "?"
-    return f"{type(error).__name__}: {text}"[:_LONGEST_TEXT]
-
-
-def _read_python() -> dict[str, Any]:
-    return {
-        "python": sys.executable,
-        "prefix": os.path.realpath(sys.prefix),
-        "version": ".".join(map(str, sys.version_info[:3])),
-        # The same values as in agent/user_folders.py, which names the file of the result by them.
-        "system": platform.mac_ver()[0] or platform.release(),
-        "os": "macOS" if platform.mac_ver()[0] else platform.system(),
-        "fallback": os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"),
-    }
-
-
 def _find_torch() -> dict[str, Any]:
     spec = importlib.util.find_spec("torch")
     is_found = spec is not None and spec.origin is not None  # a stray folder has no origin
     return {"found": is_found, "file": spec.origin if spec is not None else None}
-
-
-def _import_torch() -> dict[str, Any]:
-    import torch
-
-    return {"version": str(torch.__version__)}
 
 
 def _start_device(torch: Any, wanted: str) -> dict[str, Any]:

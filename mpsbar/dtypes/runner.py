@@ -26,7 +26,7 @@ from mpsbar.core.dtype_results import (
 from mpsbar.core.secrets import mask
 from mpsbar.dtypes.dtype_child import MARK, SPEED
 from mpsbar.dtypes.operations import COMPILE
-from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_child
+from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
 from mpsbar.system.ownership import NotTrusted
 
 # Bytes of tensors, above what torch itself takes.
@@ -184,11 +184,7 @@ class Runner:
             "compile": self._compile_folder,
         }  # fmt: skip
         session.has_started = session.is_over = False
-        # The script must be a file, also where mpsbar itself is in an archive.
-        with (
-            importlib.resources.as_file(_SOURCES / "dtype_child.py") as script,
-            start_child(python, [str(script)], MARK, _build_input(plan)) as child,
-        ):
+        with start_script(python, _SOURCES / "dtype_child.py", MARK, _build_input(plan)) as child:
             hung = self._listen(child, session, on_progress)
             session.tail = child.tail
             return None if hung else child.end()

@@ -2,53 +2,15 @@
 
 import base64
 import hmac
-import ipaddress
 import ssl
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
+from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
-from mpsbar.core.naming import printable
 from mpsbar.system.files import read_bytes
 
-DEFAULT_ADDRESS = "127.0.0.1:9478"
 _LONGEST_SECRET = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    host: str  # numeric
-    port: int  # 0: any free one
-
-    @property
-    def is_loopback(self) -> bool:
-        return ipaddress.ip_address(self.host).is_loopback
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def parse_address(text: str) -> Address:
-    """HOST:PORT with a numeric host or localhost; UserError says what is wrong."""
-    host, colon, port = text.strip().rpartition(":")
-    shown = printable(text, 80)
-    if not colon or not host:
-        raise UserError(f"{shown!r} is not ADDRESS:PORT, for example {DEFAULT_ADDRESS}")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise UserError(f"{printable(port, 20)!r} is not a port: it must be from 0 to 65535")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if bare == "localhost":
-        bare = "127.0.0.1"
-    try:
-        number = ipaddress.ip_address(bare)
-    except ValueError:
-        raise UserError(
-            f"{printable(host, 60)!r} is not a numeric address of this computer, such as 127.0.0.1"
-        ) from None
-    if number.version == 6 and bare == host:
-        raise UserError(f"write an IPv6 address in brackets: [{bare}]:{port}")
-    return Address(str(number), int(port))
 
 
 def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> None:

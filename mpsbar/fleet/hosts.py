@@ -3,38 +3,34 @@
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from mpsbar.core.actions import Freed
-from mpsbar.fleet.parse_status import NotAStatus, RemoteStatus, parse_freed, parse_status
+from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
+from mpsbar.fleet.parse_status import NotAStatus, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 
+_T = TypeVar("_T")
 # Between two attempts; doubled each time, until it answers again.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 # Of lines that are no answer: what a login script prints before it.
 _MOST_NOISE = 200
-_NO_MPSBAR = 127
-
-
-@dataclass(frozen=True, slots=True)
-class HostReading:
-    """What is known of one host."""
-
-    host: str
-    status: RemoteStatus | None = None  # the last answer, if there ever was one
-    heard: float | None = None  # when it came, by our own clock
-    problem: str | None = None  # why there is none now; None: it answers, or has not yet
-    is_done: bool = False  # no more will come
+# Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
+_SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
+# What argparse says about a verb or an option that it does not know.
+_OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
+# How ssh ends where it is not allowed to ask (BatchMode).
+_WANTS_PERSON = ("Host key verification failed", "Permission denied")
 
 
 class Host:
     """Asks one host until it is closed; `reading` is replaced whole: any thread may read it."""
 
-    def __init__(self, host: str, words: Sequence[str], options: str, *, again: bool) -> None:
+    def __init__(self, host: str, command: list[str], *, again: bool) -> None:
         self.reading = HostReading(host)
-        self._command = build_command(host, list(words), options)
+        self._command = command
         self._again = again
         self._running: RemoteCommand | None = None
         self._closed = threading.Event()
@@ -62,48 +58,61 @@ class Host:
             pause = _FIRST_PAUSE if self.reading.heard != before else min(2 * pause, _LONGEST_PAUSE)
             self._closed.wait(pause)
 
-    def _ask(self) -> str | None:
+    def _ask(self) -> HostProblem | None:
         """Run the command to its end; return why it did not answer, or None."""
         try:
             self._running = RemoteCommand(self._command)
         except OSError as problem:
-            return problem.strerror or str(problem)
+            return HostProblem(problem.strerror or str(problem))
         try:
             return self._follow(self._running)
         finally:
             self._running.end()
 
-    def _follow(self, running: RemoteCommand) -> str | None:
+    def _follow(self, running: RemoteCommand) -> HostProblem | None:
         noise, has_answered = 0, False
         try:
             for line in running.read_lines():
                 if not line.startswith(b"{"):
                     noise += 1
                     if noise > _MOST_NOISE:
-                        return "it sends something other than answers"
+                        return HostProblem("it sends something other than answers")
                     continue
                 self._note(status=parse_status(line), problem=None)
                 has_answered = True
         except TooMuch:
-            return "its answer is too long"
+            return HostProblem("its answer is too long")
         except NotAStatus as problem:
-            return str(problem)
+            return HostProblem(str(problem))
         return None if has_answered and not self._again else explain_end(running)
 
     def _note(
-        self, status: RemoteStatus | None = None, problem: str | None = None, is_done: bool = False
+        self,
+        status: RemoteStatus | None = None,
+        problem: HostProblem | None = None,
+        is_done: bool = False,
     ) -> None:
         last = self.reading
         heard = last.heard if status is None else time.time()
-        self.reading = HostReading(last.host, status or last.status, heard, problem, is_done)
+        self.reading = HostReading(
+            last.host,
+            status or last.status,
+            heard,
+            None if problem is None else problem.text,
+            is_done,
+            problem is not None and problem.needs_person,
+        )
 
 
-def explain_end(running: RemoteCommand) -> str:
-    """Say in one clause why the command ended."""
-    code = running.wait()
+def explain_end(running: RemoteCommand) -> HostProblem:
+    """Say in one clause why the command ended without an answer."""
+    code, complaint = running.wait(), running.complaint
     if code == _NO_MPSBAR:
-        return "mpsbar is not installed there: uv tool install mpsbar"
-    return running.complaint or f"the connection ended (exit code {code})"
+        return HostProblem("mpsbar is not installed there: uv tool install mpsbar")
+    if code == _WRONG_ARGUMENTS and any(words in complaint for words in _OLDER):
+        return HostProblem("its mpsbar is older and can't do this: uv tool upgrade mpsbar")
+    needs_person = code == _SSH_FAILED and any(words in complaint for words in _WANTS_PERSON)
+    return HostProblem(complaint or f"the connection ended (exit code {code})", needs_person)
 
 
 class Hosts:
@@ -112,28 +121,53 @@ class Hosts:
     def __init__(
         self, names: Sequence[str], words: Sequence[str], options: str = "", *, again: bool = False
     ) -> None:
-        self._hosts = [Host(name, words, options, again=again) for name in dict.fromkeys(names)]
+        self._words, self._options, self._again = list(words), options, again
+        self._hosts = {name: self._start(name) for name in dict.fromkeys(names)}
 
     @property
     def readings(self) -> list[HostReading]:
-        return [host.reading for host in self._hosts]
+        return [host.reading for host in self._hosts.values()]
+
+    def restart(self, name: str, extra: Sequence[str]) -> None:
+        """Ask this one anew at once, with more options for ssh."""
+        self._hosts[name].close()
+        self._hosts[name] = self._start(name, extra)
 
     def wait(self, seconds: float) -> list[HostReading]:
         """What there is after all have ended, or this time is over."""
         deadline = time.monotonic() + seconds
-        for host in self._hosts:
+        for host in self._hosts.values():
             host.wait(max(0.0, deadline - time.monotonic()))
         return self.readings
 
     def close(self) -> None:
-        for host in self._hosts:
+        for host in self._hosts.values():
             with contextlib.suppress(OSError):
                 host.close()
 
+    def _start(self, name: str, extra: Sequence[str] = ()) -> Host:
+        command = build_command(name, self._words, self._options, extra)
+        return Host(name, command, again=self._again)
 
-def free_on_host(host: str, words: list[str], options: str, seconds: float) -> list[Freed] | str:
-    """Run `mpsbar free` there, with that host's own checks: the outcomes, or why there are none."""
-    running = RemoteCommand(build_command(host, words, options))
+
+def ask_hosts(
+    commands: dict[str, list[str]], parse: Callable[[bytes], _T], seconds: float
+) -> dict[str, _T | HostProblem]:
+    """Run a command on each host, all at once: what each answered, or why it did not."""
+    with ThreadPoolExecutor(max(len(commands), 1)) as pool:  # a slow host delays none of the others
+        asked = {
+            host: pool.submit(_ask_host, command, parse, seconds)
+            for host, command in commands.items()
+        }
+    return {host: answer.result() for host, answer in asked.items()}
+
+
+def _ask_host(command: list[str], parse: Callable[[bytes], _T], seconds: float) -> _T | HostProblem:
+    """The first line of JSON that comes; that host's own checks hold."""
+    try:
+        running = RemoteCommand(command)
+    except OSError as problem:
+        return HostProblem(problem.strerror or str(problem))
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -145,13 +179,15 @@ def free_on_host(host: str, words: list[str], options: str, seconds: float) -> l
     timer.start()
     try:
         for line in running.read_lines():
-            if line.startswith(b"{"):
-                return parse_freed(line)
-        return f"nothing within {seconds:g} seconds" if is_late.is_set() else explain_end(running)
+            if line.startswith((b"{", b"[")):
+                return parse(line)
+        if is_late.is_set():
+            return HostProblem(f"nothing within {seconds:g} seconds")
+        return explain_end(running)
     except TooMuch:
-        return "its answer is too long"
+        return HostProblem("its answer is too long")
     except NotAStatus as problem:
-        return str(problem)
+        return HostProblem(str(problem))
     finally:
         timer.cancel()
         running.end()

@@ -1,32 +1,34 @@
 """What another host's `mpsbar status --json` said, as our own objects. Pure; nothing is trusted."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.findings import Level
+from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
 from mpsbar.core.naming import printable
+from mpsbar.core.progress import RunProgress
 from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.workers.parse import parse_count, parse_seconds, parse_text, parse_time
+from mpsbar.workers.parse import (
+    parse_amount,
+    parse_bar,
+    parse_count,
+    parse_seconds,
+    parse_text,
+    parse_time,
+)
 
 SCHEMA = 1
 _MOST_ROWS = 2000
 _MOST_REASONS = 3
+_MOST_TEXTS = 20
 
 
 class NotAStatus(ValueError):
     """The text is one clause that says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteStatus:
-    snapshot: Snapshot
-    level: Level | None  # None: not known
-    reasons: tuple[str, ...]  # sentences of the other host, safe to show
 
 
 def parse_status(line: bytes) -> RemoteStatus:
@@ -80,6 +82,17 @@ def parse_freed(line: bytes) -> list[Freed]:
     return list(_each(outcomes, _parse_outcome))
 
 
+def parse_ends(line: bytes) -> list[RemoteEnd]:
+    """The runs that `mpsbar why --json` printed, newest first."""
+    try:
+        answer: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise NotAStatus("its answer is not JSON") from None
+    if not isinstance(answer, list):
+        raise NotAStatus("its answer does not say how runs ended")
+    return list(_each(answer, _parse_end))
+
+
 def _parse_json(line: bytes) -> dict[str, Any]:
     try:
         answer: Any = json.loads(line)
@@ -115,7 +128,17 @@ def _parse_worker(fields: dict[str, Any], known: dict[int, Process]) -> Worker:
             if isinstance(backend, dict)
         ),
         process=known.get(pid),
+        progress=_parse_progress(fields.get("progress")),
     )
+
+
+def _parse_progress(value: Any) -> RunProgress | None:
+    fields = _object(value)
+    bar, inner = parse_bar(fields.get("bar")), parse_bar(fields.get("inner"))
+    steps = parse_count(fields.get("steps"))
+    if bar is None and steps is None:
+        return None
+    return RunProgress(bar, inner, steps, parse_amount(fields.get("steps_per_second")))
 
 
 def _parse_backend(fields: dict[str, Any]) -> Backend:
@@ -143,6 +166,26 @@ def _parse_process(fields: dict[str, Any]) -> Process:
         footprint_kind="rss" if fields.get("footprint_kind") == "rss" else "footprint",
         gpu_percent=_percent(fields.get("gpu_percent")),
     )
+
+
+def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
+    return RemoteEnd(
+        pid=fields["pid"],
+        name=_text(fields.get("name")) or f"process {fields['pid']}",
+        sentence=_text(fields.get("sentence")) or "?",
+        ended=parse_time(fields.get("ended")),
+        ran=parse_seconds(fields.get("ran")),
+        peak=parse_count(fields.get("peak")),
+        sureness=_text(fields.get("sureness")),
+        evidence=_texts(fields.get("evidence")),
+        next_steps=_texts(fields.get("next_steps")),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """The first few, without those that are no text."""
+    given = value[:_MOST_TEXTS] if isinstance(value, list) else []
+    return tuple(text for item in given if (text := _text(item)))
 
 
 def _parse_outcome(fields: dict[str, Any]) -> Freed:

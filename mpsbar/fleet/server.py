@@ -14,8 +14,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.access import Address, HttpAuth
+from mpsbar.fleet.access import HttpAuth
 from mpsbar.fleet.exporter import Exporter, NoReading
 
 _log = logging.getLogger("mpsbar")
@@ -195,7 +196,7 @@ def _is_local_name(host: str | None) -> bool:
 
 def _say_not_bound(address: Address, problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
-        return f"{address} is in use by another program: name another port with --listen"
+        return f"{address} is in use by another program: choose another port"
     if problem.errno == errno.EADDRNOTAVAIL:
         return f"{address.host} is not an address of this computer"
     if problem.errno == errno.EACCES:

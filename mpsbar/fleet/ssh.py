@@ -2,20 +2,18 @@
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from mpsbar.core.addresses import is_host_name
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 
-# A name for ssh_config, user@host, an address; never an option, and nothing a shell would read.
-_HOST = re.compile(r"[\w.@:%\[\]][\w.@:%\[\]+-]{0,252}", re.ASCII)
 # Places of a tool install and of the app: a shell that is not interactive may not know them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
 _APP = "/Applications/mpsbar.app/Contents/Resources/bin"
@@ -39,24 +37,37 @@ class TooMuch(Exception):
 
 
 def check_host(host: str) -> str:
-    if not _HOST.fullmatch(host):
+    if not is_host_name(host):
         raise UserError(f"{printable(host, 60)!r} is not the name of a host")
     return host
 
 
-def build_command(host: str, words: list[str], options: str = "") -> list[str]:
-    """`words` are mpsbar's arguments there; UserError if there is no ssh, or no such host."""
+def find_ssh() -> str:
     program = shutil.which("ssh")
     if program is None:
         raise UserError("ssh is not installed here")
+    return program
+
+
+def split_options(options: str) -> list[str]:
+    """What the user gave for ssh, in words; UserError if it cannot be read as such."""
     try:
-        extra = shlex.split(options)
+        return shlex.split(options)
     except ValueError as problem:
         raise UserError(f"--ssh is not valid: {problem}") from None
+
+
+def build_command(
+    host: str, words: Sequence[str], options: str = "", extra: Sequence[str] = ()
+) -> list[str]:
+    """`words` are mpsbar's arguments there; UserError if there is no ssh, or no such host."""
     script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours.
-    return [program, *extra, *_OPTIONS, "--", check_host(host), f"sh -c {shlex.quote(script)}"]
+    return [
+        find_ssh(), *extra, *split_options(options), *_OPTIONS, "--", check_host(host),
+        f"sh -c {shlex.quote(script)}",
+    ]  # fmt: skip
 
 
 class RemoteCommand:

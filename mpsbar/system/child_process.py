@@ -13,10 +13,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.start_python import start_python
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 _LONGEST_LINE = 1 << 18
 _LONGEST_TAIL = 1 << 12
@@ -102,10 +105,26 @@ class ChildProcess:
 
 
 @contextlib.contextmanager
+def start_script(
+    python: str, script: "Traversable", mark: str, stdin: bytes | None = None
+) -> Iterator[ChildProcess]:
+    """Starts a script of mpsbar that answers by means of child_answers.py."""
+    from importlib import resources  # takes milliseconds, and `mpsbar status` needs no script
+
+    # Both must be files, also where mpsbar itself is in an archive.
+    with (
+        resources.as_file(resources.files("mpsbar.system") / "child_answers.py") as entry,
+        resources.as_file(script) as file,
+        start_child(python, [str(entry), str(file)], mark, stdin) as child,
+    ):
+        yield child
+
+
+@contextlib.contextmanager
 def start_child(
     python: str, arguments: Sequence[str], mark: str, stdin: bytes | None = None
 ) -> Iterator[ChildProcess]:
-    """Starts a script; NotTrusted if it may not be, another OSError or ValueError if it cannot."""
+    """Starts a Python; NotTrusted if it may not be, another OSError or ValueError if it cannot."""
     process = start_python(
         python, arguments, build_environment(os.environ),
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,

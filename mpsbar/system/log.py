@@ -12,6 +12,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
+from mpsbar.core.secrets import mask
 from mpsbar.system import paths
 from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
@@ -85,13 +86,13 @@ def _write_stderr(text: str) -> None:
 
 
 class _Formatter(logging.Formatter):
-    """One record is one line: names of other processes may contain newlines and escapes."""
+    """One record is one line, without keys: what others wrote may have newlines and escapes."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {"message": _message(record), "asctime": self.formatTime(record)}
-        lines = [escape(_FORM % (vars(record) | fields))]
+        lines = [escape(mask(_FORM % (vars(record) | fields)))]
         if record.exc_info and record.exc_info[0] is not None:
-            lines += _indent("".join(traceback.format_exception(*record.exc_info)))
+            lines += _indent(mask("".join(traceback.format_exception(*record.exc_info))))
         if record.stack_info:
             lines += _indent(record.stack_info)
         return "\n".join(lines)

@@ -13,6 +13,7 @@ from mpsbar.core.actions import (
     ShowProfiling,
     StartAtLogin,
 )
+from mpsbar.core.addresses import ExportState
 from mpsbar.core.events import ALERT_CAUSES, Alert, Event
 from mpsbar.core.limits import parse_size
 from mpsbar.core.settings import INTERVALS, KEEP_CACHE_BELOW, OFF, Settings
@@ -25,6 +26,7 @@ from mpsbar.ui.text.wording import _
 
 _MOST_ALERTS = 10
 _ALERT_WIDTH = 80
+_PROBLEM_WIDTH = 120  # what to do stands at its end
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
@@ -34,6 +36,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     return (
         build_connect(snapshot, ui_state),
         *_recent_alerts(snapshot, ui_state.delivery),
+        *_export_problem(ui_state),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
         Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
@@ -56,6 +59,13 @@ def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
     yield Row("recent", _("Recent Alerts"), children=children)
 
 
+def _export_problem(ui_state: UiState) -> Iterator[Row]:
+    """Prometheus gets nothing, and whoever set it up would notice only there."""
+    if ui_state.export is not None and ui_state.export.problem is not None:
+        text = _("Metrics Are Not Served: {why}").format(why=ui_state.export.problem)
+        yield Row("export-problem", wording.shorten(text, _PROBLEM_WIDTH), tooltip=text)
+
+
 def _recent_alert(event: Event, now: float) -> Row:
     assert isinstance(event.what, Alert)
     line = say_alert_in_a_line(event.what)
@@ -71,6 +81,8 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
     yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(ui_state)))
     yield Row("auto-free", _("Automatic Free"), children=tuple(_auto_free(settings)))
+    if ui_state.export is not None:
+        yield _export(ui_state, ui_state.export)
     if ui_state.login is not None:
         yield _login(ui_state.login)
     if ui_state.has_tool:
@@ -138,6 +150,16 @@ def _alerts(ui_state: UiState) -> Iterator[Row]:
         # Disabled while no alerts are sent at all, but the check marks stay.
         actions = (Choose("alert_causes", chosen),) if settings.alerts else ()
         yield Row(f"alerts-{cause}", say_cause(cause), actions=actions, is_checked=on)
+
+
+def _export(ui_state: UiState, state: ExportState) -> Row:
+    is_on = ui_state.settings.export != OFF
+    choice = Choose("export", OFF if is_on else ui_state.export_address)
+    tip = _("For Prometheus, at {url}; only programs on this computer can read it.").format(
+        url=state.url or f"http://{ui_state.export_address}/metrics"
+    )
+    text = _("Serve Metrics")
+    return Row("export", text, actions=(choice,), is_checked=is_on, tooltip=state.problem or tip)
 
 
 def _login(state: str) -> Row:

@@ -34,6 +34,7 @@ from mpsbar.core.actions import (
     Tensors,
     WatchEnd,
 )
+from mpsbar.core.addresses import ExportState
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.errors import UserError
 from mpsbar.core.health import find_budget
@@ -200,9 +201,16 @@ class Controller:
             self.write("Saving the alert check", partial(write_delivery, check))
             self._set(replace(self.ui_state, delivery=delivery))
 
+    def note_export(self, state: ExportState) -> None:
+        """Whether metrics are served, and if not, why."""
+        self._set(replace(self.ui_state, export=state))
+
     def forget_end(self, pid: int, started: float | None) -> None:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""
         self._set(replace(self.ui_state, watched=self.ui_state.watched - {(pid, started)}))
+
+    def tell_freed(self, outcome: Freed) -> None:
+        self.front_end.tell(dialogs.tell_freed(outcome), f"freed-{outcome.pid}")
 
     def run(self, what: str, work: Callable[[], _T], then: Callable[[_T], None]) -> None:
         """Do `work` off the main thread, then call `then` with its result on the main thread."""
@@ -220,12 +228,11 @@ class Controller:
 
     def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
         names = self._monitor.latest.names
-
-        def tell(outcome: Freed) -> None:
-            notice = dialogs.tell_freed(_with_name(outcome, names))
-            self.front_end.tell(notice, f"freed-{outcome.pid}")
-
-        self._follow("Free Cache", self._monitor.perform(action), tell)
+        self._follow(
+            "Free Cache",
+            self._monitor.perform(action),
+            lambda outcome: self.tell_freed(_with_name(outcome, names)),
+        )
 
     def _free_all(self, actions: list[Free]) -> None:
         """Free many workers, with one notice when all have answered."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from mpsbar.core.actions import Action, FindTensors
+from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.settings import Settings
 
 # The columns of a row printed as text: name, device, size; notes follow.
@@ -97,4 +98,6 @@ class UiState:
     delivery: str = "unknown"  # what becomes of alerts: core.machine.Delivery
     pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
     enabled: tuple[str, ...] = ()  # the Pythons that are connected
+    export: ExportState | None = None  # None: this front end serves no metrics
+    export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
     has_tool: bool = False  # the app contains the command line tool, and can install it

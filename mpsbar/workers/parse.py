@@ -75,7 +75,10 @@ def _parse_last_free(value: Any) -> LastFree | None:
     if number is None or when is None or state not in _FREE_STATES:
         return None
     freed, seconds = parse_count(fields.get("freed")), parse_seconds(fields.get("seconds"))
-    return LastFree(number, when, state, freed, seconds, fields.get("when_possible") is True)
+    reason = parse_text(fields["reason"]) if fields.get("reason") else None
+    return LastFree(
+        number, when, state, freed, seconds, fields.get("when_possible") is True, reason
+    )
 
 
 def _parse_kept_free(value: Any) -> WaitingFree | None:
@@ -86,29 +89,29 @@ def _parse_kept_free(value: Any) -> WaitingFree | None:
 
 def _parse_progress(value: Any) -> RunProgress | None:
     fields = _object(value)
-    bar, inner = _parse_bar(fields), _parse_bar(fields.get("inner"))
+    bar, inner = parse_bar(fields), parse_bar(fields.get("inner"))
     steps = parse_count(fields.get("steps"))
     if bar is None and steps is None:
         return None
-    return RunProgress(bar, inner, steps, _parse_amount(fields.get("steps_per_second")))
+    return RunProgress(bar, inner, steps, parse_amount(fields.get("steps_per_second")))
 
 
-def _parse_bar(value: Any) -> RunBar | None:
+def parse_bar(value: Any) -> RunBar | None:
     fields = _object(value)
-    done = _parse_amount(fields.get("done"))
+    done = parse_amount(fields.get("done"))
     if done is None:
         return None
     return RunBar(
         mask(parse_text(fields.get("name") or ""))[:_MOST_BAR_NAME],
         done,
-        _parse_amount(fields.get("total")),
+        parse_amount(fields.get("total")),
         parse_text(fields.get("unit") or "")[:_MOST_UNIT],
-        _parse_amount(fields.get("rate")),
+        parse_amount(fields.get("rate")),
         parse_seconds(fields.get("seconds_left")),
     )
 
 
-def _parse_amount(value: Any) -> float | None:
+def parse_amount(value: Any) -> float | None:
     """A number that is not negative, not a boolean, and not absurd."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= MOST_NUMBER else None
@@ -229,7 +232,7 @@ def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
     """Why the agent did nothing, as a code, and the place in the program."""
     reason = _object(answer.get("reason"))
     code = parse_text(reason["code"]) if "code" in reason else None
-    return code, parse_text(reason["where"]) if reason.get("where") else None
+    return code, mask(parse_text(reason["where"])) if reason.get("where") else None
 
 
 def parse_count(value: Any) -> int | None:

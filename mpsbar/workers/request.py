@@ -75,15 +75,15 @@ def free_when_possible(
     return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
 
 
-def cancel_free(pid: int) -> Freed:
+def cancel_free(pid: int, is_same: Callable[[], bool] = _anybody) -> Freed:
     """Ends a Free that waits; where none does, an older agent is asked nothing: it would free."""
-    answers = ask_worker(pid, ("hello", "stats"), None, ASK_SECONDS)
+    answers = ask_worker(pid, ("hello", "stats"), None, ASK_SECONDS, is_same)
     if not isinstance(answers, NoAnswer):
         hello, stats = answers
         worker = parse_worker(pid, hello, stats, "live", 0.0)
         if worker.kept_free is None:
             return Freed(pid, worker.name, "failed", error="no Free waits there")
-        answers = ask_worker(pid, ("free",), None, ASK_SECONDS, params={"cancel": True})
+        answers = ask_worker(pid, ("free",), None, ASK_SECONDS, is_same, {"cancel": True})
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
     return Freed(pid, worker.name, "cancelled")

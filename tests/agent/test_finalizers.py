@@ -259,6 +259,48 @@ def test_what_a_frame_holds_that_ended_in_the_agents_hands_ends_on_main(workers,
     assert (done.stdout, done.stderr) == ("0 1 []\n", "")
 
 
+# What only the agent still holds at the very end of its work: nothing else is asked of it afterwards.
+LEFT_OVER = (
+    CANARIES
+    + """
+from mpsbar.agent import host_frames, idle_check, server
+server.CHECK_SECONDS = EVERY
+"""
+    + ATTACH
+    + """
+at_end = idle_check.forget_call_sites
+limit = sys.getrecursionlimit()
+def leave():
+    if not number(made): host_frames.left_over.append(Plain())
+def look():
+    at_end()
+    leave()
+LEAVE
+def report(): return {"foreign": foreign}
+while not (number(made) and number(ran) and sys.getrecursionlimit() == limit): time.sleep(0.001)
+print("dropped", flush=True)
+while True: time.sleep(0.01)
+"""
+)
+
+
+@every_python
+@pytest.mark.parametrize("moment", ["after a Free", "at a check"])
+def test_what_is_left_at_the_end_is_dropped_on_main_without_another_request(
+    workers, version, moment
+):
+    if moment == "after a Free":
+        every, leave = "30", "idle_check.forget_call_sites = look"
+    else:
+        every, leave = "0.2", "leave()"
+    code = LEFT_OVER.replace("EVERY", every).replace("LEAVE", leave)
+    worker = start_host(workers, code, version)
+    if moment == "after a Free":
+        worker.ask("free", seconds=1)
+    worker.wait_line("dropped")
+    assert ask_for_report(worker) == {"foreign": []}
+
+
 # A loop that is over while the agent wakes it: the subclass makes sure of that.
 LOOPS = """
 class Loop(asyncio.SelectorEventLoop):

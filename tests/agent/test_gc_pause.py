@@ -315,4 +315,4 @@ def test_a_wait_is_a_millisecond_at_least_and_a_minute_at_most():
         (30, 30_000),
         (1e9, 60_000),
     ):
-        assert gil_io.poll_arguments(None, 0, seconds)[2].value == expected
+        assert gil_io.poll_arguments(None, 0, seconds)[2] == expected

@@ -1,10 +1,13 @@
 """Sockets by number: made, recognised, and left alone once they are somebody else's."""
 
+import ctypes
 import os
 import socket
+import stat
 import subprocess
 import sys
 
+import interpreters
 import pytest
 from worker_kit import ROOT
 
@@ -18,31 +21,39 @@ MACOS = b"\x0d\x01/run/7.new\x00"
 @pytest.mark.parametrize(("platform", "raw"), [("linux", LINUX), ("darwin", MACOS)])
 def test_addresses_are_as_each_kernel_wants_them(platform, raw):
     assert gil_io.unix_address(b"/run/7.new", platform) == raw
-    assert gil_io.parse_unix_address(raw, platform) == b"/run/7.new"
-    # As macOS gives them back: padded to the whole struct.
-    assert gil_io.parse_unix_address(raw + b"\0" * 80, platform) == b"/run/7.new"
+    memory = ctypes.create_string_buffer(raw, 111)  # the kernel's answer, padded
+    family, path = gil_io.view_address(memory, platform)
+    assert (family.raw, path.value) == (b"\x01", b"/run/7.new")
 
 
-@pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_other_addresses_have_no_path(platform):
-    internet = (
-        b"\x02\x00\x1f\x90\x7f\x00\x00\x01" if platform == "linux" else b"\x10\x02\x1f\x90\x7f"
-    )
-    for raw in (b"", b"\x01", internet):
-        assert gil_io.parse_unix_address(raw, platform) == b""
+def test_other_descriptors_are_not_ours(tmp_path):
+    number = gil_io.listen(str(tmp_path / "7.new"), 5)
+    bound = os.fsencode(tmp_path / "7.new")
+    assert gil_io.is_ours(number, bound)
+    near, far = socket.socketpair()
+    with socket.socket() as internet, near, far, open(os.devnull, "rb") as file:
+        internet.bind(("127.0.0.1", 0))
+        for other in (internet.fileno(), near.fileno(), file.fileno(), -1, 10_000):
+            assert not gil_io.is_ours(other, bound)
+            assert not gil_io.is_ours(other, b"")
+            with pytest.raises(OSError, match="closed"):
+                gil_io.send(other, bound, bytearray(b"x"))
+            with pytest.raises(OSError, match="closed"):
+                gil_io.accept(other, bound)
+    gil_io.close_ours(number, bound)
 
 
 def test_a_socket_is_ours_until_its_number_is_another_file(tmp_path):
     path = str(tmp_path / "7.new")
     number = gil_io.listen(path, 5)
     bound = os.fsencode(path)
-    assert gil_io.bound_path(number) == bound
+    assert gil_io.is_ours(number, bound)
     assert not os.get_inheritable(number)
     with pytest.raises(BlockingIOError):
-        gil_io.accept(number)
+        gil_io.accept(number, bound)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
-        connection = gil_io.accept(number)
+        connection = gil_io.accept(number, bound)
         assert gil_io.is_ours(connection, bound)
         assert not gil_io.is_ours(client.fileno(), bound)
         with open(tmp_path / "checkpoint", "wb") as file:
@@ -76,7 +87,7 @@ for stream in range(3): os.open("/dev/null", os.O_RDWR)
 client = socket.socket(socket.AF_UNIX)
 client.connect({str(tmp_path / "7.new")!r})
 os.closerange(0, 3)
-connection = gil_io.accept(number)
+connection = gil_io.accept(number, os.fsencode({str(tmp_path / "7.new")!r}))
 free = []
 for stream in range(3):
     try: os.fstat(stream)
@@ -90,11 +101,12 @@ os._exit(0 if number >= 3 and connection >= 3 and free == [0, 1, 2] else 1)
 def test_a_knock_wakes_who_waits_and_is_no_error_where_nobody_does(tmp_path):
     path = str(tmp_path / "7.new")
     number = gil_io.listen(path, 5)
+    bound = os.fsencode(path)
     gil_io.knock(path)
-    connection = gil_io.accept(number)
-    assert gil_io.ReceiveBuffer().receive(connection) == b""
+    connection = gil_io.accept(number, bound)
+    assert gil_io.ReceiveBuffer().receive(connection, bound) == b""
     for each in (connection, number):
-        gil_io.close_ours(each, os.fsencode(path))
+        gil_io.close_ours(each, bound)
     gil_io.knock(path)
     os.unlink(path)
     gil_io.knock(path)
@@ -104,3 +116,82 @@ def test_the_sleep_is_not_times_own(monkeypatch):
     """gevent and eventlet replace that one, and theirs would run the host's greenlets on our thread."""
     monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("time.sleep was called"))
     gil_io.sleep(0.001)
+
+
+def test_a_new_file_is_for_this_user_alone_and_is_read_again(tmp_path):
+    before = os.listdir("/dev/fd")
+    path = os.fsencode(tmp_path / "record")
+    gil_io.write_new_file(path, b"some text")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert gil_io.read_file(path) == b"some text"
+    with pytest.raises(OSError, match="record"):
+        gil_io.write_new_file(path, b"other")  # never over what is there
+    assert gil_io.read_file(path) == b"some text"
+    with pytest.raises(OSError, match="missing"):
+        gil_io.read_file(os.fsencode(tmp_path / "missing"))
+    assert os.listdir("/dev/fd") == before
+
+
+def test_a_file_that_the_disk_has_no_room_for_is_not_left_behind(tmp_path):
+    code = f"""
+import resource, signal, os
+from mpsbar.agent import gil_io
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try: gil_io.write_new_file({os.fsencode(tmp_path / "record")!r}, b"x" * 1000)
+except OSError: print(os.listdir({str(tmp_path)!r}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, timeout=60, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# One thread closes all descriptors and opens its own, over and over; ours works beside it.
+CLOSES_ALL = """
+import os, sys, threading, time
+from mpsbar.agent import gil_io
+from mpsbar.agent.backends import cpu
+os.chdir({folder!r})
+first = os.dup(2) + 1
+sys.setswitchinterval(1e-6)
+failed, answers = [], []
+def take_all():
+    while not failed and len(answers) < {times}:
+        os.closerange(first, first + 8)
+        for number in [os.open("checkpoint", os.O_RDWR | os.O_CREAT) for _ in range(8)]:
+            try: same = os.path.samestat(os.fstat(number), os.stat("checkpoint"))
+            except OSError: same = False
+            if not same: failed.append(number)
+        if os.path.getsize("checkpoint"): failed.append("written")
+def work():
+    while not failed and len(answers) < {times}:
+        {work}
+        answers.append(1)
+threads = [threading.Thread(target=each) for each in (take_all, work)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+os.write(1, repr(failed[:3]).encode())
+"""
+WORK = {
+    "resident memory": "cpu.measure()",
+    "a record": """
+        try: gil_io.write_new_file(b"%d.json" % len(answers), b"x")
+        except OSError: pass""",
+    "a listener": """
+        try: gil_io.listen("%d.new" % len(answers), 5)
+        except OSError: pass""",
+    "a knock": """
+        try: gil_io.knock("nobody.sock")
+        except OSError: pass""",
+}
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.13"])
+@pytest.mark.parametrize("work", WORK)
+def test_a_host_that_closes_everything_meanwhile_keeps_what_it_opens(tmp_path, work, version):
+    code = CLOSES_ALL.format(folder=str(tmp_path), work=WORK[work], times=4000)
+    done = subprocess.run(
+        [interpreters.need(version), "-c", code], cwd=ROOT, timeout=60, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[]", "")

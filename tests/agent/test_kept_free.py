@@ -6,6 +6,9 @@ import pytest
 from host_kit import start_host
 from worker_kit import UNPACED, wait_for
 
+from mpsbar.core.actions import Freed, FreeWhenPossible
+from mpsbar.monitor import Monitor
+
 # A thread computes until SIGUSR1 comes; attempts are short here.
 HOST = f"""
 import hashlib, os, signal, sys, threading, time
@@ -28,6 +31,14 @@ while True: time.sleep(0.1)
 
 
 @pytest.fixture
+def monitor(workers, monkeypatch):
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
+    made = Monitor()
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def host(workers):
     return start_host(workers, HOST)
 
@@ -47,6 +58,29 @@ def test_it_waits_while_a_thread_computes_and_is_done_at_the_first_safe_moment(h
         assert (last["number"], last["state"], last["when_possible"]) == (1, "done", True)
         assert client.ask("stats")["kept_free"] is None
     assert host.end() == ""
+
+
+def test_a_monitor_that_asked_for_it_tells_its_outcome_once(host, monitor):
+    """As an event, which a front end announces, and in the row of the process."""
+
+    def list_frees():  # there may be alerts about this computer
+        return [event for event in monitor.latest.events if isinstance(event.what, Freed)]
+
+    monitor.interval = 0.05
+    monitor.start()
+    wait_for(lambda: monitor.latest.workers, "the worker")
+    asked = monitor.perform(FreeWhenPossible(host.pid)).result()
+    assert (asked.state, asked.pid) == ("waiting", host.pid)
+    wait_for(lambda: monitor.latest.workers[0].kept_free, "the request")
+    assert list_frees() == []
+    host.process.send_signal(signal.SIGUSR1)
+    (event,) = wait_for(list_frees, "its outcome")
+    outcome = event.what
+    assert (outcome.state, outcome.when_possible, outcome.asked_here) == ("done", True, False)
+    assert monitor.latest.freed[host.pid] == outcome
+    seen = monitor.ticks
+    wait_for(lambda: monitor.ticks > seen + 5, "more ticks")
+    assert list_frees() == [event]
 
 
 def test_where_it_can_be_done_at_once_it_is(workers):
@@ -86,3 +120,17 @@ def test_its_time_ends_and_that_is_told(host):
         last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
         assert (last["state"], last["freed"], last["when_possible"]) == ("busy", 0, True)
         assert client.ask("stats")["kept_free"] is None
+
+
+def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
+    """Python without the GIL: no thread can be held, whatever it does."""
+    without = "import sys; sys._is_gil_enabled = lambda: False\n"
+    worker = start_host(workers, without + HOST)
+    with worker.connect() as client:
+        answer = client.ask("free", when_possible=True, seconds=600)
+        assert (answer["state"], answer["reason"]["code"]) == ("busy", "free_threaded")
+        assert "kept" not in answer
+        stats = client.ask("stats")
+    assert stats["kept_free"] is None
+    assert stats["last_free"]["reason"] == "free_threaded"
+    assert (stats["last_free"]["state"], stats["last_free"]["when_possible"]) == ("busy", True)

@@ -6,10 +6,12 @@ import signal
 import stat
 import subprocess
 import sys
+import sysconfig
 import textwrap
 
 import interpreters
 import pytest
+from core.test_secrets import SECRETS
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 from mpsbar.agent import last_words
@@ -111,6 +113,38 @@ def test_a_module_and_a_script_of_the_main_program(workers):
     for record in (module, script):
         assert record["error"]["is_main"]
         assert record["error"]["where"] == "train.py:2"
+
+
+@pytest.mark.parametrize("options", [["-c"], ["-uc"], ["-uBc"]])
+def test_no_code_is_kept_however_the_option_is_written(workers, options):
+    assert run(workers, "'SECRET'", args=options).returncode == 0
+    assert read_one(workers)["command"][1:] == ["-c"]
+    assert "SECRET" not in json.dumps(read_one(workers))
+
+
+def test_the_file_itself_has_no_secret(workers):
+    """Masked before it is written: a title, the name of a script, an error, also where it is cut."""
+    secrets = " ".join(SECRETS)
+    # The text is cut before it is masked, here amid a key, and what is masked is short.
+    masked = "0" * (4 * last_words.MOST_TEXT - 16)
+    errors = [f"denied for api_key=hunter2 {secrets}", f"{masked} {SECRETS[4]} {secrets}"]
+    for error in errors:
+        script = workers.folder / f"train_{SECRETS[3]}.py"
+        script.write_text(ATTACH + f"raise ValueError({error!r})\n")
+        site = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
+        command = [f"serve --api-key hunter2 {secrets}", "-u", str(script)]
+        script.write_text(site + script.read_text())
+        done = subprocess.run(
+            command, executable=sys.executable, env=workers.env(PYTHONPATH=str(ROOT)),
+            cwd=workers.folder, capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        assert done.stderr.strip().endswith(error)
+    records = read_all(workers)
+    assert [record["command"][:2] for record in records] == [["serve", "-u"]] * 2
+    assert records[0]["error"]["text"].startswith("denied for *** ***")
+    for record in records:
+        assert "hunter2" not in json.dumps(record)
+        assert not [secret for secret in SECRETS if secret[:12] in json.dumps(record)]
 
 
 def test_a_prompt_leaves_an_error_behind_and_ends_well(workers):

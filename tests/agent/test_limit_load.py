@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as some
 from worker_kit import NO_MPS, ROOT
 
@@ -21,18 +21,21 @@ LIMIT = 2600 * MiB
 # One heap of torch for small and middle sizes: above the low watermark large ones are exact.
 SMALL_HEAP = 32 * MiB
 
-# Takes and drops tensors as told, in a process of its own; each is marked at both ends and in the
-# middle, and read at every step. Prints the largest excess over the limit, and all that was read.
+# Takes and drops tensors and computes as told, in a process of its own; each tensor is marked at
+# both ends and in the middle, and read at every step. Prints the largest excess over the limit, and
+# all that was read and computed, to the bit.
 CHILD = """
 import json, sys
 from mpsbar.agent.limit import LimitJob
 from mpsbar.agent.backends import mlx as mlx_backend, mps as mps_backend
 
-def run(take, read, drop_all, held, live, limit, steps):
-    blocks, seen, refused, excess = {}, [], 0, 0
+def run(take, compute, read, drop_all, held, live, limit, steps):
+    blocks, seen, results, refused, excess = {}, [], [], 0, 0
     for number, (kind, value) in enumerate(steps):
-        if kind == "take":
-            try: blocks[number] = take(value, number % 251)
+        if kind in ("take", "compute"):
+            try:
+                if kind == "take": blocks[number] = take(value, number % 251)
+                else: results.append(compute(value).hex())
             except RuntimeError as error:
                 if "out of memory" not in str(error): raise
                 refused += 1
@@ -43,7 +46,7 @@ def run(take, read, drop_all, held, live, limit, steps):
             marks = read(block)
             assert marks == [key % 251] * 3, (key, marks)
         seen.append(sorted(blocks))
-    results = [read(block) for block in blocks.values()]
+    results += [read(block) for block in blocks.values()]
     blocks.clear()
     drop_all()
     return {"refused": refused, "excess": excess, "seen": seen, "results": results}
@@ -62,6 +65,9 @@ if sys.argv[1] == "mlx":
         made = mx.full((size,), mark, dtype=mx.uint8)
         mx.eval(made)
         return made
+    def compute(n):
+        x = mx.arange(n * n, dtype=mx.float32).reshape(n, n) / n**2
+        return mx.tanh(x @ x).sum().item()
     read = lambda block: [block[at].item() for at in (0, block.shape[0] // 2, -1)]
     held = lambda: mx.get_active_memory() + mx.get_cache_memory()
     live, drop_all = mx.get_active_memory, mx.clear_cache
@@ -71,6 +77,9 @@ else:
         made = torch.empty(size, dtype=torch.uint8, device="mps")
         made[0] = made[size // 2] = made[-1] = mark
         return made
+    def compute(n):
+        x = torch.arange(n * n, dtype=torch.float32, device="mps").reshape(n, n) / n**2
+        return float(torch.tanh(x @ x).sum())
     read = lambda block: [int(block[at]) for at in (0, block.numel() // 2, -1)]
     held = torch.mps.driver_allocated_memory
     live, drop_all = torch.mps.current_allocated_memory, torch.mps.empty_cache
@@ -79,7 +88,8 @@ else:
 for line in sys.stdin:
     task = json.loads(line)
     if task["set"]: set_limit(task["limit"])
-    print(json.dumps(run(take, read, drop_all, held, live, task["limit"], task["steps"])), flush=True)
+    found = run(take, compute, read, drop_all, held, live, task["limit"], task["steps"])
+    print(json.dumps(found), flush=True)
     if task["set"]: set_limit(None)
 """
 SIZES = some.sampled_from(
@@ -89,10 +99,13 @@ STEPS = some.lists(
     some.one_of(
         some.tuples(some.just("take"), SIZES),
         some.tuples(some.just("drop"), some.integers(0, 20)),
+        some.tuples(some.just("compute"), some.sampled_from([8, 96])),
     ),
     min_size=5,
     max_size=40,
 )
+# Without a limit this leaves a cache of several GB behind, and little that is live.
+HOARD = [*[("take", 700 * MiB)] * 7, *[("drop", 0)] * 6, ("compute", 96), ("take", 12 * MiB)]
 PROFILE = settings(
     max_examples=25, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -155,6 +168,7 @@ def mlx() -> Iterator[Runner]:
 
 @PROFILE
 @given(steps=STEPS)
+@example(steps=HOARD)
 def test_a_live_limit_on_mps_holds_up_to_one_heap(mps, steps):
     limited = mps.ask(steps, LIMIT, True)
     assert limited["excess"] <= HEAP
@@ -165,12 +179,19 @@ def test_a_live_limit_on_mps_holds_up_to_one_heap(mps, steps):
 
 @PROFILE
 @given(steps=STEPS)
+@example(steps=HOARD)
 def test_a_limit_from_the_start_on_mps_holds_up_to_a_small_heap(started_with_a_limit, steps):
     assert started_with_a_limit.ask(steps, LIMIT, False)["excess"] <= SMALL_HEAP
 
 
+def test_without_a_limit_much_more_is_held(mps):
+    """So the tests above can fail."""
+    assert mps.ask(HOARD, LIMIT, False)["excess"] > HEAP
+
+
 @PROFILE
 @given(steps=STEPS)
+@example(steps=HOARD)
 def test_a_limit_on_mlx_holds_up_to_its_cache_limit_and_refuses_nothing(mlx, steps):
     """MLX for the CPU looks at its cache limit alone, a quarter of the limit."""
     steps = [(kind, min(value, 90 * MiB) if kind == "take" else value) for kind, value in steps]

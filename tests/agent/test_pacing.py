@@ -49,9 +49,27 @@ def test_a_free_that_may_wait_is_told_during_a_rest_that_it_waits():
     queue = jobs.JobQueue(CollectorPause())
     for state, waits in (("busy", True), ("done", False)):
         last = {"state": state, "reason": None}
-        queue._paces["free"].note(last, 60.0, time.monotonic(), ("free", None))
+        queue._pace.note(last, 60.0, time.monotonic(), ("free", None))
         answer = queue.ask(("free", None), asked, "somebody")
         assert answer["state"] == state
         assert ("kept" in answer, kept_free.find_kept() is not None) == (waits, waits)
     assert queue.is_empty()
     assert "kept" not in queue.ask(("free", None), {}, "somebody else")
+
+
+IDENTITIES = [("free", None), ("tensors", None), ("limit", None), ("limit", 1 << 40)]
+
+
+@pytest.mark.parametrize("last", IDENTITIES)
+def test_all_jobs_share_one_rest(last):
+    """Three methods in turn may cost a host no more than one of them."""
+    queue = jobs.JobQueue(CollectorPause())
+    queue._pace.note({"state": "done"}, 60.0, time.monotonic(), last)
+    for identity in IDENTITIES:
+        answer = queue.ask(identity, {}, "somebody")
+        if identity == last:
+            assert answer["state"] == "done"
+            assert answer["age"] >= 0
+        else:
+            assert answer["reason"]["code"] == "too_often"
+    assert queue.is_empty()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import (
     attach,
+    deep,
     fleet,
     free,
     history,
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "menubar": menubar,
     "history": history,
     "probe": probe,
+    "deep": deep,
     "progress": progress,
     "top": top,
     "fleet": fleet,

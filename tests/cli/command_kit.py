@@ -8,7 +8,7 @@ import sys
 from worker_kit import ROOT
 
 
-def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
+def shown_on_a_terminal(workers, *arguments, until, code=None, end=b"\x03", **extra):
     """What `mpsbar …` writes to a terminal: `until` so often, then something more, then Ctrl-C."""
     pid, terminal = pty.fork()
     if not pid:
@@ -21,7 +21,7 @@ def shown_on_a_terminal(workers, *arguments, until, code=None, **extra):
         while shown.count(text) < times:
             shown += os.read(terminal, 65536)
         shown += os.read(terminal, 65536)
-        os.write(terminal, b"\x03")
+        os.write(terminal, end)
         while chunk := os.read(terminal, 65536):
             shown += chunk
     os.close(terminal)

@@ -38,7 +38,7 @@ def test_no_command_waits_for_it(workers, mpsbar, tmp_path, kind, command):
         KINDS[kind](file)
     done = mpsbar(
         *command.split(), MPSBAR_CONFIG_DIR=str(folders["config"]), PYTHONPATH=str(ROOT),
-        MPSBAR_LOG_DIR=str(folders["log"]), HOME=str(folders["home"]),
+        MPSBAR_LOG_DIR=str(folders["log"]), HOME=str(folders["home"]), PATH=str(tmp_path),
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stdout + done.stderr

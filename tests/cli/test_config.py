@@ -38,6 +38,9 @@ free_when_idle = false  # default
 free_at_critical_pressure = false  # default
 theme = "dark"  # default
 welcome = true  # default
+export = "off"  # default
+hosts = []  # default
+groups = {}  # default
 """
 
 
@@ -50,7 +53,8 @@ def test_without_a_file(mpsbar, file):
 
 
 def test_what_is_printed_can_be_used_as_the_file(mpsbar, file):
-    file.write_text(mpsbar("config", "print", MPSBAR_BAR="gpu", MPSBAR_ALERT_CAUSES="leak").stdout)
+    changed = {"MPSBAR_BAR": "gpu", "MPSBAR_ALERT_CAUSES": "leak", "MPSBAR_GROUPS": "a.b=c,d e=f"}
+    file.write_text(mpsbar("config", "print", **changed).stdout)
     done = mpsbar("config", "validate")
     assert (done.returncode, done.stdout) == (0, f"{file}: no errors found\n")
     printed = mpsbar("config", "print", MPSBAR_ALERTS="0").stdout.splitlines()
@@ -59,6 +63,7 @@ def test_what_is_printed_can_be_used_as_the_file(mpsbar, file):
         "interval = 2  # file",
         "alerts = false  # MPSBAR_ALERTS",
     ]
+    assert printed[-1] == 'groups = {"a.b" = ["c", "d"], e = ["f"]}  # file'
 
 
 def test_every_mistake_is_one_line(mpsbar, file):

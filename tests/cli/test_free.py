@@ -68,7 +68,8 @@ def test_free_all(mpsbar, workers):
 def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     worker = workers.start_mps(
         "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
-        + "import hashlib; work = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"
+        # In C code that nothing is known of; it sleeps there, which costs no core.
+        + "import ctypes; work = lambda: ctypes.CDLL(None).sleep(10**6)\n"
         + "threading.Thread(target=work, daemon=True).start()\n" + IDLE
     )  # fmt: skip
     pid = str(worker.pid)
@@ -87,6 +88,20 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
     assert (done.returncode, "no Free waits there" in done.stdout) == (1, True)
+
+
+@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
+    worker = workers.start_mps(
+        "import torch, sys\nsys._is_gil_enabled = lambda: False\na = torch.ones(4, device='mps')\n"
+        + ATTACH + IDLE
+    )  # fmt: skip
+    for options in ((), ("--when-possible",)):
+        done = mpsbar("free", str(worker.pid), *options)
+        assert done.returncode == 1
+        assert "busy: it runs without the GIL" in done.stdout
+        assert "when" not in done.stdout
+    assert worker.ask("stats")["kept_free"] is None
 
 
 def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):

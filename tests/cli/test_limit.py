@@ -19,7 +19,7 @@ queue.Queue().get()
 
 @needs_mps
 def test_a_limit_is_set_shown_refused_and_taken_off(mpsbar, workers):
-    worker = workers.start_mps(LIVE)
+    worker = workers.start_mps(LIVE, fresh=True)
     pid = str(worker.pid)
     name = f"{pid} worker0.py:"
     done = mpsbar("limit", pid, "75%")

@@ -1,11 +1,14 @@
 """status, top and free --host over real ssh servers on loopback, good ones and bad ones."""
 
+import contextlib
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
@@ -117,22 +120,35 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
         wait_hosts(lambda found: not found["flaky"]["problem"] and not found["good"]["problem"])
 
 
-def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts):
-    ssh_hosts.add("alpha", f"while echo '{STATUS_LINE}'; do sleep 1; done")
+def drain(terminal):
+    """Read what is printed until the end: nobody can write to a terminal that is full."""
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts, term):
+    """On a screen of textual's; a terminal that cannot show one gets the text again and again."""
+    status = json.loads(STATUS_LINE)
+    status["workers"] = [{"pid": 77, "name": "train.py", "state": "live", "backends": []}]
+    ssh_hosts.add("alpha", f"while echo '{json.dumps(status)}'; do sleep 1; done")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mpsbar", "top", "--ssh", ssh_hosts.options, "--host", "alpha"],
-        env=workers.env(TERM="xterm"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=workers.env(TERM=term), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
         seen = b""
-        while b"Apple M1" not in seen:
+        while b"train.py" not in seen:
             seen += os.read(ours, 4096)
-        assert b"\x1b[H\x1b[2J" in seen
+        assert (b"\x1b[H\x1b[2J" in seen) == (term == "dumb")
+        assert (b"1 of 1 hosts answer" in seen) == (term == "xterm")
         children = psutil.Process(process.pid).children()
         assert [child.name() for child in children] == ["ssh"]
-        process.send_signal(2)
+        process.send_signal(signal.SIGTERM if term == "xterm" else signal.SIGINT)
+        threading.Thread(target=drain, args=(ours,), daemon=True).start()
         assert process.wait(timeout=TIMEOUT) == 0
         wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
     finally:
@@ -147,3 +163,109 @@ def test_a_host_is_never_an_option_or_a_command(workers, host):
         out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (1, "")
     assert "is not the name of a host" in err
+
+
+WHY_LINE = json.dumps(
+    [
+        {
+            "pid": 77, "name": "train\x1b[2J.py", "ended": 1e9, "ran": 60.0, "peak": 2 << 30,
+            "sentence": "train.py ran out of memory", "sureness": "certain", "evidence": ["its last words"],
+            "next_steps": ["use a smaller batch"], "verdict": None,
+        }
+    ]
+)  # fmt: skip
+
+
+def test_why_runs_ended_there(workers, ssh_hosts):
+    """The real mpsbar there, one that answers by hand, an older one and one without runs."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mpsbar", "run", sys.executable, "-c", "import torch; raise ValueError('planted')"],
+        env=workers.env(), cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert "planted" in done.stderr
+    ssh_hosts.add("real")
+    ssh_hosts.add("told", f"echo '{WHY_LINE}'")
+    ssh_hosts.add(
+        "older", "echo \"mpsbar: there is no verb 'why' (see mpsbar --help)\" >&2; exit 2"
+    )
+    ssh_hosts.add("empty", "echo '[]'; exit 1")
+    names = ("real", "told", "older", "empty")
+    arguments = [word for name in names for word in ("--host", name)]
+    code, out, err = ask(workers, ssh_hosts, "why", *arguments)
+    assert (code, err) == (0, "")
+    assert "ValueError: planted" in out.split("told: ")[0]
+    assert "\x1b" not in out
+    assert "told: train.py ran out of memory.\n  train�[2J.py (77), ended " in out
+    assert (
+        "ran for 60 s, peak 2.0 GB\n  How sure: certain\n  Evidence: its last words\n"
+        "  → use a smaller batch"
+    ) in out
+    assert "older: no answer (its mpsbar is older and can't do this: uv tool upgrade mpsbar)" in out
+    assert "empty: no run has ended in the last 7 days" in out
+    code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
+    found = json.loads(out)["hosts"]
+    assert found["told"]["ended"][0]["next_steps"] == ["use a smaller batch"]
+    assert found["older"]["ended"] == []
+
+
+def test_one_report_of_all_hosts_made_here(workers, ssh_hosts, tmp_path):
+    """What a host says is text in the page: nothing of it becomes markup."""
+    hostile = STATUS_LINE.replace("Apple M1", "<script>alert(1)</script>")
+    ssh_hosts.add("alpha", f"case $1 in status) echo '{hostile}';; why) echo '{WHY_LINE}';; esac")
+    ssh_hosts.add("none", "")
+    page = tmp_path / "macs.html"
+    hosts = ("--host", "alpha", "--host", "none")
+    code, out, err = ask(workers, ssh_hosts, "report", *hosts, "-o", str(page))
+    assert (code, out) == (0, f"{page}\n")
+    assert (
+        err == "mpsbar: none: no answer (mpsbar is not installed there: uv tool install mpsbar)\n"
+    )
+    text = page.read_text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "<script>alert" not in text
+    assert ">alpha</h2>" in text
+    assert "train.py ran out of memory" in text
+    assert "no answer (mpsbar is not installed there" in text
+
+
+def test_a_busy_worker_there_is_freed_when_possible_and_by_name(workers, ssh_hosts):
+    need_module("mlx")
+    worker = workers.start(MLX_WORKER)
+    ssh_hosts.add("alpha")
+    arguments = ("worker0", "--when-possible", "--host", "alpha")
+    code, out, err = ask(workers, ssh_hosts, "free", *arguments)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"alpha: {worker.pid} worker0.py: freed 16.0 MB")
+    code, out, _ = ask(
+        workers, ssh_hosts, "free", str(worker.pid), "--cancel", "--host", "alpha", "--json"
+    )
+    (outcome,) = json.loads(out)["hosts"]["alpha"]["freed"]
+    assert outcome["pid"] == worker.pid
+    ssh_hosts.add(
+        "older",
+        'echo "mpsbar free: unrecognized arguments: --when-possible (see mpsbar free --help)" >&2; exit 2',
+    )
+    code, out, _ = ask(workers, ssh_hosts, "free", "--all", "--when-possible", "--host", "older")
+    assert code == 1
+    assert "its mpsbar is older and can't do this: uv tool upgrade mpsbar" in out
+
+
+def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
+    for name in ("alpha", "beta", "gamma"):
+        ssh_hosts.add(name, f"echo '{STATUS_LINE}'")
+    env = {"MPSBAR_HOSTS": "alpha beta", "MPSBAR_GROUPS": "lab=beta,gamma"}
+
+    def find(*arguments):
+        with run_mpsbar(
+            workers, "status", "--json", "--ssh", ssh_hosts.options, *arguments, **env
+        ) as process:
+            out, err = process.communicate(timeout=TIMEOUT)
+        assert (process.returncode, err) == (0, "")
+        return list(json.loads(out)["hosts"])
+
+    assert find("--hosts") == ["alpha", "beta"]
+    assert find("--host", "lab") == ["beta", "gamma"]
+    assert find("--hosts", "--host", "lab") == ["alpha", "beta", "gamma"]
+    code, out, err = ask(workers, ssh_hosts, "status", "--hosts")
+    assert (code, out) == (1, "")
+    assert 'write hosts = ["mac1", "mac2"]' in err

@@ -13,7 +13,7 @@ from pathlib import Path
 import interpreters
 import pytest
 from fake_torch import add_startup
-from probe_kit import RESULTS, hold_once, needs_mps, wait_until_held
+from probe_kit import RESULTS, add_small_speeds, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
 from worker_kit import ROOT, TIMEOUT, need_module
 
@@ -36,12 +36,13 @@ def env(workers):
 
 
 @pytest.fixture
-def mpsbar(env):
+def mpsbar(env, tmp_path):
     def run(*arguments, verb="probe", **options):
         extra = options.pop("extra", {})
         if verb == "probe" and extra.get("SOFTMPS"):
             # Its import takes seconds, and Metal's code generator is not here.
             arguments = (*arguments, "--no-compile")
+            extra = {"PYTHONPATH": add_small_speeds(tmp_path / "small speeds")} | extra
         return subprocess.run(
             [sys.executable, "-m", "mpsbar", verb, *arguments],
             env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG, **options,

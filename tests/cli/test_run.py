@@ -2,10 +2,12 @@
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from worker_kit import ROOT, TIMEOUT, Client, wait_for
@@ -108,7 +110,7 @@ def test_an_isolated_python_runs_untouched_and_we_say_why(workers, stand_in, fla
 
 
 def test_an_agent_that_cannot_start_says_so_in_one_line(workers, stand_in):
-    env = {"MPSBAR_RUN_DIR": "/proc/nowhere/run"}
+    env = {"MPSBAR_RUN_DIR": "/dev/null/run"}
     done = run(workers, sys.executable, "-c", "import torch; print(1)", cwd=stand_in, env=env)
     assert done.stdout == "1\n"
     assert done.stderr.startswith("mpsbar: not attached: ")
@@ -142,6 +144,25 @@ def test_the_process_is_the_command_itself_and_gets_its_signals(workers, stand_i
     assert worker.ask("hello")["argv"][1] == "-c"
     worker.process.send_signal(signal.SIGUSR1)
     assert worker.process.wait(TIMEOUT) == 9
+
+
+@pytest.mark.parametrize("options", [(), ("--summary",)])
+def test_the_command_ignores_no_signal_that_only_python_ignores(workers, stand_in, options):
+    """`yes | head` must end: Python ignores SIGPIPE, and an exec would hand that on."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("Linux says in /proc which signals a process ignores")
+    code = "grep SigIgn /proc/self/status"
+    done = run(workers, *options, "sh", "-c", code, cwd=stand_in)
+    alone = subprocess.run(["sh", "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.stdout == alone.stdout
+    assert done.stdout.startswith("SigIgn:")
+    script = f"{shlex.join([*RUN, *options])} yes | head -n 1"
+    env = workers.env(PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script], env=env, cwd=stand_in, capture_output=True,
+        text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("y\n", 128 + signal.SIGPIPE)
 
 
 def test_a_terminal_stays_a_terminal(workers, stand_in):

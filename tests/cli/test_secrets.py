@@ -1,26 +1,40 @@
 """Twenty kinds of secrets in a real worker's title, arguments, variables and notebook: none comes out."""
 
-import subprocess
+import json
+import logging
+import os
 import sys
 import sysconfig
 
 import pytest
+from cli.command_kit import shown_on_a_terminal
 from core.test_secrets import SECRETS
 from fleet_kit import run_exporter, wait_page
-from worker_kit import ATTACH, TORCH, wait_for
+from ui.menubar_kit import MenuBarUser
+from worker_kit import ATTACH, TIMEOUT, TORCH, wait_for
 
 from mpsbar.history.recorder import Recorder
 from mpsbar.monitor import Monitor
+from mpsbar.system import paths
+from mpsbar.system.log import start_log
 
 HIDDEN = "hunter2"  # of no known shape: only its place tells
+ERROR = f"could not log in: api_key={HIDDEN} {' '.join(SECRETS)}"
+# Its traceback is the program's own: only what mpsbar shows of the error is searched.
+RAISE = f"""
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+raise ValueError({ERROR!r})
+"""
 
 
 def plant(workers):
     """Two workers with secrets; the script they run, and their files."""
     arguments = [f"--key-{number}={secret}" for number, secret in enumerate(SECRETS)]
     variables = {f"PYTORCH_SECRET_{number}": secret for number, secret in enumerate(SECRETS)}
-    script = workers.folder / "serve.py"
-    script.write_text(TORCH + ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    script = workers.folder / f"serve{os.getpid()}.py"  # others may test on this machine too
+    stop = f"{workers.folder}/stop"
+    wait = f"import os, time\nwhile not os.path.exists({stop!r}): time.sleep(0.05)\n"
+    script.write_text(TORCH + ATTACH + wait + RAISE)
     titled = f"serve --api-key {HIDDEN} {' '.join(SECRETS)}"
     # Under another name Python does not find its venv.
     site = sysconfig.get_path("purelib")
@@ -39,6 +53,13 @@ def plant(workers):
     return script
 
 
+def end_planted(workers):
+    """Each ends by an exception whose text has all of the secrets."""
+    (workers.folder / "stop").touch()
+    for worker in workers.started:
+        assert worker.process.wait(TIMEOUT) == 1
+
+
 def search(texts):
     for text in texts:
         for secret in (*SECRETS, HIDDEN):
@@ -47,12 +68,32 @@ def search(texts):
 
 def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, monkeypatch):
     script = plant(workers)
+    pid = str(workers.started[0].pid)
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
+    top = shown_on_a_terminal(
+        workers, "top", until=(script.name.encode(), 1), COLUMNS="160", LINES="40", end=b"q"
+    )
     problems = []
     monitor = Monitor(recorder=Recorder(problems.append))
     for _ in range(3):
         monitor.tick()
+    limited = [mpsbar("limit", pid, "64GB", *options) for options in ([], ["--json"])]
+    assert script.name in limited[0].stdout + limited[0].stderr
+    end_planted(workers)
+    for _ in range(3):
+        monitor.tick()
     monitor.close()
+    raising = workers.folder / "raises.py"
+    raising.write_text("import os\n" + ATTACH + RAISE)
+    summary = workers.folder / "summary.json"
+    command = [sys.executable, str(raising), f"--password={HIDDEN}", *SECRETS]
+    runs = [
+        mpsbar("run", "--summary", *command),
+        mpsbar("run", "--summary=json", str(summary), *command),
+        mpsbar("run", "--summary", "--explain", *command),
+    ]
+    assert "ValueError" in runs[0].stderr
+    assert "ValueError" in summary.read_text()
     report = workers.folder / "report.html"
     outputs = [
         mpsbar(*verb)
@@ -60,29 +101,79 @@ def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, mo
             ["status"], ["status", "--json"], ["free", "--all"], ["free", "--all", "--json"],
             ["status", "--format", "{top} {health} {held} {processes}"], ["enable", "--list"],
             ["doctor", "--python", sys.executable], ["doctor", "--json", "--python", sys.executable],
-            ["doctor", "--self-test", "--share"], ["report", "-o", str(report)],
+            ["doctor", "--self-test", "--share"], ["report", "-o", str(report)], ["why"],
+            ["why", "--json", "-n", "50"], ["why", script.name], ["config", "print"], ["login", "status"],
         )
     ]  # fmt: skip
-    texts = [done.stdout + done.stderr for done in outputs]
-    assert "serve.py" in texts[0]
-    files = [path for path in workers.folder.rglob("*") if path.is_file() and path != script]
+    texts = [top, *(done.stdout + done.stderr for done in (*outputs, *limited, *runs))]
+    assert {end["name"] for end in json.loads(outputs[-4].stdout)} >= {script.name, "serve"}
+    ours = (script, raising)
+    files = [path for path in workers.folder.rglob("*") if path.is_file() and path not in ours]
+    ended = [path.read_text() for path in files if path.parent.name == "ended"]
+    assert len(ended) == 5
+    assert all("could not log in: ***" in text for text in ended)
     texts += [path.read_bytes().decode("utf-8", "replace") for path in files]
     assert any(path.name == "history.sqlite" for path in files)
     assert report in files
     search(texts)
 
 
+def end_log():
+    logger = logging.getLogger("mpsbar")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+        handler.close()
+    logger.propagate = True
+
+
+def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
+    """The menu bar, on the double of AppKit: its rows, its notices, its log and Copy Diagnostics."""
+    from AppKit import NSPasteboard, NSPasteboardTypeString
+
+    start_log()
+    script = plant(workers)
+    monitor = Monitor(interval=0.2)
+    user = MenuBarUser(mac, monitor)
+    shown = []
+
+    def person():
+        mac.wait_for(lambda: len(monitor.latest.workers) == 2, TIMEOUT)
+        mac.wait(5)
+        shown.append(user.lines())
+        shown.append(user.lines(script.name))
+        user.click(script.name, "Notify When Finished")
+        user.click("Copy Diagnostics")
+        end_planted(workers)
+        mac.wait_for(lambda: mac.wait(0.2) or user.notices.told, TIMEOUT)
+        mac.wait(5)
+        shown.append(user.lines())
+        board = NSPasteboard.generalPasteboard()
+        mac.wait_for(lambda: mac.wait(0.2) or board.stringForType_(NSPasteboardTypeString), TIMEOUT)
+        shown.append(board.stringForType_(NSPasteboardTypeString))
+
+    try:
+        user.run(person)
+    finally:
+        monitor.close()
+        end_log()
+    log = paths.log_file().read_text()
+    assert script.name in shown[-1]  # the diagnostics
+    assert f"{script.name} ended" in log
+    assert "could not log in: ***" in str(user.notices.told)
+    search([log, str(user.notices.told), str(shown)])
+
+
 def test_no_page_and_no_file_of_the_exporter_has_one(workers, tmp_path):
-    plant(workers)
+    script = plant(workers)
     file = tmp_path / "mpsbar.prom"
     with run_exporter(workers, "--textfile", str(file)) as (_, url):
-        page = wait_page(url, 'name="serve.py"', 'mpsbar_workers{state="live"} 2.0')
-        wait_for(lambda: file.exists() and "serve.py" in file.read_text(), "the file")
+        page = wait_page(url, f'name="{script.name}"', 'mpsbar_workers{state="live"} 2.0')
+        wait_for(lambda: file.exists() and script.name in file.read_text(), "the file")
         search([page, file.read_text()])
 
 
 def test_no_answer_of_another_host_has_one(workers, ssh_hosts, mpsbar):
-    plant(workers)
+    script = plant(workers)
     ssh_hosts.add("alpha")
     lying = (
         '{"schema": 1, "time": 1, "workers": [{"pid": 7, "name": "x --key %s"}], "processes": []}'
@@ -91,7 +182,7 @@ def test_no_answer_of_another_host_has_one(workers, ssh_hosts, mpsbar):
     options = ["--ssh", ssh_hosts.options, "--host", "alpha", "--host", "beta"]
     outputs = [mpsbar("status", *options), mpsbar("status", "--json", *options)]
     outputs.append(mpsbar("free", "--all", "--json", *options))
-    assert "serve.py" in outputs[0].stdout
+    assert script.name in outputs[0].stdout
     assert "beta" in outputs[0].stdout
     search([done.stdout + done.stderr for done in outputs])
 
@@ -115,13 +206,10 @@ def make():
     ("when", "first"), [("True", ""), ("False", "raise ValueError({text!r})"), ("False", "os._exit(3)")]
 )  # fmt: skip
 def test_compare_shows_none_of_what_a_model_raises(mpsbar, workers, when, first):
-    text = f"could not log in: api_key={HIDDEN} {' '.join(SECRETS)}"
+    text = ERROR
     script = workers.folder / "model.py"
     script.write_text(RAISES.format(when=when, first=first.format(text=text), text=text))
     for arguments in ([], ["--json"]):
         done = mpsbar("compare", f"{script}:make", "--python", sys.executable, *arguments)
         assert done.stdout + done.stderr
         search([done.stdout + done.stderr])
-
-
-assert subprocess  # it starts processes

@@ -11,7 +11,7 @@ from samples import GB, MB, make_backend, make_process, make_worker
 from mpsbar.core.advice import MOST, advise
 from mpsbar.core.findings import Advice, Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Process
-from mpsbar.core.snapshot import Backend, Snapshot, Worker
+from mpsbar.core.snapshot import Backend, LastFree, Snapshot, Worker
 
 FINE = Health()
 MAC = Machine(os="macOS 26.3.2", os_version=(26, 3, 2), memory_total=100 * GB)
@@ -75,6 +75,20 @@ def test_a_cache_is_freed_when_memory_is_short(code):
 def test_a_cache_is_freed_when_it_is_a_reason_itself():
     shown = scene(worker(1, allocated=0, reserved=9), worker(2, allocated=0, reserved=5))
     assert advise(shown, because("cache", "ok", 2)) == (Advice("free_cache", {"cached": 5}, 2),)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("main_computing", ["free_when_possible"]),
+        (None, ["free_when_possible"]),  # an older agent does not tell
+        ("free_threaded", []),
+    ],
+)
+def test_a_busy_one_is_to_be_freed_later_where_that_can_be(reason, expected):
+    last = LastFree(1, 0.0, "busy", reason=reason)
+    shown = scene(worker(2, allocated=0, reserved=5, last_free=last))
+    assert codes(shown, because("cache", "ok", 2)) == expected
 
 
 def test_several_caches_are_one_step():

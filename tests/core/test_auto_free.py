@@ -12,6 +12,7 @@ from mpsbar.core.auto_free import BETWEEN_SECONDS, IDLE_SECONDS, PAUSE_SECONDS, 
 from mpsbar.core.counters import Backend
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Machine, Process
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import AutoFreeStatus, LastFree, Snapshot, Worker
 
@@ -30,6 +31,7 @@ def look(time, cached=4 * GB, activity=0, percent=0.0, **more):
     worker = Worker(
         7, "train.py", more.pop("state", "live"), 0.0, methods=frozenset({"free"}),
         backends=(backend,), process=process, last_free=more.pop("last_free", None),
+        progress=more.pop("progress", None),
     )  # fmt: skip
     machine = Machine(pressure=more.pop("pressure", "normal"))
     return Snapshot(time, (worker,), machine, (process,), **more)
@@ -66,7 +68,7 @@ def test_a_cache_above_the_chosen_size_is_freed_once_the_process_pauses():
     assert run(make(KEEP), 600, cached=GB) == []
 
 
-@pytest.mark.parametrize("busy", ["activity", "share", "silent"])
+@pytest.mark.parametrize("busy", ["activity", "share", "silent", "steps", "bar", "inner bar"])
 def test_never_while_it_computes(busy):
     policy, time = make(KEEP), 0.0
     while time < 600:
@@ -74,9 +76,21 @@ def test_never_while_it_computes(busy):
             "activity": {"activity": int(time)},
             "share": {"percent": 40.0},
             "silent": {"state": "busy"},
+            "steps": {"progress": RunProgress(steps=int(time))},
+            "bar": {"progress": RunProgress(RunBar("epoch", time))},
+            "inner bar": {"progress": RunProgress(RunBar("epoch", 1), RunBar("batch", time))},
         }[busy]
         assert policy.consider(look(time, **more, pressure="critical")) == ([], [])
         time += STEP
+
+
+def test_rates_that_change_alone_are_no_work():
+    policy, frees = make(KEEP), []
+    for number in range(20):
+        bar = RunBar("epoch", 7, rate=1.0 / (number + 1), seconds_left=float(number))
+        progress = RunProgress(bar, steps=3, steps_per_second=1.0 / (number + 1))
+        frees += policy.consider(look(number * STEP, progress=progress))[0]
+    assert frees == [Free(7)]
 
 
 def test_an_idle_process_is_freed_after_a_minute_if_its_cache_is_large_or_memory_short():

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import interpreters
 import pytest
@@ -155,6 +156,7 @@ def test_a_connected_row_is_named_as_well_as_an_unconnected_one(
     assert parse_hello(1, hello).join(process).name == name
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells where the arguments lie")
 def test_the_title_of_a_real_process_is_its_name_when_it_is_connected(workers):
     """As setproctitle does it: over the memory of the arguments."""
     worker = workers.start(

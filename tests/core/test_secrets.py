@@ -81,6 +81,10 @@ def test_nothing_after_the_first_option_of_a_title_is_kept(title, short):
          ("python", "-u", "-X", "dev", "train.py", "data", "…")),
         (("python", "-m", "pkg.train", "lr=1", "x"), ("python", "-m", "pkg.train", "…")),
         (("python", "-c", "login('hunter2')"), ("python", "…")),
+        (("python", "-uc", "login('hunter2')"), ("python", "…")),
+        (("python", "-uBclogin('hunter2')"), ("python", "…")),
+        (("python", "-mpkg.train", "--key", "hunter2"), ("python", "-mpkg.train", "…")),
+        (("python", "-uW", "ignore", "train.py", "-k", "hunter2"), ("python", "-uW", "ignore", "train.py", "…")),
         (("serve --api-key hunter2",), ("serve",)),
         (("python", "x.py", HEX), ("python", "x.py", "***")),
         ((), ()),
@@ -88,6 +92,22 @@ def test_nothing_after_the_first_option_of_a_title_is_kept(title, short):
 )  # fmt: skip
 def test_nothing_after_the_first_option_of_a_command_is_kept(command, short):
     assert shorten_command(command) == short
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("-c", "login('hunter2')"), "python -c"),
+        (("-uc", "login('hunter2')"), "python -c"),
+        (("-clogin('hunter2')",), "python -c"),
+        (("-mtrain",), "train"),
+        (("-um", "train"), "train"),
+        (("-uX", "dev", "train.py"), "train.py"),
+        (("-Wignore", "train.py"), "train.py"),
+    ],
+)
+def test_joined_options_of_python_are_read_as_python_reads_them(options, name):
+    assert name_process(("python", *options)) == name
 
 
 def test_of_torchs_variables_only_known_ones_have_values():

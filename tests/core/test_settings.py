@@ -17,6 +17,8 @@ from mpsbar.core.settings import (
 )
 from mpsbar.core.toml import parse_toml
 
+EXPORT_MUST = 'it must be "off", or an address of this computer only, such as "127.0.0.1:9478" (for others: mpsbar export --help)'
+
 
 def parse_settings(table):
     values, complaints = parse_values(table)
@@ -64,8 +66,16 @@ def test_all_settings():
         ({"keep_cache_below": 4}, 'keep_cache_below is 4: it must be "off", or a size from "64MB" on, such as "4GB"'),
         ({"keep_cache_below": "1MB"}, 'keep_cache_below is "1MB": it must be "off", or a size from "64MB" on, such as "4GB"'),
         ({"free_when_idle": "yes"}, 'free_when_idle is "yes": it must be true or false'),
-        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome"),
-        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome'),
+        ({"export": True}, f"export is true: {EXPORT_MUST}"),
+        ({"export": "0.0.0.0:9478"}, f'export is "0.0.0.0:9478": {EXPORT_MUST}'),
+        ({"export": "127.0.0.1:0"}, f'export is "127.0.0.1:0": {EXPORT_MUST}'),
+        ({"hosts": "mac1"}, 'hosts is "mac1": it must be a list of names for ssh, such as ["mac1", "me@mac2"]'),
+        ({"hosts": ["-oProxyCommand=evil"]}, 'hosts is ["-oProxyCommand=evil"]: it must be a list of names for ssh, such as ["mac1", "me@mac2"]'),
+        ({"groups": ["mac1"]}, 'groups is ["mac1"]: it must be a table of lists, such as {studio = ["mac1", "mac2"]}'),
+        ({"groups": {"a b": ["mac1"]}}, "groups is {'a b': ['mac1']}: it must be a table of lists, such as {studio = [\"mac1\", \"mac2\"]}"),
+        ({"groups": {"lab": ["a;b"]}}, "groups is {'lab': ['a;b']}: it must be a table of lists, such as {studio = [\"mac1\", \"mac2\"]}"),
+        ({"zoo": {}}, "zoo is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome, export, hosts, groups"),
+        ({"": 1}, '"" is not a setting; the settings are bar, interval, alerts, alert_causes, cool_down, last_words, keep_cache_below, free_when_idle, free_at_critical_pressure, theme, welcome, export, hosts, groups'),
         ({"bar": "\x1b[2J\n"}, 'bar is "\\u001b[2J\\n": it must be one of memory, gpu, progress, dot, icon'),
     ],
 )  # fmt: skip
@@ -108,14 +118,27 @@ def test_what_the_menu_offers_is_allowed():
     assert sizes == [n << 30 for n in (1, 2, 4, 8, 16)]
     assert KEYS == (
         "bar", "interval", "alerts", "alert_causes", "cool_down", "last_words", "keep_cache_below",
-        "free_when_idle", "free_at_critical_pressure", "theme", "welcome",
+        "free_when_idle", "free_at_critical_pressure", "theme", "welcome", "export", "hosts", "groups",
     )  # fmt: skip
+
+
+def test_hosts_groups_and_where_metrics_are_served():
+    table = {
+        "export": "localhost:9000", "hosts": ["a", "me@b", "a"], "groups": {"lab": ["c", "[::1]"]},
+    }  # fmt: skip
+    settings, complaints = parse_settings(table)
+    assert complaints == ()
+    assert (settings.export, settings.hosts) == ("127.0.0.1:9000", ("a", "me@b"))
+    assert settings.groups == {"lab": ("c", "[::1]")}
 
 
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
         ("bar", " dot ", "dot"),
+        ("hosts", "a, b c", ["a", "b", "c"]),
+        ("groups", "lab=a,b office=c", {"lab": ["a", "b"], "office": ["c"]}),
+        ("groups", "lab", {"lab": "lab"}),
         ("interval", "5", 5.0),
         ("interval", "inf", "inf"),
         ("interval", "soon", "soon"),

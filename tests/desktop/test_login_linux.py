@@ -184,6 +184,16 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(home, entry):
     assert (status.state, status.why, status.detail) == ("off", "not_written", "Not a directory")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder to another user")
+def test_with_sudo_another_users_folder_is_left(home, entry):
+    (home / ".config").mkdir()
+    os.chown(home / ".config", 65534, 65534)
+    status = login.turn_on()
+    assert (status.state, status.why) == ("off", "not_written")
+    assert "nobody" in status.detail
+    assert tree(home / ".config") == []
+
+
 def test_the_shim_is_not_resolved(home, entry, monkeypatch):
     (home / "venv").mkdir()
     (home / "bin/mpsbar").rename(home / "venv/mpsbar")

@@ -84,6 +84,14 @@ def test_where_an_app_may_lie(monkeypatch, path, is_read_only, why):
     assert bundle.judge_place(path) == why
 
 
+def test_what_the_bundle_says_of_itself(home):
+    with appkit.installed(home=home, bundle=BUNDLE) as mac:
+        mac.state.info = {"CFBundleShortVersionString": "1.2"}
+        assert read_bundle().info == {"CFBundleShortVersionString": "1.2"}
+        mac.state.info = {}
+        assert read_bundle().info == {}
+
+
 def test_a_framework_python_is_no_app_of_ours(home):
     with appkit.installed(home=home, bundle="org.python.python"):
         assert read_bundle() is None
@@ -105,6 +113,15 @@ def test_the_app_takes_over_from_the_tool(home):
     with appkit.installed(home=home, bundle=BUNDLE):
         assert login.turn_off().state == "off"
         assert (login.read_login().state, plist.exists()) == ("off", False)
+
+
+def test_the_tools_agent_stays_where_the_app_is_refused(home):
+    login_macos.turn_agent_on()
+    plist = home / "Library/LaunchAgents/io.github.mpsbar.agent.plist"
+    with appkit.installed(home=home, bundle=BUNDLE) as mac:
+        mac.state.login_after_register = 3
+        assert login.turn_on().why == "refused"
+    assert plist.exists()
 
 
 def test_an_agent_of_another_is_not_taken_over(home):

@@ -10,6 +10,7 @@ from mpsbar.dtypes import deep_files
 from mpsbar.dtypes.deep_results import (
     DeepCell,
     DeepProbe,
+    build_deep_changes,
     build_deep_record,
     find_deep_changes,
     parse_deep_record,
@@ -109,6 +110,16 @@ def test_what_changed_comes_first():
     )
     holes = make((DeepCell("mm", "float16", "unknown", True),))
     assert find_deep_changes(make(), holes) == find_deep_changes(holes, make()) == ()
+
+
+def test_json_says_what_was_compared_with_and_what_changed():
+    after = make((*CELLS[:3], DeepCell("mm", "float16", "works", True), *CELLS[4:]))
+    before = make(torch="2.9.0")
+    assert build_deep_changes(None, after) == {"against": None, "changes": None}
+    assert build_deep_changes(before, after) == {
+        "against": {**after.subject, "torch": "2.9.0", "time": before.time},
+        "changes": [{"operation": "mm", "dtype": "float16", "before": "inaccurate", "after": "works"}],
+    }  # fmt: skip
 
 
 def test_csv_has_a_line_for_each():

@@ -13,11 +13,11 @@ from mpsbar.dtypes.deep_results import DTYPES
 from mpsbar.dtypes.deep_runner import DeepRunner
 
 # The import of torch and of its samples, on a busy machine.
-pytestmark = pytest.mark.timeout(20 * TIMEOUT)
+pytestmark = [pytest.mark.timeout(20 * TIMEOUT), pytest.mark.starts_processes]
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch, tmp_path):
+def environment(monkeypatch, tmp_path, fork_children):
     for name in list(os.environ):
         if name.startswith(("SOFTMPS_FAULTS", "PYTORCH_", "PYTHONPATH")):
             monkeypatch.delenv(name)
@@ -126,6 +126,19 @@ def test_noise_of_a_start_up_file_hides_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", add_startup(tmp_path, "print('hello ' * 5000)"))
     found, _, _ = probe("mm", "cpu")
     assert (found.ended, len(found.cells)) == ("ok", 12)
+
+
+def test_one_operation_is_not_shared_by_several_processes(tmp_path, monkeypatch):
+    """Each would import torch and its samples, and all but one would have nothing to do."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    for only, count in (("mm", 1), ("m?", 4), ("[am]*", 4), (None, 4)):
+        counter = tmp_path / f"starts {count} {only == 'm?'}"
+        script = tmp_path / "python"
+        script.write_text(f"#!/bin/sh\necho start >> '{counter}'\n")
+        script.chmod(0o755)
+        DeepRunner([str(script)], "cpu", only=only).run(lambda _: None)
+        assert counter.read_text().count("start") == 2 * count  # each is tried twice
+        counter.unlink()
 
 
 def test_no_such_python():

@@ -15,6 +15,7 @@ from probe_kit import EVERY, RESULTS, environment, needs_mps, plan_for, run_chil
 from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
+from mpsbar.system import child_answers
 
 
 @pytest.fixture(scope="module")
@@ -183,11 +184,13 @@ def test_noise_at_start_and_a_torch_that_prints_hide_nothing(tmp_path):
 def test_its_folder_hides_nobodys_modules(tmp_path):
     """Beside it lie files named as modules that torch imports."""
     need_module("torch")
+    entry = shutil.copy(child_answers.__file__, tmp_path / "entry.py")
     shutil.copy(dtype_child.__file__, tmp_path / "child.py")
     for name in ("types", "json", "warnings", "random", "numpy", "operations"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hidden')")
     # The first three are imported before the path is put in order by Python itself, or not at all.
-    _, answers, done = run_child(["add/float32"], "cpu", script=str(tmp_path / "child.py"))
+    script = str(tmp_path / "child.py")
+    _, answers, done = run_child(["add/float32"], "cpu", entry=str(entry), script=script)
     assert answers["add/float32"]["state"] == "works", done.stderr
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == []
 
@@ -195,7 +198,7 @@ def test_its_folder_hides_nobodys_modules(tmp_path):
 def test_lowest_priority(tmp_path):
     path = make_torch(tmp_path, "import time\ntime.sleep(600)")
     process = subprocess.Popen(
-        [sys.executable, "-B", dtype_child.__file__], env=environment(PYTHONPATH=path), text=True,
+        [sys.executable, "-B", child_answers.__file__, dtype_child.__file__], env=environment(PYTHONPATH=path), text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -230,13 +233,13 @@ def test_without_its_starter_it_ends(tmp_path):
     need_module("torch")
     code = (
         "import json, os, subprocess, sys\n"
-        "p = subprocess.Popen([sys.executable, '-B', sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)\n"
+        "p = subprocess.Popen([sys.executable, '-B', *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)\n"
         "p.stdin.write(sys.stdin.buffer.read()); p.stdin.close(); print(p.pid, flush=True); os._exit(0)"
     )
     import json
 
     done = subprocess.run(
-        [sys.executable, "-c", code, dtype_child.__file__], input=json.dumps(plan_for(None, "cpu")) + "\n",
+        [sys.executable, "-c", code, child_answers.__file__, dtype_child.__file__], input=json.dumps(plan_for(None, "cpu")) + "\n",
         env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     wait_for(lambda: not psutil.pid_exists(int(done.stdout)), "end of the orphan")

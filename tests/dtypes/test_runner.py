@@ -11,7 +11,7 @@ import interpreters
 import psutil
 import pytest
 from fake_torch import add_startup, make_torch
-from probe_kit import RESULTS, hold_once, needs_mps, wait_until_held
+from probe_kit import RESULTS, copy_with_small_speeds, hold_once, needs_mps, wait_until_held
 from thorough import two_sizes
 from worker_kit import TIMEOUT, need_module, wait_for
 
@@ -34,7 +34,14 @@ def plain(monkeypatch):
 
 
 @pytest.fixture
-def softmps(monkeypatch):
+def small_speeds(monkeypatch, tmp_path_factory):
+    folder = copy_with_small_speeds(tmp_path_factory.mktemp("sources"))
+    monkeypatch.setattr("mpsbar.dtypes.runner._SOURCES", folder)
+
+
+@pytest.fixture
+def softmps(monkeypatch, fork_children, small_speeds):
+
     def plant(faults="", version=""):
         monkeypatch.setenv("SOFTMPS", "1")
         monkeypatch.setenv("SOFTMPS_FAULTS", faults)
@@ -227,7 +234,7 @@ def test_cancelled_before_it_has_begun():
     assert runner.run().ended == "cancelled"
 
 
-def test_the_first_python_that_has_torch(tmp_path):
+def test_the_first_python_that_has_torch(tmp_path, fork_children):
     need_module("torch")
     bare = tmp_path / "venv"
     subprocess.run(
@@ -306,7 +313,7 @@ def test_one_that_never_reads_its_plan_does_not_hold_us(tmp_path):
 
 
 @needs_mps
-def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path):
+def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path, small_speeds):
     """Here it raises, because Metal's code generator is missing, and has written by then."""
     monkeypatch.setenv("SOFTMPS", "1")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -4,8 +4,9 @@ import base64
 
 import pytest
 
+from mpsbar.core.addresses import Address, parse_address
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.access import Address, make_tls, parse_address, read_guard, require_protection
+from mpsbar.fleet.access import make_tls, read_guard, require_protection
 
 
 @pytest.mark.parametrize(

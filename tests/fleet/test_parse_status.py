@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import MB, make_snapshot, make_training
 
-from mpsbar.fleet.hosts import HostReading
+from mpsbar.core.host_readings import HostReading
 from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_status
-from mpsbar.fleet.text import render_hosts
+from mpsbar.ui.text.hosts import render_hosts
 from mpsbar.ui.text.status_json import build_status
 
 JSON = st.recursive(

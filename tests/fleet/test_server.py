@@ -12,10 +12,11 @@ from fleet_kit import ask, make_certificate
 from samples import make_snapshot, make_training
 from worker_kit import wait_for
 
+from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
 from mpsbar.fleet import exporter as exporters
 from mpsbar.fleet import server as servers
-from mpsbar.fleet.access import Address, HttpAuth, make_tls
+from mpsbar.fleet.access import HttpAuth, make_tls
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.fleet.server import MetricsServer
 
@@ -206,10 +207,7 @@ def test_an_address_that_is_taken_or_not_ours(serve):
     taken = serve().address
     with pytest.raises(UserError) as raised:
         MetricsServer(Exporter(Ticks()), taken)
-    assert (
-        str(raised.value)
-        == f"{taken} is in use by another program: name another port with --listen"
-    )
+    assert str(raised.value) == f"{taken} is in use by another program: choose another port"
     with pytest.raises(UserError) as raised:
         MetricsServer(Exporter(Ticks()), Address("192.0.2.1", 0))
     assert str(raised.value) == "192.0.2.1 is not an address of this computer"

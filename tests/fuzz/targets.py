@@ -16,6 +16,7 @@ from mpsbar.core.dtype_results import parse_record
 from mpsbar.core.fallbacks import Fallbacks, complete_by_profile, merge_operations, parse_profile
 from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
+from mpsbar.core.host_readings import HostReading
 from mpsbar.core.naming import name_process
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.process_tracker import ProcessTracker
@@ -31,8 +32,6 @@ from mpsbar.dtypes.deep_text import render_csv, render_deep
 from mpsbar.dtypes.table import TableStyle
 from mpsbar.fleet import parse_status
 from mpsbar.fleet.exporter import Exporter
-from mpsbar.fleet.hosts import HostReading
-from mpsbar.fleet.text import build_hosts, render_hosts
 from mpsbar.history.database import build_steps
 from mpsbar.history.writer import PendingRows, RunWriter
 from mpsbar.system import linux, linux_exits, linux_reports
@@ -44,6 +43,7 @@ from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.fallbacks import render_fallbacks
+from mpsbar.ui.text.hosts import build_hosts, render_ends, render_hosts
 from mpsbar.ui.text.outcomes import limited as say_limited
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
@@ -222,6 +222,9 @@ def fuzz_remote_status(data: bytes) -> None:
     with suppress(parse_status.NotAStatus):
         for outcome in parse_status.parse_freed(line):
             assert_clean(f"{outcome.name} {outcomes.freed(outcome)}")
+    listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
+    with suppress(parse_status.NotAStatus):
+        assert_clean(render_ends("mac1", parse_status.parse_ends(listed)))
 
 
 class _Ticked:

@@ -20,8 +20,9 @@ from pathlib import Path  # noqa: E402
 
 import appkit  # noqa: E402
 
-# Scripts for a Python with torch; the one that steps aside for the user's.
-SCRIPTS = ("mpsbar.cli.demo_workers.", "mpsbar.agent.site.")
+# Scripts for a Python with torch; the one that steps aside for the user's; the `mpsbar` of an
+# enabled environment.
+SCRIPTS = ("mpsbar.cli.demo_workers.", "mpsbar.agent.site.", "mpsbar.agent.enabled_mpsbar")
 # `mpsbar compare` hands this folder to a Python with torch; the app itself uses these two of it.
 COMPARE, WITHOUT_TORCH = "mpsbar.dtypes.compare.", ("text", "html")
 imported, failed = [], {}

@@ -26,6 +26,7 @@ PYOBJC = {"AppKit", "Foundation", "Metal", "ServiceManagement", "UserNotificatio
 MISSING = PYOBJC | {
     "_abcoll", "_io._WindowsConsoleIO", "_overlapped", "dummy_thread", "jnius", "mlx.core", "thread",
     "torch",  # of mpsbar.compare(), which runs where torch is
+    "mpsbar_agent",  # what mpsbar.agent is called in an enabled environment
 }  # fmt: skip
 
 

@@ -93,6 +93,7 @@ def test_the_committed_pictures_are_whole():
     assert len(sizes) == 1
 
 
+@pytest.mark.starts_processes
 def test_chromium_draws_all_of_it(scripts, tmp_path, monkeypatch):
     chromium, draw_pictures, menu_page = scripts
     if chromium.find_chromium() is None:

@@ -111,11 +111,13 @@ def test_nobodys_text_is_pasted_into_a_shell(script):
     assert "${{" not in script
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_pipe_does_not_hide_a_failure(script):
-    """GitHub's shell is bash -e without pipefail."""
-    if re.search(r"\| tee\b", script):
-        assert script.index("set -o pipefail") < script.index("| tee")
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_pipe_does_not_hide_a_failure(name):
+    """No job or step takes another shell than its workflow's, which has pipefail."""
+    assert WORKFLOWS[name]["defaults"] == {"run": {"shell": "bash"}}
+    for job in WORKFLOWS[name]["jobs"].values():
+        assert "defaults" not in job
+        assert not any("shell" in step for step in job["steps"])
 
 
 def test_the_macs():
@@ -150,16 +152,17 @@ esac""",
 class Runner:
     """One job in a copy of the checkout, with GitHub's shell and a home of its own."""
 
-    def __init__(self, folder, job, **env):
-        self.job, self.checkout, self.home = job, folder / "checkout", folder / "home"
+    def __init__(self, folder, place, **env):
+        self.job, self.shell = JOBS[place], list_shell(WORKFLOWS[place[0]])
+        self.checkout, self.home = folder / "checkout", folder / "home"
         self.tools, self.log = folder / "tools", folder / "log"
         for made in (self.checkout, self.home, self.tools, folder / "temp"):
             made.mkdir(parents=True)
         _copy_checkout(self.checkout)
-        for name in LOGGED:
-            self.write_tool(self.tools / name, "")
-        for name, body in BODIES.items():
-            self.write_tool(self.tools / name, body)
+        for tool in LOGGED:
+            self.write_tool(self.tools / tool, "")
+        for tool, body in BODIES.items():
+            self.write_tool(self.tools / tool, body)
         (self.tools / "python3.13").symlink_to("python")
         self.env = {
             "PATH": f"{self.tools}:/usr/bin:/bin",
@@ -196,7 +199,7 @@ class Runner:
         script.write_text(step["run"])
         env = self.env | {k: str(v) for k, v in step.get("env", {}).items()}
         return subprocess.run(
-            ["bash", "--noprofile", "--norc", "-e", script], cwd=self.checkout, env=env,
+            [*self.shell, script], cwd=self.checkout, env=env,
             capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
 
@@ -210,6 +213,15 @@ class Runner:
     def calls(self, tool):
         lines = self.log.read_text().splitlines()
         return [line.partition(" ")[2] for line in lines if line.partition(" ")[0] == tool]
+
+
+def list_shell(workflow):
+    """GitHub's command for a script: its default has no pipefail, `shell: bash` has."""
+    shell = workflow.get("defaults", {}).get("run", {}).get("shell")
+    if shell is None:
+        return ["bash", "-e"]
+    assert shell == "bash"
+    return ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
 
 
 def _copy_checkout(target):
@@ -234,7 +246,7 @@ touch dist/mpsbar-{mpsbar.__version__}.zip dist/mpsbar-{mpsbar.__version__}.dmg"
 
 
 def test_ci_on_linux(tmp_path):
-    runner = Runner(tmp_path, JOBS["ci.yml", "linux"])
+    runner = Runner(tmp_path, ("ci.yml", "linux"))
     runner.write_tool(runner.checkout / ".venv/bin/python", BODIES["python"])
     runner.run()
     opened = [call for call in runner.calls("sudo") if call.startswith("chmod go-w")]
@@ -245,10 +257,12 @@ def test_ci_on_linux(tmp_path):
 
 
 def test_ci_on_a_mac(tmp_path):
-    runner = Runner(tmp_path, JOBS["ci.yml", "mac"])
+    runner = Runner(tmp_path, ("ci.yml", "mac"))
     set_up_app(runner)
     runner.run()
-    assert runner.calls("make") == ["test"]
+    assert runner.calls("make") == ["setup", "test"]
+    assert "-m pip uninstall --yes mlx mlx-metal" in runner.calls("python")
+    assert any("--require-hashes" in call for call in runner.calls("python"))
     scenes = runner.outputs["The scenes of the menu bar and the desktop, on the real AppKit"]
     assert re.search(r"\b[1-9]\d* passed", scenes)
     assert "failed" not in scenes
@@ -267,7 +281,7 @@ def test_ci_on_a_mac(tmp_path):
 
 def test_a_failed_self_test_fails_the_job(tmp_path):
     """Though its output goes through a pipe."""
-    runner = Runner(tmp_path, JOBS["ci.yml", "mac"])
+    runner = Runner(tmp_path, ("ci.yml", "mac"))
     set_up_app(runner)
     runner.write_tool(runner.checkout / ".venv/bin/mpsbar", "echo FAIL; exit 1")
     app = runner.checkout / "dist/mpsbar.app/Contents/Resources/bin/mpsbar"
@@ -279,7 +293,7 @@ def test_a_failed_self_test_fails_the_job(tmp_path):
 
 def test_the_wheel_of_a_release(tmp_path):
     pytest.importorskip("build")
-    runner = Runner(tmp_path, JOBS["release.yml", "wheel"]).run()
+    runner = Runner(tmp_path, ("release.yml", "wheel")).run()
     built = {path.name for path in (runner.checkout / "dist").iterdir()}
     assert built == {
         f"mpsbar-{mpsbar.__version__}.tar.gz",
@@ -307,7 +321,7 @@ def test_the_app_of_a_release(tmp_path, secrets):
     """Without a developer's certificate it is signed ad hoc, and published all the same."""
     names = JOBS["release.yml", "app"]["env"]
     assert set(names) == set(SECRETS | APPLE)
-    runner = Runner(tmp_path, JOBS["release.yml", "app"], **(dict.fromkeys(names, "") | secrets))
+    runner = Runner(tmp_path, ("release.yml", "app"), **(dict.fromkeys(names, "") | secrets))
     set_up_app(runner)
     runner.run()
     (built,) = runner.calls("build_app.sh")
@@ -322,7 +336,7 @@ def test_the_app_of_a_release(tmp_path, secrets):
 
 
 def test_the_release_itself(tmp_path):
-    runner = Runner(tmp_path, JOBS["release.yml", "release"])
+    runner = Runner(tmp_path, ("release.yml", "release"))
     (runner.checkout / "files").mkdir()  # as download-artifact leaves it
     (runner.checkout / "files/mpsbar-0.1.0.zip").touch()
     runner.run()
@@ -336,6 +350,16 @@ def test_the_release_itself(tmp_path):
     assert published.endswith("files/mpsbar-0.1.0.zip files/mpsbar.rb")
     notes = re.search(r"--notes-file (\S+)", published)[1]
     assert (runner.checkout / notes).exists()
+
+
+def test_a_failed_download_publishes_no_formula(tmp_path):
+    """Or the formula would have the checksum of nothing."""
+    runner = Runner(tmp_path, ("release.yml", "release"))
+    (runner.checkout / "files").mkdir()
+    runner.write_tool(runner.tools / "curl", "exit 22")  # as curl --fail where there is no archive
+    (step,) = [each for each in runner.job["steps"] if "curl" in each.get("run", "")]
+    assert runner.run_step(step).returncode == 22
+    assert not (runner.checkout / "files/mpsbar.rb").exists()
 
 
 def test_every_job_is_run_above():

@@ -69,9 +69,12 @@ def test_a_huge_busy_buffer_is_not_cut_up(queued: Child) -> None:
     )
 
 
-def test_an_error_in_queued_work_arrives_later(queued: Child) -> None:
-    assert queued.ask("""
+@pytest.mark.parametrize("wait", ["", "while counters()['pending']: time.sleep(0.01)"])
+def test_an_error_in_queued_work_arrives_later(queued: Child, wait: str) -> None:
+    """Also where the work has ended, with its error, before somebody waits for it."""
+    assert queued.ask(f"""
     torch.ones(2, 2, device="mps", dtype=torch.bool) @ torch.ones(2, 2, device="mps").bool()
+    {wait}
     try:
         torch.mps.synchronize()
         answer = "nothing"

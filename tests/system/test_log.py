@@ -180,3 +180,16 @@ def test_debugging_says_more(file, monkeypatch):
     monkeypatch.setenv("MPSBAR_DEBUG", "1")
     start_log().debug("more")
     assert "DEBUG" in file.read_text()
+
+
+def test_no_key_is_written_to_it(file):
+    logger = start_log()
+    logger.warning("reading failed: %s", "token=hunter2 hf_AbCdEfGhIjKlMnOpQrStUvWx")
+    try:
+        raise ValueError("api_key=hunter2")
+    except ValueError:
+        logger.exception("it failed")
+    text = file.read_text()
+    assert "reading failed: *** ***" in text
+    assert "ValueError: ***" in text
+    assert "hunter2" not in text

@@ -141,11 +141,12 @@ def test_nobody_to_nudge():
     assert (nudge(), read_holder()) == (False, None)
 
 
-def test_a_place_that_cannot_be_written_is_not_sure(monkeypatch):
-    monkeypatch.setenv("MPSBAR_DATA_DIR", "/proc/mpsbar")
+def test_a_place_that_cannot_be_written_is_not_sure(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path / "file/mpsbar"))
     held = claim()
     assert (held.is_sure, held.nudged()) == (False, False)
-    assert held.why_unsure == "No such file or directory"
+    assert held.why_unsure == "Not a directory"
     held.close()
 
 

@@ -401,6 +401,7 @@ STARTS = {
     "desktop/login_macos.py": "/usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
+    "fleet/questions.py": "the same ssh",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
     "cli/config.py": "the editor that this user has named",

@@ -19,6 +19,7 @@ QUICK_DOORS = (
     lambda: doors.anothers_home_kept_by_sudo([["login", "on"], ["disable", "--all"]]),
     lambda: doors.use_of_a_reused_pid("Stop", 3),
     lambda: doors.use_of_a_reused_pid("Free", 4),
+    lambda: doors.use_of_a_reused_pid("Limit", 4),
 )
 
 

@@ -27,7 +27,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.core.snapshot import Backend, Snapshot
+from mpsbar.core.snapshot import Backend, LastFree, Snapshot
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
@@ -360,3 +360,14 @@ def test_what_voiceover_says_of_the_bar():
     assert build_bar(make_snapshot(worker())).label == (
         "mpsbar, 1 process connected, 6.0 GB held, GPU 43%, No problems"
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_offered"), [("main_computing", True), (None, True), ("free_threaded", False)]
+)
+def test_free_when_possible_is_offered_where_a_safe_moment_may_come(reason, is_offered):
+    busy = replace(worker(), last_free=LastFree(1, 0.0, "busy", reason=reason))
+    assert ("when-possible-4711" in rows(build_menu(make_snapshot(busy), APP))) is is_offered
+    freed = {4711: Freed(4711, "train.py", "busy", reason=reason)}
+    shown = rows(build_menu(make_snapshot(worker(), freed=freed), APP))
+    assert ("when-possible-4711" in shown) is is_offered

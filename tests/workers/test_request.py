@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from worker_kit import ATTACH, wait_for
 
 from mpsbar.core.actions import TensorGroup
-from mpsbar.workers.parse import parse_tensors
+from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 from mpsbar.workers.request import find_tensors
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
@@ -42,6 +42,22 @@ def test_busy_with_its_reason():
     answer = {"state": "busy", "reason": {"code": "thread_computing", "where": "T-1\x1b[31m"}}
     found = parse_tensors(1, answer)
     assert (found.state, found.reason, found.where) == ("busy", "thread_computing", "T-1�[31m")
+
+
+def test_a_key_in_the_name_of_a_thread_or_in_an_error_is_not_shown():
+    secret = "hf_AbCdEfGhIjKlMnOpQrStUvWx"
+    answer = {
+        "state": "busy", "reason": {"code": "thread_computing", "where": f"upload {secret}"},
+        "error": f"denied: {secret}",
+    }  # fmt: skip
+    worker = parse_worker(1, {}, {}, "live", 0.0)
+    for found in (
+        parse_tensors(1, answer),
+        parse_freed(worker, answer),
+        parse_limited(worker, 1, answer),
+    ):
+        assert found.where == "upload ***"
+        assert found.error == "denied: ***"
 
 
 def test_failed():

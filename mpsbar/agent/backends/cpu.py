@@ -5,6 +5,7 @@ import os
 import sys
 from typing import Any, Callable, Optional
 
+from .. import gil_io  # noqa: TID252 - the folder is copied as it stands
 from . import IN_USE, Stats, loaded
 
 NAME = "cpu"
@@ -26,8 +27,7 @@ def stats() -> Stats:
 def measure() -> Optional[int]:
     """Resident bytes; None where reading is not cheap (macOS's release returns the number)."""
     try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(gil_io.read_file(b"/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return None
 
@@ -35,8 +35,8 @@ def measure() -> Optional[int]:
 def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
     """Gives free pages back to the system; on macOS it returns how many bytes that were."""
     if sys.platform == "darwin":
-        return _libc("malloc_zone_pressure_relief", ctypes.c_size_t), (None, ctypes.c_size_t(0))
-    return _libc("malloc_trim", None), (ctypes.c_size_t(0),)
+        return _libc("malloc_zone_pressure_relief", ctypes.c_size_t), (None, 0)
+    return _libc("malloc_trim", None), (0,)
 
 
 def _libc(name: str, returned: Any) -> Callable[..., Any]:

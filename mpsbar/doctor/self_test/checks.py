@@ -89,6 +89,7 @@ def _check_agent() -> str:
     """Starts an agent in this process and asks it: socket, peer credentials, answer."""
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         raise RuntimeError("MPSBAR_DISABLE is set")
+    os.environ["MPSBAR_LAST_WORDS"] = "0"  # this check is no run of the user's, for `mpsbar why`
     if not mpsbar.attach():
         raise RuntimeError("the agent did not start")
     workers, end = WorkerPoll(), time.monotonic() + _ANSWER_SECONDS

@@ -39,12 +39,9 @@ def collect_readings(computer: Computer, python: str | None = None) -> dict[str,
 
     def timed(name: str, read: Callable[[], _T]) -> _T | str:
         began = time.monotonic()
-        try:
-            return read()
-        except Exception as error:  # noqa: BLE001 - what fails is what we want to know
-            return f"{type(error).__name__}: {error}"
-        finally:
-            seconds[name] = round(time.monotonic() - began, 6)
+        value = _attempt(read)
+        seconds[name] = round(time.monotonic() - began, 6)
+        return value
 
     machine = timed("machine", computer.read_machine)
     pids = timed("processes", computer.list_processes)
@@ -60,11 +57,19 @@ def collect_readings(computer: Computer, python: str | None = None) -> dict[str,
         "processes": len(found) if isinstance(pids, dict) else pids,
         "frameworks": libraries,
         "gpu_clients": _describe_clients(clients),
-        "worker": None if python is None else timed("worker", lambda: asdict(try_worker(python))),
+        "worker": None if python is None else _attempt(lambda: asdict(try_worker(python))),
         "ioreg": timed("ioreg", _read_ioreg) if sys.platform == "darwin" else None,
         "kernel": timed("kernel", _read_kernel) if sys.platform == "darwin" else None,
         "seconds": seconds,
     }
+
+
+def _attempt(read: Callable[[], _T]) -> _T | str:
+    """What was read, or why it could not be: that is what we want to know."""
+    try:
+        return read()
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
 
 
 def _count_frameworks(computer: Computer, pids: list[int]) -> dict[str, int]:

@@ -73,14 +73,17 @@ def describe(trial: WorkerTrial) -> str:
         raise ValueError("nothing was freed, though memory was given up")
     if trial.client_before:
         raise ValueError("macOS calls it a client of the GPU before it gave the GPU any work")
-    known = {True: "yes", False: "no", None: "unknown"}
     held = "unknown" if trial.held is None else size(trial.held)
     freed = "unknown" if trial.freed is None else size(trial.freed)
-    return (
+    words = (
         f"torch {trial.torch}, {trial.device}: held {held}, freed {freed} in"
-        f" {duration(trial.free_seconds)}; GPU client before its first work:"
-        f" {known[trial.client_before]}, after: {known[trial.client_after]}"
+        f" {duration(trial.free_seconds)}"
     )
+    if trial.device != "mps":
+        return words
+    known = {True: "yes", False: "no", None: "unknown"}
+    before, after = known[trial.client_before], known[trial.client_after]
+    return f"{words}; GPU client before its first work: {before}, after: {after}"
 
 
 @cache

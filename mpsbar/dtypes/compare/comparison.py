@@ -93,7 +93,9 @@ class _ComparisonRun:
         self.state = ModelState(task.roots)
         if task.is_training:
             self.notes.append("objects outside the model, such as a scheduler, are not restored")
-        self.piecewise = self._fits_not(piecewise)
+        if torch.device(device).type == "cpu":
+            self.notes.append("torch does not count memory on the CPU, so no peak is known")
+        self.piecewise = self._decide_piecewise(piecewise)
         if self.piecewise and task.is_training:
             self.notes.append("piece by piece, gradients are checked module by module only")
 
@@ -114,7 +116,8 @@ class _ComparisonRun:
                 self.results[name] = self._compare(name, place)
                 self.on_partial(self.build(places))
 
-    def _fits_not(self, piecewise: bool | None) -> bool:
+    def _decide_piecewise(self, piecewise: bool | None) -> bool:
+        """What the user chose; else piece by piece where the model does not fit twice."""
         if piecewise is not None:
             return piecewise
         place = ComputePlace(self.device, torch.float32)
@@ -199,11 +202,13 @@ class _ComparisonRun:
             nonlocal watch
             watch = Watch(self.state.names, self.calls)
             hooks = Hooks(self.state.modules, watch.before, watch.after)
-            with measuring_peak(self.device) as peak, self._prepared(place) as run:
+            measuring = measuring_peak(self.device, self.state.modules)
+            with measuring as peak, self._prepared(place) as run:
                 with hooks, catching_fallbacks(watch):
                     watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
                 watch.seen.gradients = self.task.gradients()
-            result.peak = peak[0] if peak and not self.piecewise else None
+            if not self.piecewise:
+                result.peak = peak
 
         try:
             self._run_in_turn(run_watched)
@@ -293,4 +298,4 @@ def _stop_dropout_of_recurrent(state: ModelState) -> None:
     """nn.LSTM and its like draw random numbers in their kernels, different ones on each device."""
     for module in state.modules:
         if isinstance(module, torch.nn.RNNBase):
-            state.set_meanwhile(module, "dropout", 0.0)
+            state.set_until_restored(module, "dropout", 0.0)

@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 import torch
 
+from .free_ram import read_free_ram
 from .place import synchronize
 from .recording import Hooks
 
@@ -78,23 +79,54 @@ def time_modules(
     return {name: min(run.get(name, 0.0) for run in totals) for name in totals[0]}
 
 
+@dataclass
+class Peak:
+    """The largest amount of memory in live tensors at once, without what was there before."""
+
+    bytes: int | None = None
+    is_sampled: bool = False  # read between modules: what lives only inside one is missing
+
+
 @contextmanager
-def measuring_peak(device: str) -> Iterator[list[int]]:
-    """Appends the largest amount of memory in live tensors at once; nothing where it is unknown."""
-    found: list[int] = []
+def measuring_peak(device: str, modules: list[torch.nn.Module]) -> Iterator[Peak]:
+    """Filled at the end of the `with`; unknown on the CPU, where torch does not count."""
     kind = torch.device(device).type
     memory = _memory_of(kind)
-    if memory is None:
-        yield found
+    if memory is None and kind != "mps":
+        yield Peak()
         return
     gc.collect()  # cycles of an earlier run would count as the user's own
     # A cached block that is larger than asked for counts whole: an earlier dtype's would.
     getattr(torch, kind).empty_cache()
+    measuring = _counted_by_torch(memory) if memory is not None else _sampling_mps(modules)
+    with measuring as peak:
+        yield peak
+        synchronize(device)
+
+
+@contextmanager
+def _counted_by_torch(memory: Any) -> Iterator[Peak]:
+    peak = Peak()
     before = int(memory.memory_allocated())
     memory.reset_peak_memory_stats()
-    yield found
-    synchronize(device)
-    found.append(int(memory.max_memory_allocated()) - before)
+    yield peak
+    peak.bytes = int(memory.max_memory_allocated()) - before
+
+
+@contextmanager
+def _sampling_mps(modules: list[torch.nn.Module]) -> Iterator[Peak]:
+    """torch before 2.13 counts no peak on MPS, but says how much is allocated now."""
+    before = largest = int(torch.mps.current_allocated_memory())
+    peak = Peak(is_sampled=True)
+
+    def read(*_: Any) -> None:
+        nonlocal largest
+        largest = max(largest, int(torch.mps.current_allocated_memory()))
+
+    with Hooks(modules, read, read):
+        yield peak
+    read()
+    peak.bytes = largest - before
 
 
 def _memory_of(kind: str) -> Any:
@@ -122,13 +154,4 @@ def read_free_memory(device: str) -> int | None:
             return int(torch.mps.recommended_max_memory()) - int(taken)
     except (AttributeError, RuntimeError):  # an older torch
         return None
-    return _read_free_ram()
-
-
-def _read_free_ram() -> int | None:
-    import os
-
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):  # macOS
-        return None
+    return read_free_ram()

@@ -39,7 +39,7 @@ class ModelState:
         self._lost: dict[str, None] = {}  # in words, in order
         self._running: list[torch.nn.Module] = []  # while lent in turn, the innermost last
         self._lent_whole: set[torch.nn.Module] = set()  # in turn, with all of their submodules
-        self._meanwhile: list[tuple[dict[str, Any], str, Any]] = []
+        self._values_to_restore: list[tuple[dict[str, Any], str, Any]] = []
         self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
         self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
         self._versions = self._watch_tensors()
@@ -123,15 +123,15 @@ class ModelState:
                 except Exception:  # noqa: BLE001 - a class of the user's own that refuses
                     self._lost[f"{self._name(module, name)} was changed by the model"] = None
 
-    def set_meanwhile(self, module: torch.nn.Module, name: str, value: Any) -> None:
+    def set_until_restored(self, module: torch.nn.Module, name: str, value: Any) -> None:
         """Set a plain attribute to another value until restore()."""
         attributes = self._attributes[module]
-        self._meanwhile.append((attributes, name, attributes[name]))
+        self._values_to_restore.append((attributes, name, attributes[name]))
         attributes[name] = vars(module)[name] = value
 
     def restore(self) -> list[str]:
         """Restore everything; return what could not be restored, in words."""
-        for attributes, name, value in reversed(self._meanwhile):
+        for attributes, name, value in reversed(self._values_to_restore):
             attributes[name] = value
         self.put_back()
         for tensor, grad in self._grads:

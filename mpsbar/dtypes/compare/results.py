@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .checking import ModuleVerdict
-from .measuring import Timing
+from .measuring import Peak, Timing
 from .structures import list_tensors
 from .task import find_loss
 from .text import build_headline, render_html, render_text
@@ -62,7 +62,7 @@ class DtypeResult:
     missing_gradients: list[str] = field(default_factory=list)
     timing: Timing | None = None
     modules: dict[str, float] = field(default_factory=dict)
-    peak: int | None = None
+    peak: Peak = field(default_factory=Peak)
     notes: list[str] = field(default_factory=list)
 
     def take_verdicts(self, verdicts: Sequence[ModuleVerdict]) -> None:
@@ -144,8 +144,9 @@ def _build_dtype(session: Any, result: DtypeResult, place: Any) -> dict[str, Any
         "runs": result.timing.runs if result.timing else None,
         "speed_to_float32": _speed(base.timing if base else None, result.timing),
         "speed_to_cpu": _speed(cpu, result.timing),
-        "peak": result.peak,
-        "peak_to_float32": result.peak / base.peak if base and base.peak and result.peak else None,
+        "peak": result.peak.bytes,
+        "peak_is_sampled": result.peak.is_sampled,
+        "peak_to_float32": _share(result.peak.bytes, base.peak.bytes if base else None),
         "notes": result.notes,
     }
 
@@ -243,6 +244,10 @@ def _build_slowest(session: Any) -> list[dict[str, Any]]:
 
 def _speed(base: Timing | None, timing: Timing | None) -> float | None:
     return base.seconds / timing.seconds if base and timing and timing.seconds else None
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return part / whole if part and whole else None
 
 
 def _pair(value: tuple[str, str] | None, word: str) -> dict[str, str] | None:

@@ -30,13 +30,13 @@ _SIGNS = {
 
 def build_headline(data: Data) -> str:
     """float32 works: … float16: NaN from layers.7.norm."""
-    return " ".join(_stop(say_dtype(name, found)) for name, found in data["dtypes"].items())
+    return " ".join(_end_sentence(say_dtype(name, found)) for name, found in data["dtypes"].items())
 
 
 def say_dtype(name: str, found: Data) -> str:
     """One dtype in one sentence, without its full stop."""
     if found["state"] == "works":
-        return f"{name} works: {', '.join(_praise(found, name)) or 'nothing differs'}"
+        return f"{name} works: {', '.join(_say_results(found, name)) or 'nothing differs'}"
     if found["state"] == "crashed":
         return f"{name}: crashes Python ({found['text']})"
     if found["state"] == "unchecked":
@@ -45,11 +45,11 @@ def say_dtype(name: str, found: Data) -> str:
     return f"{name}: {_say_problem(found)}"
 
 
-def _stop(sentence: str) -> str:
+def _end_sentence(sentence: str) -> str:
     return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
-def _praise(found: Data, name: str) -> list[str]:
+def _say_results(found: Data, name: str) -> list[str]:
     words = []
     output = found.get("output")
     if output is not None:
@@ -157,7 +157,7 @@ def render_text(data: Data) -> str:
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
         lines += [
-            _stop(say_dtype(name, found)),
+            _end_sentence(say_dtype(name, found)),
             *(f"    {line}" for line in say_details(found, data)),
         ]
     lines += ["", *_table(data), *_slowest(data)]
@@ -264,10 +264,13 @@ def _table(data: Data) -> list[str]:
         rows.append([
             name, say_seconds(found["seconds"]),
             *("–" if speed is None else _say_speed(speed, found) for speed in speeds),
-            _size(found["peak"]),
+            ("≥ " if found["peak_is_sampled"] else "") + _size(found["peak"]),
             say_share(found["output"]["largest"]) if found["output"] else "–",
         ])  # fmt: skip
-    return align(rows)
+    lines = align(rows)
+    if any(found["peak_is_sampled"] for found in data["dtypes"].values()):
+        lines.append("≥: read between modules; torch counts peaks on MPS from 2.13.")
+    return lines
 
 
 def _slowest(data: Data) -> list[str]:

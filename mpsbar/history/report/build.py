@@ -1,9 +1,11 @@
 """Builds the report from what is known now and what was recorded, and writes its file."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpsbar import __version__
+from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
 from mpsbar.doctor.rules import Checkup
@@ -11,6 +13,7 @@ from mpsbar.dtypes.deep_files import find_deep_result
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
 from mpsbar.history.reader import Period, read_period, read_start
+from mpsbar.history.report.hosts_page import Ends, render_hosts_report
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL
 from mpsbar.system import paths
@@ -24,7 +27,18 @@ _POINTS_RECENT, _POINTS_ALL = 240, 336
 
 def write_report(snapshot: Snapshot, checkup: Checkup | None, file: Path | None = None) -> Path:
     """Write the report; OSError: it could not be written."""
-    page = make_report(snapshot, checkup).encode("utf-8", "replace")
+    return _write(make_report(snapshot, checkup), file)
+
+
+def write_hosts_report(readings: Sequence[HostReading], ends: Ends, file: Path) -> Path:
+    """The report of several hosts; OSError: it could not be written."""
+    return _write(
+        render_hosts_report(__version__, readings, ends, time.time(), *_read_style()), file
+    )
+
+
+def _write(text: str, file: Path | None) -> Path:
+    page = text.encode("utf-8", "replace")
     if file is None or file == paths.report_file():
         replace_own_file(paths.report_file(), page)  # it is opened next, in a browser
         return paths.report_file()
@@ -40,10 +54,15 @@ def make_report(snapshot: Snapshot, checkup: Checkup | None) -> str:
     report = Report(
         __version__, snapshot, checkup, periods, probe, find_deep_result(), home, diagnostics
     )
-    style, script = (
+    return render_report(report, *_read_style())
+
+
+def _read_style() -> tuple[str, str]:
+    """The style and the script of the page."""
+    css, script = (
         paths.resource(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
-    return render_report(report, style, script)
+    return css, script
 
 
 def _read_periods(now: float) -> tuple[Period, ...]:

@@ -39,15 +39,17 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
     snapshot, periods, home = report.snapshot, report.periods, report.home
     sections = (
-        _section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
-        _section("memory", _("Memory over time"), build_past(periods, zone)),
-        _section("workers", _("Connected now"), build_workers(snapshot)),
-        _section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
-        _section("runs", _("All runs"), build_runs(periods, zone)),
-        _section("dtypes", _("dtypes"), build_dtypes(report.probe, report.home, zone)),
-        _section("operations", _("Every operation"), build_operations(report.deep, home, zone)),
-        _section("advice", _("Next steps"), _advice(report)),
-        _section("diagnostics", _("Diagnostics"), _diagnostics(report)),
+        build_section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
+        build_section("memory", _("Memory over time"), build_past(periods, zone)),
+        build_section("workers", _("Connected now"), build_workers(snapshot)),
+        build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
+        build_section("runs", _("All runs"), build_runs(periods, zone)),
+        build_section("dtypes", _("dtypes"), build_dtypes(report.probe, report.home, zone)),
+        build_section(
+            "operations", _("Every operation"), build_operations(report.deep, home, zone)
+        ),
+        build_section("advice", _("Next steps"), _advice(report)),
+        build_section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
     shown = [section for section in sections if section is not None]
     body = tag(
@@ -57,7 +59,11 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         tag("footer", tag("p", _("Created by mpsbar {version}").format(version=report.version))),
         tag("script", Markup(script)),
     )
-    title = _("mpsbar report")
+    return render_document(_("mpsbar report"), body, style, script)
+
+
+def render_document(title: str, body: Markup, style: str, script: str) -> str:
+    """The whole page around its body."""
     meta = (
         void("meta", charset="utf-8"),
         void("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
@@ -85,7 +91,7 @@ def _hash(content: str) -> str:
 _Part = tuple[str, str, Markup]
 
 
-def _section(key: str, title: str, content: Markup | None) -> _Part | None:
+def build_section(key: str, title: str, content: Markup | None) -> _Part | None:
     if content is None:
         return None
     heading = tag("h2", title, id=f"{key}-title")

@@ -4,14 +4,17 @@ import logging
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Protocol
 
 import rumps
 from AppKit import NSApplication, NSApplicationActivationPolicyAccessory
 from PyObjCTools import AppHelper
 
+from mpsbar.core.actions import Freed
+from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.events import Alert
 from mpsbar.core.machine import IconCheck
-from mpsbar.core.settings import Loaded
+from mpsbar.core.settings import OFF, Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.command_line_link import find_tool
 from mpsbar.desktop.icon_visibility import check_icon, write_icon
@@ -39,17 +42,42 @@ FOCUS_LOOKS = 10
 _log = logging.getLogger("mpsbar")
 
 
+class Metrics(Protocol):
+    """What serves metrics for Prometheus beside the menu: fleet.service.MetricsService."""
+
+    state: ExportState
+
+    def serve(self, setting: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class MenuBar:
     """`run` does not return: quitting ends the process."""
 
-    def __init__(self, monitor: Monitor, loaded: Loaded, notifier: Notifier, claim: Claim) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        loaded: Loaded,
+        notifier: Notifier,
+        claim: Claim,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._monitor, self._notifier, self._claim = monitor, notifier, claim
+        self._metrics = metrics
+        self._served = OFF  # the setting that `metrics` was last given
         self._complaints = loaded.complaints
         self._front_end = MenuBarFrontEnd(notifier, self._changed)
         self._controller = Controller(
             monitor,
             self._front_end,
-            UiState(is_app=True, settings=loaded.settings, has_tool=find_tool() is not None),
+            UiState(
+                is_app=True,
+                settings=loaded.settings,
+                has_tool=find_tool() is not None,
+                export=None if metrics is None else ExportState(),
+                export_address=_address_of(loaded),
+            ),
             APP_COMMANDS,
         )
         self._clock = Timer(guarded(self._tick))
@@ -57,7 +85,7 @@ class MenuBar:
         self._last_event = 0  # the number of the last that was shown
         self._drawn: tuple[Snapshot, UiState] | None = None
         self._watching = ExitStack()
-        self._apply_settings()
+        self._monitor.apply(loaded.settings)
         # A plain rumps.App, no subclass: at each click rumps evaluates every property of it.
         self._app = rumps.App("mpsbar", quit_button=None)
 
@@ -87,6 +115,7 @@ class MenuBar:
         self._clock.set(CLOSED_SECONDS)
         AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_LOOKS)
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
+        self._apply_settings()
         self._controller.read_login()
         self._controller.read_pythons()
         if self._complaints:
@@ -154,12 +183,27 @@ class MenuBar:
         self._refresh()
 
     def _apply_settings(self) -> None:
-        self._monitor.apply(self._controller.ui_state.settings)
+        settings = self._controller.ui_state.settings
+        self._monitor.apply(settings)
+        if self._metrics is not None and settings.export != self._served:
+            self._served = settings.export
+            self._controller.run("Serve Metrics", self._serve, self._note_served)
+
+    def _serve(self) -> None:
+        """Off the main thread. Of two clicks in a row, whichever runs last reads the later one."""
+        if self._metrics is not None:
+            self._metrics.serve(self._controller.ui_state.settings.export)
+
+    def _note_served(self, _nothing: None) -> None:
+        if self._metrics is not None:
+            self._controller.note_export(self._metrics.state)
 
     def _notify(self, snapshot: Snapshot) -> None:
         for event in snapshot.events_after(self._last_event):
             self._last_event = event.number
             alert = event.what
+            if isinstance(alert, Freed) and alert.when_possible and not alert.asked_here:
+                self._controller.tell_freed(alert)  # asked for some minutes ago
             if not isinstance(alert, Alert):
                 continue
             title, text = say_alert(alert)
@@ -195,8 +239,15 @@ class MenuBar:
     def _end(self) -> None:
         self._clock.stop()
         self._controller.close()
+        if self._metrics is not None:
+            self._metrics.close()
         self._monitor.close()
         self._claim.close()
+
+
+def _address_of(loaded: Loaded) -> str:
+    """Where metrics are served when they are turned on again."""
+    return loaded.settings.export if loaded.settings.export != OFF else DEFAULT_ADDRESS
 
 
 def _is_same(before: Snapshot, now: Snapshot) -> bool:

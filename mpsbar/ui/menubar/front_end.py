@@ -44,8 +44,9 @@ class MenuBarFrontEnd:
         try:
             answer(ask(question))
         except Exception as error:  # noqa: BLE001 - the click that asked is long over
-            _log.exception("%s failed", question.title)
-            self.tell_failure(question.title.rstrip("?"), error)
+            what = question.title.rstrip("?")
+            _log.exception("%s failed", what)
+            self.tell_failure(what, error)
 
     def ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
         call_when_free(self._ask_text, question, text, answer)

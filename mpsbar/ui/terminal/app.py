@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Input, RichLog, Static
+from textual.widgets import DataTable, Footer, Input, Static
 
 from mpsbar.core.actions import Choose
 from mpsbar.core.settings import Loaded
@@ -34,10 +34,11 @@ from mpsbar.ui.terminal.detail import (
     render_title,
 )
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
-from mpsbar.ui.terminal.driver import WaitingDriver
+from mpsbar.ui.terminal.driver import choose_driver
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
 from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
+from mpsbar.ui.terminal.note_log import NoteLog
 from mpsbar.ui.terminal.screens import (
     ChoiceScreen,
     DetailScreen,
@@ -45,8 +46,8 @@ from mpsbar.ui.terminal.screens import (
     TableScreen,
     TextScreen,
 )
-from mpsbar.ui.terminal.state import Note, TerminalState
-from mpsbar.ui.terminal.table import ProcessTable
+from mpsbar.ui.terminal.state import TerminalState
+from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import (
     DEFAULTS,
     THEMES,
@@ -55,17 +56,15 @@ from mpsbar.ui.terminal.themes import (
     setting_name,
     theme_name,
 )
-from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
 _FILTER_LENGTH = 60
+_LONGEST_TYPING = 1.0  # seconds until letters that were typed are in their field
 _WIDE = 110
-_LEAST_WRAPPED = 3  # lines of the log: in fewer, one long line would hide the others
-_LOG_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 
 
 class TerminalApp(App[None]):
-    """`run` returns when the person has quit. The monitor ticks already, or begins to here."""
+    """The app of `mpsbar top`; `run` returns when the person has quit."""
 
     TITLE = "mpsbar"
     CSS_PATH = "top.tcss"
@@ -93,13 +92,12 @@ class TerminalApp(App[None]):
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
         # textual would show greys; with its own filter for ANSI colours there are none at all.
         no_colour = True if os.environ.get("NO_COLOR") else None
-        super().__init__(driver_class=_choose_driver(), ansi_color=no_colour)
+        super().__init__(driver_class=choose_driver(), ansi_color=no_colour)
         self._monitor = monitor
         self.state = TerminalState(monitor.latest, loaded.settings)
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._palette: Palette | None = None
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
-        self._noted = 0
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = theme_name(loaded.settings.theme)
@@ -124,7 +122,7 @@ class TerminalApp(App[None]):
             with Vertical(id="right"):
                 with VerticalScroll(id="about", can_focus=False):
                     yield Static(id="facts")
-                yield RichLog(id="log", wrap=True, min_width=0, max_lines=200)
+                yield NoteLog(id="log")
         yield Input(
             id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
             max_length=_FILTER_LENGTH, compact=True, select_on_focus=False,
@@ -140,7 +138,6 @@ class TerminalApp(App[None]):
         self.query_one("#machine").border_title = _("machine")
         self.query_one("#about").border_title = _("about")
         self.query_one("#log").border_title = _("events")
-        self.query_one("#log").can_focus = False
         self.query_one("#filter", Input).display = False
         self._main.set_focus(self.query_one(ProcessTable))
         self.theme_changed_signal.subscribe(self, self._take_theme)
@@ -192,19 +189,14 @@ class TerminalApp(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "filter":
-            self.state.set_filter(event.value)
+            self.state.set_filter(event.input.value)  # the event's own may be older
             self._show()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        if event.input.id == "filter":
-            self._main.set_focus(self.query_one(ProcessTable))
-
     def on_key(self, event: events.Key) -> None:
-        """From the filter the arrows move in the table; with nothing selected they select again."""
-        if self.focused is not None and self.focused.id == "filter":
-            if event.key in ("up", "down"):
-                self._main.set_focus(self.query_one(ProcessTable))
-        elif event.key in ("up", "down", "j", "k") and not self.state.selected:
+        """With nothing selected the arrows select again."""
+        if self._is_filtering:
+            return
+        if event.key in ("up", "down", "j", "k") and not self.state.selected:
             self.state.wants_selection = True
             self.state.arrange()
             self._show()
@@ -212,12 +204,14 @@ class TerminalApp(App[None]):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is offered is what works on the selected row."""
+        """Whether a key is offered: only what works on the selected row is."""
         if action in OWN_ACTIONS:
             if len(self.screen_stack) > 1:
                 return False
-            if self.focused is not None and self.focused.id == "filter":
-                return action == "deselect"
+            if self._is_filtering:
+                return False
+        if action == "leave_filter":
+            return self._is_filtering
         if action == "row":
             return str(parameters[0]) in self._offered
         if action == "menu" and parameters[0] == "free-all":
@@ -268,13 +262,32 @@ class TerminalApp(App[None]):
         # At once: `focus()` waits its turn, and the next keys would be lost.
         self._main.set_focus(field)
 
-    def action_deselect(self) -> None:
-        """Esc: first the filter goes, then the selection, and then it returns."""
+    async def action_leave_filter(self, clears: bool) -> None:
+        """Back to the table, once the letters that were typed before are in the filter."""
         field = self.query_one("#filter", Input)
-        if field.display:
-            field.value = ""
-            field.display = False
-            self._main.set_focus(self.query_one(ProcessTable))
+        typed = asyncio.Event()
+        field.call_later(typed.set)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(typed.wait(), _LONGEST_TYPING)
+        if clears:
+            self._close_filter()
+        self._main.set_focus(self.query_one(ProcessTable))
+        self.state.set_filter(field.value)
+        self._show()
+
+    def _close_filter(self) -> None:
+        field = self._main.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+
+    @property
+    def _is_filtering(self) -> bool:
+        return self.focused is not None and self.focused.id == "filter"
+
+    def action_deselect(self) -> None:
+        """Esc clears the filter, or else the selection; with neither it selects the first row."""
+        if self.query_one("#filter", Input).display:
+            self._close_filter()
         else:
             first = self.state.rows[0].key if self.state.rows else ""
             self.state.select("" if self.state.selected else first)
@@ -338,7 +351,7 @@ class TerminalApp(App[None]):
         return Text("\n").join(make_text(line) for line in lines)
 
     def _sync_selection(self) -> None:
-        """What is done is done to the row under the cursor: its message may still be on its way."""
+        """Select the row under the cursor: textual's message of its move may not have come yet."""
         table = self._main.query_one(ProcessTable)
         if table.show_cursor and (key := table.cursor_key):
             self.state.select(key)
@@ -351,11 +364,9 @@ class TerminalApp(App[None]):
     # --- drawing
 
     def note(self, text: str, level: str = "") -> None:
-        """A line of the log; where that is too small for it, a notice of textual's too."""
+        """Add a line to the log; where it would be cut off, show it as a notification too."""
         self.state.note(text, level)
-        log = self._main.query_one("#log")
-        is_cut = log.size.height < _LEAST_WRAPPED and len(text) + 9 > log.size.width
-        if is_cut and self.is_running:
+        if self._main.query_one(NoteLog).is_too_small_for(text) and self.is_running:
             severity = "warning" if level in ("warning", "critical") else "information"
             self.notify(text, severity=severity, markup=False)  # type: ignore[arg-type]
 
@@ -393,20 +404,22 @@ class TerminalApp(App[None]):
         state, palette, main = self.state, self.palette, self._main
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)
-        _set(head, render_head(snapshot, head.size.width, head.size.height, palette))
+        _update_text(head, render_head(snapshot, head.size.width, head.size.height, palette))
         if gauges.size.height:
             size = gauges.size
-            _set(gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette))
+            _update_text(
+                gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette)
+            )
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
-        words = self._say_empty()
+        words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
-        _set(empty, make_wrapped(words))
+        _update_text(empty, make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:
             scrolls = table.max_scroll_y > 0 and table.show_vertical_scrollbar
             table.show(state, palette, room - (1 if scrolls else 0) - 1)
         self._show_detail(main)
-        self._write_log(main)
+        main.query_one(NoteLog).show(state, palette)
         self._refresh_keys()
         if isinstance(self.screen, LiveScreen):
             self.screen.show()
@@ -426,55 +439,14 @@ class TerminalApp(App[None]):
                 title = render_title(self.state, self.palette, of_machine=True)
                 machine.show(title, build_machine_chart(self.state), self.palette)
             if facts.size.width:
-                _set(facts, render_facts(self.state, self.palette, facts.size.width))
+                _update_text(facts, render_facts(self.state, self.palette, facts.size.width))
 
     def _draw_detail(self, chart: ChartView, facts: Static) -> None:
         chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
-        _set(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
-
-    def _say_empty(self) -> str:
-        """Why there is nothing, and what to do."""
-        state, snapshot = self.state, self.state.snapshot
-        if state.total and not state.rows:
-            return _("No rows contain “{text}” (Esc shows all)").format(text=state.filter)
-        if snapshot.workers or (snapshot.processes == () and state.rows):
-            return ""
-        if snapshot.processes == ():
-            hints = (
-                wording.nothing_runs(), "", wording.how_to_start(),
-                _("For all that an environment runs: mpsbar enable"),
-                _("In a notebook: %load_ext mpsbar"),
-            )  # fmt: skip
-            return "\n".join(hints)
-        unconnected = next(iter(snapshot.unconnected), None)
-        how = "" if unconnected is None else ": " + wording.how_to_connect_process(unconnected)
-        return wording.found(snapshot) + how
-
-    def _write_log(self, main: Screen[object]) -> None:
-        log = main.query_one("#log", RichLog)
-        if not log.size.width:
-            return
-        notes = list(self.state.notes)
-        new = min(self.state.note_count - self._noted, len(notes))
-        self._noted = self.state.note_count
-        for note in notes[len(notes) - new :]:
-            log.write(self._render_note(note))
+        _update_text(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _rewrite_log(self) -> None:
-        self._main.query_one("#log", RichLog).clear()
-        self._noted = self.state.note_count - len(self.state.notes)
-        self._write_log(self._main)
-
-    def _render_note(self, note: Note) -> Text:
-        style = self.palette.style(_LOG_STYLES.get(note.level, ""))
-        text = Text.assemble(
-            make_text(f"{note.time} ", self.palette.style("quiet")), make_text(note.text, style)
-        )
-        log = self._main.query_one("#log")
-        text.no_wrap = log.size.height < _LEAST_WRAPPED
-        if text.no_wrap:
-            text.truncate(log.size.width, overflow="ellipsis")
-        return text
+        self._main.query_one(NoteLog).rewrite(self.state, self.palette)
 
     def _refresh_keys(self) -> None:
         offered = frozenset(_kind(row) for row in self.state.actions if can_press(row))
@@ -494,7 +466,7 @@ def _kind(row: Row) -> str:
 
 
 def _find(rows: tuple[Row, ...], key: str) -> Row | None:
-    """Also in submenus."""
+    """The row with this key, also in submenus."""
     for row in rows:
         found = row if row.key == key else _find(row.children, key)
         if found is not None:
@@ -502,15 +474,10 @@ def _find(rows: tuple[Row, ...], key: str) -> Row | None:
     return None
 
 
-def _set(widget: Static, text: Text) -> None:
-    """Nothing is drawn where nothing has changed, nor laid out where it has as many lines."""
+def _update_text(widget: Static, text: Text) -> None:
+    """Draw a text only if it differs, and lay out anew only if its number of lines does."""
     before: Text | None = getattr(widget, "shown_text", None)
     if before is None or before != text or before.spans != text.spans:
         is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
         widget.shown_text = text  # type: ignore[attr-defined]
         widget.update(text, layout=not is_as_high)
-
-
-def _choose_driver() -> type[WaitingDriver] | None:
-    """Ours on a terminal; textual's own where it knows better, as in tests and on Windows."""
-    return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None

@@ -18,7 +18,7 @@ _LAYERS = ("allocated", "cached", "other")
 
 
 def make_text(words: str, style: object = "") -> Text:
-    """Whatever the words contain, no markup and no control character gets past here."""
+    """A Rich text of any words, without their markup and control characters."""
     return Text(printable(words, most=2000), style or "", no_wrap=True, end="")  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def draw_load(part: float, width: int, palette: Palette) -> Text:
 
 
 def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette) -> Text:
-    """What it has allocated, cached and else, against the budget; without one against itself."""
+    """A bar of allocated, cached and other memory, relative to the budget if it is known."""
     held, allocated, cached = worker.held, worker.total(lambda b: b.allocated), worker.cached
     bar = Text(no_wrap=True, end="")
     if held is None:

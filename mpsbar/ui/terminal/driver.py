@@ -51,3 +51,8 @@ class WaitingDriver(LinuxDriver):
             os.close(self._wake)
             with suppress(EOFError, ParseError):
                 list(parser.feed(""))
+
+
+def choose_driver() -> type[WaitingDriver] | None:
+    """Ours on a terminal; textual's own where it knows better, as in tests and on Windows."""
+    return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None

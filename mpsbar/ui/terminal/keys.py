@@ -55,16 +55,21 @@ OWN_ACTIONS = {key.action.partition("(")[0] for key in list_keys()}
 
 
 def build_bindings() -> list[Binding]:
-    """Keys are queued for the widget that has the focus when they arrive. Only the filter's comes
-    before them, or of "/text" typed fast the letters would reach the table; with all others it must
-    not be so: in "down, f" the f is about the row below.
+    """Keys are queued for the widget that has the focus when they arrive. Only those that open and
+    leave the filter come before them, or of "/text, Enter, f" typed fast the letters would reach
+    the table and the f the filter; with all others it must not be so: in "down, f" the f is about
+    the row below.
     """
     keys = [
         Binding(key.key, key.action, key.caption or key.help, show=bool(key.caption),
                 key_display=key.sign or None, priority=key.action == "filter")
         for key in list_keys()
     ]  # fmt: skip
-    return [*keys, Binding("ctrl+c", "quit", show=False, priority=True, system=True)]
+    leaving = [
+        Binding(key, f"leave_filter({key == 'escape'})", show=False, priority=True)
+        for key in ("enter", "up", "down", "escape")
+    ]
+    return [*keys, *leaving, Binding("ctrl+c", "quit", show=False, priority=True, system=True)]
 
 
 def help_lines() -> list[str]:

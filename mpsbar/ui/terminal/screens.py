@@ -1,4 +1,4 @@
-"""What lies over the screen: a question, a choice, a field, a text, a table, one process large."""
+"""The screens that open over the table: question, choice, field, text, table, and detail."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar

@@ -1,4 +1,5 @@
-"""The table of processes on textual's DataTable: nothing moves under the cursor."""
+"""Tables in which nothing moves under the cursor; that of the processes, and what is said where it
+would be empty."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,12 +16,16 @@ from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
 from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import _
 
+Heads = list[tuple[str, str, int]]  # of each column its key, its text and its width
 
-class ProcessTable(DataTable[Text]):
+
+class SteadyTable(DataTable[Text]):
+    """`show_cells` draws only what has changed."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "select_cursor", _("Detail"), key_display="⏎"),
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
         Binding("home,g", "scroll_top", show=False),
@@ -31,22 +36,19 @@ class ProcessTable(DataTable[Text]):
         super().__init__(
             cursor_type="row", cell_padding=0, cursor_foreground_priority="renderable", **more
         )
-        self._fitted: list[tuple[str, str, int]] = []
+        self._fitted: Heads = []
         self._drawn: dict[str, list[Text]] = {}
 
-    def show(self, state: TerminalState, palette: Palette, width: int) -> None:
-        """Draw the rows; cells that are as they were are not touched."""
-        columns = choose_columns(state.rows, state.snapshot, width, "top", gap=1, is_steady=True)
-        drawn = {row.key: _draw_row(row, columns, state, palette) for row in state.rows}
-        heads = [(column.key, _head(column, state), column.width) for column in columns]
+    def show_cells(self, heads: Heads, drawn: dict[str, list[Text]], selected: str) -> None:
+        """Draw the rows, by their keys; cells that are as they were are not touched."""
         with self.prevent(DataTable.RowHighlighted):
             if heads != self._fitted or list(drawn) != list(self._drawn):
                 self._rebuild(heads, drawn)
             else:
-                self._update(columns, drawn)
+                self._update(heads, drawn)
             self._fitted, self._drawn = heads, drawn
-            self.show_cursor = bool(state.selected)
-            place = next((n for n, row in enumerate(state.rows) if row.key == state.selected), None)
+            self.show_cursor = bool(selected)
+            place = next((number for number, key in enumerate(drawn) if key == selected), None)
             if place is not None and place != self.cursor_row:
                 self.move_cursor(row=place, animate=False)
 
@@ -56,7 +58,7 @@ class ProcessTable(DataTable[Text]):
         keys = list(self._drawn)
         return keys[self.cursor_row] if self.cursor_row < len(keys) else ""
 
-    def _rebuild(self, heads: list[tuple[str, str, int]], drawn: dict[str, list[Text]]) -> None:
+    def _rebuild(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
         place = self.scroll_y
         self.clear(columns=True)
         for key, head, width in heads:
@@ -65,14 +67,14 @@ class ProcessTable(DataTable[Text]):
             self.add_row(*cells, key=key)
         self.scroll_to(y=place, animate=False, force=True)
 
-    def _update(self, columns: Sequence[FittedColumn], drawn: dict[str, list[Text]]) -> None:
+    def _update(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
         """Change the cells that differ. `update_cell` would have every cell rendered again, and
         keep thousands of old ones: of what was rendered only these rows are forgotten here."""
         changed: dict[str, int] = {}
         for place, (key, cells) in enumerate(drawn.items()):
-            for column, cell, before in zip(columns, cells, self._drawn[key], strict=True):
+            for head, cell, before in zip(heads, cells, self._drawn[key], strict=True):
                 if cell != before or cell.spans != before.spans:
-                    self._data[RowKey(key)][ColumnKey(column.key)] = cell
+                    self._data[RowKey(key)][ColumnKey(head[0])] = cell
                     changed[key] = place
         if not changed:
             return
@@ -83,6 +85,18 @@ class ProcessTable(DataTable[Text]):
         self._line_cache.clear()
         for place in changed.values():
             self.refresh_row(place)
+
+
+class ProcessTable(SteadyTable):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", _("Detail"), key_display="⏎"),
+    ]
+
+    def show(self, state: TerminalState, palette: Palette, width: int) -> None:
+        columns = choose_columns(state.rows, state.snapshot, width, "top", gap=1, is_steady=True)
+        drawn = {row.key: _draw_row(row, columns, state, palette) for row in state.rows}
+        heads = [(column.key, _head(column, state), column.width) for column in columns]
+        self.show_cells(heads, drawn, state.selected)
 
 
 def _head(column: FittedColumn, state: TerminalState) -> str:
@@ -122,3 +136,22 @@ def _draw(row: TableRow, column: FittedColumn, state: TerminalState, palette: Pa
         return draw_memory(process, find_budget(snapshot, (process,)), column.width, palette)
     series = snapshot.process_series.get(process.pid)
     return draw_history(series.held if series else (), column.width, palette)
+
+
+def say_why_empty(state: TerminalState) -> str:
+    """Why there are no processes in the table, and what to do; "": there are some."""
+    snapshot = state.snapshot
+    if state.total and not state.rows:
+        return _("No rows contain “{text}” (Esc shows all)").format(text=state.filter)
+    if snapshot.workers or (snapshot.processes == () and state.rows):
+        return ""
+    if snapshot.processes == ():
+        hints = (
+            wording.nothing_runs(), "", wording.how_to_start(),
+            _("For all that an environment runs: mpsbar enable"),
+            _("In a notebook: %load_ext mpsbar"),
+        )  # fmt: skip
+        return "\n".join(hints)
+    unconnected = next(iter(snapshot.unconnected), None)
+    how = "" if unconnected is None else ": " + wording.how_to_connect_process(unconnected)
+    return wording.found(snapshot) + how

@@ -18,7 +18,7 @@ def reason(outcome: Freed | Limited | Tensors) -> str:
         "forked": _("the process was forked meanwhile"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
-        "too_often": _("it was asked too often"),
+        "too_often": _("it was asked too often: try again later"),
     }.get(outcome.reason or "", _("no safe moment was found"))
     return f"{words} ({outcome.where})" if outcome.where else words
 

@@ -18,6 +18,10 @@ def no_rumps(problem: str) -> str:
     ).format(problem=problem)
 
 
+def no_prometheus(module: str) -> str:
+    return _("{module} is not installed here: pip install prometheus-client").format(module=module)
+
+
 def why_no_terminal(why: str, tool: str, python: str) -> str:
     """One line, with the command to install what is missing."""
     if why == "no_terminal":

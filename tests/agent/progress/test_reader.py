@@ -269,7 +269,7 @@ print("found", json.dumps(reader.ProgressReader().read()))
 
 def run_training(workers, before="", early=True):
     code = TRAIN.format(before=before, early=early)
-    found = workers.run([sys.executable, "-c", code]).wait_line("found")
+    found = workers.run([sys.executable, "-c", code], forked=True).wait_line("found")
     return json.loads(found.removeprefix("found "))
 
 
@@ -313,7 +313,7 @@ print("compiled", counter.frame_count, counter.op_count, model.weight.sum().item
 
 def test_a_compiled_step_is_compiled_as_often_and_to_the_same(workers):
     lines = [
-        workers.run([sys.executable, "-c", COMPILED, hook]).wait_line("compiled")
+        workers.run([sys.executable, "-c", COMPILED, hook], forked=True).wait_line("compiled")
         for hook in ("hook", "no hook")
     ]
     assert lines[0] == lines[1]

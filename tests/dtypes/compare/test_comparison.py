@@ -155,6 +155,22 @@ print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).t
     assert {"0", "2"} <= slow
 
 
+def test_the_peak_in_a_torch_that_counts_none_is_read_between_modules():
+    script = (
+        NET
+        + """
+wide = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512))
+print(mpsbar.compare(wide, torch.randn(4, 512), dtypes=["float32", "float16"]).to_json())
+"""
+    )
+    counted = run_script(script)["dtypes"]
+    sampled = run_script(script, SOFTMPS_TORCH="2.8.0")["dtypes"]
+    for name in ("float32", "float16"):
+        assert sampled[name]["peak_is_sampled"]
+        assert not counted[name]["peak_is_sampled"]
+        assert 0.8 * counted[name]["peak"] < sampled[name]["peak"] <= counted[name]["peak"]
+
+
 def test_piecewise_finds_the_same():
     script = FORWARD.replace("timing=False", "timing=False, piecewise=True")
     found = run_script(script, "wrong addmm float16")
@@ -260,3 +276,77 @@ print(mpsbar.compare(Named(), torch.randn(4, 8), dtypes=["float32"], timing=Fals
 """
     )
     assert run_script(script)["dtypes"]["float32"]["output"]["same_top1"] == 1
+
+
+NESTED = (
+    NET
+    + """
+import dataclasses, typing
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    more: dict
+Pair = typing.NamedTuple("Pair", [("x", torch.Tensor), ("scale", float)])
+class Outer(nn.Module):
+    def __init__(self, take, give):
+        super().__init__()
+        self.take, self.give, self.inner, self.head = take, give, nn.Linear(8, 8), nn.Linear(8, 4)
+    def forward(self, given):
+        return self.give(self.head(self.inner(self.take(given)).relu()))
+x = torch.randn(3, 8)
+Kinds = {
+    "dictionary": ({"a": {"b": [x]}, "n": 3}, lambda v: v["a"]["b"][0], lambda y: {"deep": [{"y": y}]}),
+    "tuple": ((x, (1, None)), lambda v: v[0], lambda y: (y, y.sum())),
+    "named tuple": (Pair(x, 2.0), lambda v: v.x * v.scale, lambda y: Pair(y, 1.0)),
+    "dataclass": (Batch(x, {"mask": x > 0}), lambda v: v.x * v.more["mask"], lambda y: Batch(y, {})),
+}
+try:
+    from transformers.modeling_outputs import BaseModelOutput
+    Kinds["ModelOutput"] = (BaseModelOutput(last_hidden_state=x), lambda v: v.last_hidden_state,
+                            lambda y: BaseModelOutput(last_hidden_state=y))
+except ImportError:
+    pass
+found = {}
+for name, (given, take, give) in Kinds.items():
+    net = Outer(take, give)
+    found[name] = mpsbar.compare(net, given, timing=False, dtypes=["float32", "float16"]).data
+print(json.dumps(found))
+"""
+)
+
+
+def test_nested_inputs_and_outputs_of_every_kind():
+    for faults, state in (("", "works"), ("wrong addmm float16", "differs")):
+        for kind, found in run_script(NESTED, faults).items():
+            assert found["dtypes"]["float32"]["state"] == "works", kind
+            float16 = found["dtypes"]["float16"]
+            assert float16["state"] == state, kind
+            assert {c["module"] for c in float16["culprits"]} == (
+                {"inner", "head"} if faults else set()
+            ), kind
+            assert float16["output"]["largest"] is not None, f"{kind}: the output was not found"
+
+
+def test_a_planted_nan_is_traced_to_its_module():
+    found = run_script(FORWARD, "nan gelu float16")
+    float16 = found["dtypes"]["float16"]
+    assert (float16["state"], float16["nonfinite"]) == (
+        "nonfinite", {"module": "blocks.0.act", "what": "NaN"},
+    )  # fmt: skip
+    assert found["dtypes"]["bfloat16"]["state"] == "works"
+    assert "float16: NaN from blocks.0.act" in found["headline"]
+
+
+def test_a_copy_is_compared_when_asked_and_the_model_itself_never_runs():
+    script = (
+        NET
+        + """
+ran = []
+net.register_forward_hook(lambda module, *_: ran.append(module is net))
+of_copy = mpsbar.compare(net, numbers, timing=False, copy=True, dtypes=["float32"]).data
+alone = any(ran)
+mpsbar.compare(net, numbers, timing=False, dtypes=["float32"])
+print(json.dumps([of_copy["dtypes"]["float32"]["state"], alone, any(ran)]))
+"""
+    )
+    assert run_script(script) == ["works", False, True]

@@ -16,7 +16,7 @@ NOTHING = {
     "state": "works", "eps": 0.00098, "largest_number": 65504.0, "culprits": [], "followers": [], "raised": None,
     "nonfinite": None, "fallbacks": [], "output": {"largest": 1e-7, "typical": 1e-8, "same_top1": 1.0}, "unexplained": None,
     "loss": None, "gradients": None, "unchecked": [], "seconds": 0.010, "spread": 0.01, "speed_to_float32": 1.0,
-    "speed_to_cpu": 3.0, "peak": 2 << 20, "peak_to_float32": 1.0, "notes": [],
+    "speed_to_cpu": 3.0, "peak": 2 << 20, "peak_is_sampled": False, "peak_to_float32": 1.0, "notes": [],
 }  # fmt: skip
 DIFFERENCE = {
     "label": "output",
@@ -120,3 +120,11 @@ def test_seconds():
 def test_sizes_are_worded_as_everywhere():
     counts = [0, 999, 1000, 1 << 20, 99 << 20, 100 << 20, 5 << 30, 3 << 40]
     assert [compared_size(count) for count in counts] == [size(count) for count in counts]
+
+
+def test_a_peak_that_was_sampled_is_a_lower_bound_and_says_so():
+    sampled = {**DATA, "dtypes": {"float32": {**NOTHING, "peak_is_sampled": True}}}
+    text = render_text(sampled)
+    assert "≥ 2.0 MB" in text
+    assert "≥: read between modules; torch counts peaks on MPS from 2.13." in text
+    assert "≥" not in render_text(DATA)

@@ -23,7 +23,7 @@ DTYPES = {
     "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
 }  # fmt: skip
 KINDS = (
-    "wrong", "zero", "unchanged", "fallback", "fallback:qr", "fallback:pool", "abort", "hang",
+    "wrong", "zero", "nan", "unchanged", "fallback", "fallback:qr", "fallback:pool", "abort", "hang",
     "slow",
 )  # fmt: skip
 TEXTS = (

@@ -63,6 +63,12 @@ struct proc_regionwithpathinfo {
     struct vnode_info_path prp_vip;
 };
 
+struct proc_exitreasonbasicinfo {
+    uint32_t beri_namespace;
+    uint64_t beri_code, beri_flags;
+    uint32_t beri_reason_buf_size;
+} __attribute__((packed));
+
 struct rusage_info_v4 {
     uint8_t ri_uuid[16];
     uint64_t ri_user_time, ri_system_time, ri_pkg_idle_wkups, ri_interrupt_wkups, ri_pageins;

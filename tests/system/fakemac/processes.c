@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 enum { MOST_PROCESSES = 4096, MOST_REGIONS = 64, MOST_VALUES = 64 };
-enum { UID_ONLY = 4, BSDINFO = 3, TASKINFO = 4, REGION_ALL = 8, REGION_FILES = 22, RUSAGE_V4 = 4 };
-enum { STATUS, FOOTPRINT, PEAK, LIVES_FOR, IS_NEW_AFTER, STALLS, HIDDEN, VIRTUAL, VALUES };
+enum { UID_ONLY = 4, BSDINFO = 3, TASKINFO = 4, REGION_ALL = 8, REGION_FILES = 22, EXIT_REASON = 25 };
+enum { RUSAGE_V4 = 4 };
+enum { STATUS, FOOTPRINT, PEAK, LIVES_FOR, IS_NEW_AFTER, STALLS, HIDDEN, VIRTUAL };
+enum { NAMESPACE = VIRTUAL + 1, CODE, VALUES };
 
 struct region {
     uint64_t address, size;
@@ -151,6 +153,24 @@ static int fill_taskinfo(const struct process *process, struct proc_taskinfo *in
     return sizeof *info;
 }
 
+/* Of a zombie too, but only for its parent; most processes have none. */
+static int fill_exit_reason(int pid, struct proc_exitreasonbasicinfo *info) {
+    const struct process *process = find(pid);
+    if (process == NULL) {
+        errno = ESRCH;
+    } else if (process->parent != getpid()) {
+        errno = EACCES;
+    } else if (process->value[NAMESPACE] == 0) {
+        errno = ENOENT;
+    } else {
+        memset(info, 0x5a, sizeof *info);
+        info->beri_namespace = (uint32_t)process->value[NAMESPACE];
+        info->beri_code = (uint64_t)process->value[CODE];
+        return sizeof *info;
+    }
+    return 0;
+}
+
 static size_t size_of(int flavor) {
     switch (flavor) {
     case BSDINFO:
@@ -160,6 +180,8 @@ static size_t size_of(int flavor) {
     case REGION_FILES:
     case REGION_ALL:
         return sizeof(struct proc_regionwithpathinfo);
+    case EXIT_REASON:
+        return sizeof(struct proc_exitreasonbasicinfo);
     default:
         return 0;
     }
@@ -175,6 +197,9 @@ int proc_pidinfo(int pid, int flavor, uint64_t argument, void *buffer, int size)
     if (size < (int)needed) {
         errno = ENOMEM;
         return 0;
+    }
+    if (flavor == EXIT_REASON) {
+        return fill_exit_reason(pid, buffer);
     }
     struct process *process = ask(pid, &error);
     if (error) {

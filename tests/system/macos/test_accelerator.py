@@ -9,6 +9,7 @@ from system.macos import checks
 
 from mpsbar.core.machine import Gpu
 from mpsbar.system.macos import accelerator as accelerator_properties
+from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.platform import GpuClient
 
 APPLE = {"IOObjectClass": "AGXAcceleratorG16G", "model": "Apple M4", "gpu-core-count": 10}
@@ -302,3 +303,19 @@ def test_an_accelerator_is_known_by_what_its_driver_was_matched_to():
     assert is_apple({"IOObjectClass": None, "IOClass": "AGXAcceleratorG13G_B0"})
     assert not is_apple({"IOObjectClass": "AMDRadeonX6000", "IOClass": "AGX"})
     assert not is_apple({})
+
+
+def test_each_kind_of_value_in_the_registry(mac, clock):
+    values = {
+        "yes": True,
+        "no": False,
+        "number": 7,
+        "text": "x",
+        "data": b"\1\2",
+        "list": [1, True],
+    }
+    mac.add_accelerator({**APPLE, STATISTICS: values})
+    found = Registry(mac.path, mac.path, clock).read_accelerator()[STATISTICS]
+    assert found == values
+    assert found["yes"] is True
+    assert found["no"] is False

@@ -132,3 +132,18 @@ def test_a_process_that_dies_during_the_walk(mac, computer):
     mac.set_process(4242, LIVES_FOR, 3)
     with pytest.raises(ProcessLookupError):
         computer.read_libraries(4242)
+
+
+def test_the_exit_reason_of_a_child_that_nobody_waited_for(mac, computer):
+    """A zombie; the code is 64 bits wide."""
+    mac.add_process(701, parent=os.getpid(), hidden=1, namespace=1, code=13)
+    mac.add_process(702, parent=os.getpid(), hidden=1, namespace=9, code=0x5_0000_0007)
+    assert computer.read_exit_reason(701) == (1, 13)
+    assert computer.read_exit_reason(702) == (9, 0x5_0000_0007)
+
+
+def test_no_exit_reason(mac, computer):
+    mac.add_process(701, parent=os.getpid(), hidden=1)  # it exited
+    mac.add_process(702, parent=1, hidden=1, namespace=1, code=13)  # somebody else's child
+    for pid in (701, 702, 999):
+        assert computer.read_exit_reason(pid) is None

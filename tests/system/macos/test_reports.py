@@ -220,6 +220,14 @@ def test_cut_huge_and_odd_files(folders, monkeypatch):
     assert reports.read(end()).crash is None
 
 
+@pytest.mark.parametrize("pid", [True, "67402", -1, 1 << 31, 7.0, None, [7]])
+def test_what_is_no_pid(pid):
+    body = {"pid": pid, "termination": {"namespace": "SIGNAL", "code": pid}}
+    crashed = parse_crash(json.dumps(body))
+    assert crashed.pid is None
+    assert crashed.report.signal is None
+
+
 def test_hostile_texts_are_made_printable_and_masked(folders):
     user, _, reports = folders
     body = {

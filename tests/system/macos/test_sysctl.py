@@ -3,6 +3,7 @@
 import pytest
 
 from mpsbar.core.machine import Gpu, Machine
+from mpsbar.dtypes.compare.free_ram import read_free_pages
 from mpsbar.system.macos.sysctl import parse_number, parse_swap_used, parse_version, parse_virtual
 
 
@@ -142,3 +143,10 @@ def test_swap_of_another_shape_is_unknown():
 )
 def test_virtual_macs(hypervisor, model, is_virtual):
     assert parse_virtual(hypervisor, model) is is_virtual
+
+
+def test_compare_reads_the_same_free_memory_in_a_python_without_psutil(mac, computer):
+    assert read_free_pages(mac.c) is None
+    mac.set_memory()
+    mac.set_sysctl("vm.page_free_count", 70_000)
+    assert read_free_pages(mac.c) == computer.read_machine().memory_available > 70_000 << 14

@@ -25,7 +25,9 @@ def test_the_dot_and_the_icon_have_the_shape_of_the_health(mac):
 
 
 @pytest.mark.parametrize(("has_room", "doubt"), [(True, None), (False, "not_visible")])
-def test_the_app_looks_whether_its_icon_is_drawn(mac, has_room, doubt):
+def test_the_app_looks_whether_its_icon_is_drawn(mac, caplog, has_room, doubt):
+    """And writes it into the log, for who sees none."""
+    caplog.set_level("INFO", "mpsbar")
     from mpsbar.desktop.icon_visibility import read_icon
 
     mac.state.bar_has_room = has_room
@@ -35,6 +37,9 @@ def test_the_app_looks_whether_its_icon_is_drawn(mac, has_room, doubt):
         mac.wait(3.1)
         mac.wait_for(read_icon)
         assert read_icon().doubt == doubt
+        (line,) = [each for each in caplog.records if each.message.startswith("icon ")]
+        assert line.message == read_icon().details
+        assert line.levelname == ("INFO" if doubt is None else "WARNING")
 
     play(mac, make_snapshot(), person)
 

@@ -1,6 +1,7 @@
 """Rows on menu items, on the double of AppKit: what changes while the menu is open, and what stays."""
 
 from samples import GB, make_snapshot, make_training
+from thorough import two_sizes
 from ui.menubar_kit import HEAD, SERVE, TAIL, play
 
 from mpsbar.core.events import EndedProcess
@@ -42,6 +43,25 @@ def test_what_voiceover_reads_of_a_row_has_no_tabs(mac):
         assert item.title() == "train.py, mps, 6.0 GB, cached 3.0 GB"
 
     play(mac, make_snapshot(make_training()), person)
+
+
+def test_tooltips_are_there_at_once_and_follow(mac):
+    def person(user):
+        import rumps
+
+        from mpsbar.ui.menubar.menu_items import Level
+
+        menu = rumps.MenuItem("menu")
+        level = Level(menu, 1, lambda _: None, lambda _: None)
+        level.lay_out([(Row("a", "A", tooltip="first"),)])
+        (item,) = [each for each in menu.values() if each.title == "A"]
+        assert item._menuitem.toolTip() == "first"
+        level.update([(Row("a", "A", tooltip="second"),)])
+        assert item._menuitem.toolTip() == "second"
+        level.update([(Row("a", "A"),)])
+        assert item._menuitem.toolTip() is None
+
+    play(mac, make_snapshot(), person)
 
 
 def test_the_open_menu_follows(mac):
@@ -183,7 +203,8 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
     play(mac, make_snapshot(make_training()), person)
 
 
-def test_ten_thousand_refreshes_leave_nothing_behind(mac):
+@two_sizes("refreshes", small=[1_000], whole=[9_000])
+def test_refreshes_leave_nothing_behind(mac, refreshes):
     import gc
 
     import rumps
@@ -199,7 +220,7 @@ def test_ten_thousand_refreshes_leave_nothing_behind(mac):
         user.lines()
         gc.collect()
         objects, items = len(gc.get_objects()), len(rumps.rumps.NSApp._ns_to_py_and_callback)
-        for number in range(9_000):
+        for number in range(refreshes):
             flip(user, number)
         for number in range(100):
             with user.open():

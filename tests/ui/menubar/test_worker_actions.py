@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from samples import GB, MAC, make_snapshot, make_training
 from ui.menubar_kit import SERVE, play
 
@@ -50,6 +51,40 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
                 " (a.py:3 in f); nothing was freed  ▸"
             )
         assert user.notices.told == []  # the row told it
+
+    play(mac, make_snapshot(make_training()), person)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ("done", "Freed 3.0 GB in 40 ms, when it was possible"),
+        ("busy", "Busy: no safe moment was found; tried for 10 min; nothing was freed"),
+    ],
+)
+def test_a_free_that_waited_tells_its_outcome(mac, state, text):
+    """Once, minutes after the click, as a notification or in the row of an open menu."""
+    is_done = state == "done"
+    seconds = 0.04 if is_done else 600.0
+    outcome = Freed(
+        4711, "train.py", state, 3 * GB if is_done else None, seconds,
+        asked_here=False, when_possible=True,
+    )  # fmt: skip
+
+    def person(user):
+        user.monitor.happen(outcome)
+        for _ in range(2):
+            user.show(make_snapshot(make_training(), freed={4711: outcome}))
+        assert user.notices.told == [("train.py", text, "freed-4711")]
+        user.monitor.happen(outcome)
+        with user.open() as menu:
+            user.show(make_snapshot(make_training(), freed={4711: outcome}))
+            assert any(text[1:] in line for line in menu.lines())
+        assert len(user.notices.told) == 1
+        user.monitor.happen(replace(outcome, when_possible=False))  # `mpsbar free` in a terminal
+        user.monitor.happen(replace(outcome, asked_here=True))  # told where it was asked
+        user.show(make_snapshot(make_training()))
+        assert len(user.notices.told) == 1
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -276,5 +311,31 @@ def test_a_limit_that_is_not_typed_is_not_set(mac):
         mac.answer("Cancel", "5 GB")
         user.click("train.py", "Limit Memory", "Custom…")
         assert user.monitor.asked == []
+
+    play(mac, LIMITABLE, person)
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("Custom…", "Limit the memory of train.py failed"),
+        ("75% of Budget (20.2 GB)", "Limit train.py to 20.2 GB failed"),
+    ],
+)
+def test_a_limit_that_fails_is_told_and_the_log_has_the_details(
+    mac, caplog, monkeypatch, row, title
+):
+    def person(user):
+        def fail(action):
+            raise OSError("too many open files")
+
+        monkeypatch.setattr(user.monitor, "perform", fail)
+        mac.answer("Limit", *(("5 GB",) if row == "Custom…" else ()))
+        user.click("train.py", "Limit Memory", row)
+        ((told, text, _),) = user.notices.told
+        assert told == title
+        assert text.startswith("OSError: too many open files. For details, see ")
+        (line,) = [each for each in caplog.records if each.exc_info]
+        assert line.message == title
 
     play(mac, LIMITABLE, person)

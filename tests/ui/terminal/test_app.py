@@ -452,6 +452,27 @@ def test_letters_typed_fast_behind_the_slash_are_the_filters():
     play(FakeMonitor(seen()), person)
 
 
+@pytest.mark.parametrize("leave", ["enter", "down"])
+def test_a_key_typed_fast_behind_the_filter_is_about_the_row_that_was_found(leave):
+    async def person(p):
+        for key in ("slash", *"kernel", leave, "f"):
+            p.app.simulate_key(key)
+        await p.pilot.pause(0.1)
+        assert (p.app.state.filter, p.asked) == ("kernel", [Free(4712)])
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_a_key_typed_fast_behind_the_end_of_the_filter_is_not_in_it():
+    async def person(p):
+        for key in ("slash", *"kernel", "escape", "f"):
+            p.app.simulate_key(key)
+        await p.pilot.pause(0.1)
+        assert (p.app.state.filter, len(p.asked)) == ("", 1)
+
+    play(FakeMonitor(seen()), person)
+
+
 def test_an_ended_process_stays_selected_and_keeps_its_chart():
     async def person(p):
         for look in list(build_series())[1:]:

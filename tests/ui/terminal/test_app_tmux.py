@@ -57,6 +57,24 @@ class TmuxPane:
     def press(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def click(self, words, text):
+        """Click these words of the last line, until `text` is to be seen: the line is composed
+        anew while rows come, and the click may meet something else."""
+
+        def click():
+            line = self.screen().splitlines()[-1]
+            if words not in line:
+                return False
+            for end in "Mm":  # what a terminal sends for a click: column and line from 1
+                place = f"{line.index(words) + 1};{len(self.screen().splitlines())}"
+                self.press("-l", f"\x1b[<0;{place}{end}")
+            end = time.monotonic() + 5.0
+            while text not in self.screen() and time.monotonic() < end:
+                time.sleep(0.1)
+            return text in self.screen()
+
+        wait_for(click, text)
+
     def find(self, pid):
         """Show its row alone: others may run something here."""
         self.press("/", *str(pid))
@@ -160,16 +178,49 @@ def test_it_follows_the_size_of_its_window(pane):
     wait_for(lambda: is_small(shown.screen()), "a smaller screen")
 
 
+@pytest.mark.parametrize(
+    ("size", "panels"),
+    [
+        ((80, 24), {"processes", "memory", "events"}),
+        ((120, 40), {"processes", "memory", "about", "events"}),
+        ((200, 60), {"processes", "memory", "machine", "about", "events"}),
+    ],
+)
+def test_panels_appear_as_the_window_grows_and_use_it(pane, size, panels):
+    shown = pane(MPSBAR_REPLAY="m1max-64gb", size=size)
+    shown.run("top")
+    shown.wait("q Quit")
+    wait_for(lambda: set(re.findall(r"╭─ (\w+) ", shown.screen())) == panels, "its panels")
+    lines = shown.screen().splitlines()
+    assert len(lines) == size[1]
+    widest = max(lines, key=len)
+    assert len(widest) == size[0]
+    assert widest.endswith(("╮", "│", "╯"))
+
+
+def test_over_ssh_in_a_terminal_of_its_own(pane, workers, ssh_hosts):
+    """As people reach a Mac on the shelf: keys, the mouse and the window's size go through."""
+    workers.start(ATTACH + IDLE)
+    ssh_hosts.add("mini")
+    shown = pane()
+    line = f"ssh {ssh_hosts.options} -t mini mpsbar top; echo CODE $?; sleep 100000"
+    shown.tmux("respawn-pane", "-k", line)
+    shown.wait("worker0.py")
+    shown.press("/", *"worker0")
+    shown.wait("\nworker0")
+    shown.press("Escape")
+    shown.click("? Help", "free the selected process's cache")
+    shown.press("Escape")
+    shown.tmux("resize-window", "-x", "130", "-y", "40")
+    shown.wait("╭─ about")
+    shown.press("q")
+    shown.wait_end()
+
+
 def test_mpsbar_alone_opens_it_and_the_mouse_works(pane):
     shown = pane(MPSBAR_REPLAY="m1max-64gb")
     shown.run()
-    shown.wait("? Help")
-    # What a terminal sends for a click: column and line from 1.
-    line = shown.screen().splitlines()[-1]
-    column = line.index("? Help") + 1
-    for end in "Mm":
-        shown.press("-l", f"\x1b[<0;{column};24{end}")
-    shown.wait("free the selected process's cache")
+    shown.click("? Help", "free the selected process's cache")
 
 
 def test_a_terminal_that_goes_away_ends_it(pane):

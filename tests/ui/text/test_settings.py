@@ -27,7 +27,10 @@ def test_settings_with_their_origins():
         "free_when_idle = false  # default\n"
         "free_at_critical_pressure = false  # default\n"
         'theme = "dark"  # default\n'
-        "welcome = true  # default"
+        "welcome = true  # default\n"
+        'export = "off"  # default\n'
+        "hosts = []  # default\n"
+        "groups = {}  # default"
     )
     assert parse_toml(text)["interval"] == 0.5
 

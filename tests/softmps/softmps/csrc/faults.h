@@ -3,6 +3,7 @@
 
 #include "limits.h"
 
+#include <cmath>
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
@@ -123,6 +124,7 @@ inline void make_wrong(at::Tensor one) {
 inline void spoil(const Fault* f, at::Tensor result) {
   if (f == nullptr || !result.defined() || result.numel() == 0) return;
   if (f->kind == "zero") result.zero_();
+  if (f->kind == "nan") result.fill_(std::nan(""));
   if (f->kind != "wrong") return;
   int64_t last = 0;
   for (int64_t d = 0; d < result.dim(); d++) last += (result.size(d) - 1) * result.stride(d);

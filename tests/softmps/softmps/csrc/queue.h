@@ -29,9 +29,10 @@ class Queue {
   }
   // Returns once all that was queued is done; raises what a queued kernel raised.
   void drain() {
-    if (!unfinished) return;
+    if (!unfinished && !failed) return;
     std::unique_lock<std::mutex> guard(lock);
     emptied.wait(guard, [this] { return unfinished == 0; });
+    failed = false;
     if (auto error = std::exchange(failure, nullptr)) std::rethrow_exception(error);
   }
   int64_t length() const { return unfinished; }
@@ -39,6 +40,8 @@ class Queue {
   void forget_after_fork() {
     pending.clear();
     unfinished = 0;
+    failed = false;
+    failure = nullptr;
     started = false;
     new (&arrived) std::condition_variable;
     new (&emptied) std::condition_variable;
@@ -49,6 +52,7 @@ class Queue {
   std::condition_variable arrived, emptied;
   std::atomic<int64_t> unfinished{0};
   std::exception_ptr failure;
+  std::atomic<bool> failed{false};  // also once all work is done: the next drain raises it
   bool started = false;
 
   void start() {  // with lock held
@@ -74,6 +78,7 @@ class Queue {
       work = nullptr;
       guard.lock();
       if (error && !failure) failure = error;
+      if (error) failed = true;
       if (--unfinished == 0) emptied.notify_all();
     }
   }

@@ -1,0 +1,98 @@
+"""Takes passwords and keys out of what is shown, recorded or pasted into a bug report. Pure.
+
+Arguments and titles of processes, variables and error texts may hold them. What comes after the
+first option of a command is left out; in all else, what has the shape of a key is replaced.
+In the agent, as it leaves a record of its process; the monitor has it by `core/secrets.py`.
+"""
+
+import functools
+import re
+from typing import Optional
+
+MASK = "***"
+LEFT_OUT = "…"
+# Options of python: short ones may be joined, and the last may have its value right behind it.
+_FLAGS = "-[bBdEhiIOPqRsStuvVx3?]*"
+_CODE = _FLAGS + "c.*"
+_MODULE = _FLAGS + "m(.*)"
+_WITH_VALUE = _FLAGS + "[WX]|--check-hash-based-pycs"
+_KEYWORD = (
+    r"pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|auth|credentials?|cookie"
+)
+_SHAPES = (
+    # Prefixes that their issuers chose so that such keys can be found.
+    r"(?:\b|(?<=_))(?:[spr]k[-_][\w-]{8,}|hf_\w{8,}|gh[a-z]_\w{16,}|github_pat_\w{16,}"
+    r"|glpat-[\w-]{12,}|xox[a-z]-[\w-]{8,}|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}"
+    r"|eyJ[\w-]{8,}(?:\.[\w-]*)*|npm_\w{16,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{12,}"
+    r"|SG\.[\w-]{8,}\.[\w-]{8,}|r8_\w{16,}|nvapi-[\w-]{16,})"
+    r"|-----BEGIN [A-Z ]*KEY-----.*"
+    r"|(?<=://)[^/\s@]+(?=@)"  # user:password@host
+    r"|(?i:\b(?:bearer|basic) )[\w.+/=~-]{6,}"
+    rf"|(?i:(?<=[-_\W])|\b)(?i:{_KEYWORD})(?:[=:]|%3[AaDd])\S+"
+    r"|(?<![^\W_])[0-9a-fA-F]{32,}\b"
+    # Random letters and digits; a word of a person's hardly has all three kinds.
+    r"|(?<![^\W_])(?=[a-z0-9+]*[A-Z])(?=[A-Z0-9+]*[a-z])(?=[A-Za-z+]*\d)[A-Za-z0-9+]{24,}={0,2}"
+)
+
+
+@functools.lru_cache(maxsize=1)
+def _compile_shapes() -> "re.Pattern[str]":
+    """When it is first needed: it takes milliseconds, and the agent seldom does."""
+    return re.compile(_SHAPES, re.DOTALL)
+
+
+def mask(text: str) -> str:
+    """The text with *** for whatever looks like a password or a key."""
+    return _compile_shapes().sub(MASK, text)
+
+
+def is_code(argument: str) -> bool:
+    """Whether python takes it for -c: the code follows, or is in it."""
+    return re.fullmatch(_CODE, argument, re.DOTALL) is not None
+
+
+def has_value(argument: str) -> bool:
+    """Whether it is an option of python that takes the next argument."""
+    return re.fullmatch(_WITH_VALUE, argument) is not None
+
+
+def find_module(argument: str) -> "Optional[str]":
+    """Of -mNAME the name, of -m nothing (it is the next argument); None: it is another option."""
+    match = re.fullmatch(_MODULE, argument)
+    return None if match is None else match[1]
+
+
+def shorten_command(command: "tuple[str, ...]") -> "tuple[str, ...]":
+    """Keep python train.py data of python train.py data --key SECRET; code is left out too."""
+    kept: list[str] = []
+    waits_for_script = True
+    arguments = iter(command)
+    for argument in arguments:
+        if kept and argument.startswith("-"):
+            if not waits_for_script or is_code(argument):
+                break
+            kept.append(mask(argument))
+            waits_for_script = not find_module(argument)
+            if has_value(argument):
+                kept.extend(mask(value) for value in [next(arguments, None)] if value is not None)
+            continue
+        if kept and "=" in argument:
+            break
+        waits_for_script = not kept
+        kept.append(mask(argument if kept else cut_title(argument)))
+    is_whole = len(kept) == len(command)
+    return tuple(kept) if is_whole else (*kept, LEFT_OUT)
+
+
+def cut_title(text: str) -> str:
+    """A process may write a title with all of its arguments over the first of them."""
+    return text if text.startswith("/") else shorten_title(text)
+
+
+def shorten_title(title: str) -> str:
+    """The words of a title before its first option or assignment: serve of serve --key SECRET."""
+    words = title.split(" ")
+    for number, word in enumerate(words):
+        if number and (word.startswith("-") or "=" in word):
+            return mask(" ".join(words[:number]))
+    return mask(title)

@@ -1,0 +1,76 @@
+"""Lets ssh ask a person for a password, a passphrase or whether a host's key is right.
+
+ssh itself asks, on the terminal, one host after another. The connection that is then open stays
+open in the background as ssh's own master (ControlMaster), and the commands that follow use it
+without a question. It ends with us, or by itself two minutes after its last use.
+"""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from mpsbar.core.errors import UserError
+from mpsbar.fleet.ssh import find_ssh, split_options
+
+# Longer than the longest pause between two attempts (hosts.py).
+_PERSIST_SECONDS = 120
+_EXIT_SECONDS = 5.0
+# The path of a socket may have 103 bytes on a Mac, and ssh adds 17 while it makes it: a folder of
+# the user's own temporary place would be too long there.
+_PLACE = "/tmp"  # noqa: S108 - a folder of ours in it, which nobody else can enter
+
+
+class Questions:
+    """The connections that were opened so; `close` ends them."""
+
+    def __init__(self, options: str) -> None:
+        self._options = options
+        self._folder: Path | None = None
+        self._sockets: dict[str, Path] = {}
+
+    def ask(self, host: str) -> bool:
+        """Let ssh ask on the terminal; whether there is a connection to this host then."""
+        path = self._make_folder() / str(len(self._sockets))
+        done = subprocess.run(
+            [
+                find_ssh(), *split_options(self._options), "-T", "-oControlMaster=yes",
+                f"-oControlPersist={_PERSIST_SECONDS}", f"-oControlPath={path}",
+                "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
+                "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
+                "-oForwardX11=no", "--", host, "true",
+            ],
+            check=False,
+        )  # fmt: skip
+        # What `true` is there does not matter: 255 is ssh's own failure.
+        if done.returncode == 255 or not path.exists():
+            return False
+        self._sockets[host] = path
+        return True
+
+    def options_of(self, host: str) -> list[str]:
+        """What makes ssh use the connection that was opened; nothing where there is none."""
+        path = self._sockets.get(host)
+        return [] if path is None else [f"-oControlPath={path}", "-oControlMaster=no"]
+
+    def close(self) -> None:
+        for host, path in self._sockets.items():
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired, UserError):
+                subprocess.run(
+                    [
+                        find_ssh(), *split_options(self._options), f"-oControlPath={path}",
+                        "-Oexit", "--", host,
+                    ],
+                    stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_SECONDS,
+                    check=False,
+                )  # fmt: skip
+        self._sockets.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _make_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="mpsbar-ssh-", dir=_PLACE))
+        return self._folder

@@ -1,0 +1,69 @@
+"""The exporter inside another program, such as the menu bar app: on or off by a setting.
+
+What it serves with is imported when it is first turned on: it takes 14 MB.
+"""
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from mpsbar.core.addresses import ExportState, parse_address
+from mpsbar.core.errors import UserError
+from mpsbar.core.settings import OFF
+from mpsbar.ui.text.startup import no_prometheus
+
+if TYPE_CHECKING:
+    from mpsbar.fleet.exporter import TickingMonitor
+    from mpsbar.fleet.server import MetricsServer
+
+_log = logging.getLogger("mpsbar")
+
+
+class MetricsService:
+    """Serves the metrics of a monitor that ticks in this process already."""
+
+    def __init__(self, monitor: "TickingMonitor") -> None:
+        self._monitor = monitor
+        self._lock = threading.Lock()
+        self._server: MetricsServer | None = None
+        self.state = ExportState()
+        self._wanted = OFF
+
+    def serve(self, setting: str) -> None:
+        """Serve there, or no longer where it is "off"; `state` says what became of it.
+
+        From any thread; what was already so is left alone.
+        """
+        with self._lock:
+            if setting != self._wanted:
+                self._wanted = setting
+                self._stop()
+                if setting != OFF:
+                    self.state = self._start(setting)
+
+    def close(self) -> None:
+        self.serve(OFF)
+
+    def _start(self, setting: str) -> ExportState:
+        try:
+            self._server = self._make_server(setting)
+        except UserError as problem:
+            _log.warning("metrics are not served: %s", problem)
+            return ExportState(problem=str(problem))
+        self._server.start()
+        _log.info("metrics at %s", self._server.url)
+        return ExportState(url=self._server.url)
+
+    def _make_server(self, setting: str) -> "MetricsServer":
+        try:
+            from mpsbar.fleet.exporter import Exporter
+            from mpsbar.fleet.server import MetricsServer
+        except ImportError as problem:
+            raise UserError(no_prometheus(problem.name or str(problem))) from None
+        return MetricsServer(Exporter(self._monitor), parse_address(setting))
+
+    def _stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        self.state = ExportState()

@@ -1,0 +1,92 @@
+"""Renders the report of several hosts: one page, made here of what each of them said. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+
+from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.history.report.page import (
+    build_section,
+    build_unconnected,
+    build_workers,
+    render_document,
+)
+from mpsbar.ui.text import hosts as host_text
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.wording import _
+
+Ends = Mapping[str, "list[RemoteEnd] | HostProblem"]
+
+
+def render_hosts_report(
+    version: str,
+    readings: Sequence[HostReading],
+    ends: Ends,
+    now: float,
+    style: str,
+    script: str,
+    zone: tzinfo | None = None,
+) -> str:
+    parts = [_build_host(number, reading, ends) for number, reading in enumerate(readings)]
+    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in parts)
+    time = datetime.fromtimestamp(now, zone).strftime("%A, %d %B %Y, %H:%M")
+    head = tag(
+        "header",
+        tag("h1", _("mpsbar report")),
+        tag("p", _("As of {time}").format(time=time), class_="note"),
+        tag("nav", tag("ul", *links), aria_label=_("Hosts")),
+    )
+    body = tag(
+        "body",
+        head,
+        tag("main", *(part for _key, _title, part in parts)),
+        tag("footer", tag("p", _("Created by mpsbar {version}").format(version=version))),
+        tag("script", Markup(script)),
+    )
+    return render_document(_("mpsbar report"), body, style, script)
+
+
+def _build_host(number: int, reading: HostReading, ends: Ends) -> tuple[str, str, Markup]:
+    """The key is ours: a name of a host may hold what no id may."""
+    section = build_section(
+        f"host-{number}", reading.host, join([*_build_now(reading), _build_ends(ends, reading)])
+    )
+    assert section is not None
+    return section
+
+
+def _build_now(reading: HostReading) -> list[Markup]:
+    if reading.status is None:
+        return [tag("p", host_text.say_silence(reading), class_="health warning")]
+    snapshot = reading.status.snapshot
+    level = reading.status.level
+    words = "; ".join(reading.status.reasons) or level or wording.UNKNOWN
+    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    unconnected = build_unconnected(snapshot, "")
+    return [
+        tag("p", words, class_=f"health {level or 'ok'}"),
+        *(tag("p", line) for line in lines if line),
+        build_workers(snapshot),
+        *([] if unconnected is None else [unconnected]),
+    ]
+
+
+def _build_ends(ends: Ends, reading: HostReading) -> Markup:
+    found = ends.get(reading.host)
+    if not isinstance(found, list):
+        return Markup("")
+    if not found:
+        return tag("p", _("No run has ended there in the last 7 days, as far as mpsbar knows."))
+    heads = (_("Name"), _("PID"), _("Ended"), _("How"), _("Evidence"), _("Next steps"))
+    rows = [
+        (
+            end.name,
+            end.pid,
+            wording.UNKNOWN if end.ended is None else host_text.say_moment(end.ended),
+            end.sentence,
+            "; ".join(end.evidence),
+            "; ".join(end.next_steps),
+        )
+        for end in found
+    ]
+    return build_table(_("How runs ended"), heads, rows)

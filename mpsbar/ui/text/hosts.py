@@ -1,0 +1,125 @@
+"""Several hosts as text, one below the other, and as JSON. Pure."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.core.naming import printable
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.cells import Paint, plain
+from mpsbar.ui.text.status import render_table
+from mpsbar.ui.text.status_json import build_status
+from mpsbar.ui.text.wording import _
+
+# Of the JSON of one computer; health is in the words that the host itself sent.
+_HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
+
+
+def render_hosts(
+    readings: list[HostReading], paint: Paint = plain, width: int | None = None
+) -> str:
+    return "\n\n".join(render_host(reading, paint, width) for reading in readings)
+
+
+def render_host(reading: HostReading, paint: Paint = plain, width: int | None = None) -> str:
+    status = reading.status
+    if status is None:
+        return f"{paint(reading.host, 'head')}  {say_silence(reading)}"
+    machine = status.snapshot.machine
+    lines = [f"{paint(reading.host, 'head')}  {wording.machine(machine)}"]
+    lines.append(wording.gpu(machine.gpu))
+    if reading.problem is not None:
+        lines.append(paint(say_silence(reading), "warning"))
+    elif status.level in ("warning", "critical"):
+        lines.append(paint("; ".join(status.reasons) or status.level, status.level))
+    if status.snapshot.families:
+        lines.append(render_table(status.snapshot, paint, width))
+    else:
+        lines.append(wording.found(status.snapshot))
+    return "\n".join(line for line in lines if line)
+
+
+def say_answering(readings: Sequence[HostReading]) -> str:
+    """All hosts in one line: how many answer, what runs there, how much they hold."""
+    known = [each.status.snapshot for each in readings if each.status and each.problem is None]
+    held = [snapshot.held for snapshot in known if snapshot.held is not None]
+    count = sum(len(snapshot.workers) + len(snapshot.unconnected) for snapshot in known)
+    words = [
+        _("{n} of {total} hosts answer").format(n=len(known), total=len(readings)),
+        _("1 process") if count == 1 else _("{n} processes").format(n=count),
+    ]
+    if held:
+        words.append(_("{size} held").format(size=wording.size(sum(held))))
+    return " · ".join(words)
+
+
+def say_condition(reading: HostReading) -> str:
+    """What there is to know of one host in a few words; nothing where all is well."""
+    if reading.problem is not None:
+        return say_silence(reading)
+    if reading.status is None:
+        return _("connecting…")
+    if reading.status.level in ("warning", "critical"):
+        return "; ".join(reading.status.reasons) or str(reading.status.level)
+    return ""
+
+
+def say_silence(reading: HostReading) -> str:
+    reason = f" ({printable(reading.problem)})" if reading.problem else ""
+    return say_since(reading) + reason
+
+
+def say_since(reading: HostReading) -> str:
+    if reading.heard is None:
+        return _("no answer")
+    at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
+    return _("no answer since {at}").format(at=at)
+
+
+def render_ends(host: str, ends: list[RemoteEnd] | HostProblem) -> str:
+    """How runs ended on one host, newest first, in that host's own words."""
+    if isinstance(ends, HostProblem):
+        return f"{host}: {_('no answer ({reason})').format(reason=ends.text)}"
+    if not ends:
+        return f"{host}: {_('no run has ended in the last 7 days, as far as mpsbar knows')}"
+    return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
+
+
+def render_end(end: RemoteEnd) -> str:
+    facts = []
+    if end.ended is not None:
+        facts.append(_("ended {when}").format(when=say_moment(end.ended)))
+    if end.ran is not None:
+        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
+    if end.peak is not None:
+        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
+    lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
+    if end.sureness is not None:
+        lines.append(f"  {_('How sure: {words}').format(words=end.sureness)}")
+    lines += [f"  {_('Evidence: {words}').format(words=words)}" for words in end.evidence]
+    lines += [f"  → {step}" for step in end.next_steps]
+    return "\n".join(lines)
+
+
+def say_moment(when: float) -> str:
+    """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
+    try:
+        return datetime.fromtimestamp(when).astimezone().strftime("%a %d %b, %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return wording.UNKNOWN
+
+
+def build_hosts(readings: list[HostReading]) -> dict[str, Any]:
+    """The JSON of `status --host` (schema 1): of what each host said only what we understood."""
+    return {"schema": 1, "hosts": {reading.host: _build_host(reading) for reading in readings}}
+
+
+def _build_host(reading: HostReading) -> dict[str, Any]:
+    status: dict[str, Any] | None = None
+    if reading.status is not None:
+        whole = build_status(reading.status.snapshot)
+        status = {key: whole[key] for key in _HOST_KEYS}
+        status["health"] = {"level": reading.status.level, "reasons": list(reading.status.reasons)}
+    return {"problem": reading.problem, "heard": reading.heard, "status": status}

@@ -1,0 +1,162 @@
+"""`mpsbar top --host` on the screen: hosts that answer, are silent, or never did; free; filter."""
+
+import asyncio
+import threading
+import time
+from dataclasses import replace
+
+from samples import GB, make_snapshot, make_training
+from worker_kit import TIMEOUT
+
+from mpsbar.core.host_readings import HostReading, RemoteStatus
+from mpsbar.core.machine import Process
+from mpsbar.core.settings import Settings
+from mpsbar.ui.terminal.hosts_app import HostsApp
+
+SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
+SINCE = 1_000_000_000.0
+
+
+def make_readings(**more):
+    """Three hosts: a good one, one that fell silent, one that never answered."""
+    snapshot = make_snapshot(make_training())
+    other = replace(snapshot, workers=(make_training(pid=99, name="tune.py"),), processes=(SERVE,))
+    return [
+        HostReading("studio1", RemoteStatus(snapshot, "ok", ()), SINCE),
+        HostReading("studio2", RemoteStatus(other, "warning", ("Memory is short",)), SINCE, **more),
+        HostReading("mini", problem="Connection\x1b[2J refused"),
+    ]
+
+
+class HostsUser:
+    def __init__(self, app, pilot):
+        self.app, self.pilot = app, pilot
+
+    def screen(self):
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    async def press(self, *keys):
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def wait_for(self, text):
+        """What another thread tells comes when it comes."""
+        end = asyncio.get_running_loop().time() + TIMEOUT
+        while text not in self.screen():
+            assert asyncio.get_running_loop().time() < end, self.screen()
+            await self.pilot.pause(0.02)
+
+    async def wait_gone(self, text):
+        end = asyncio.get_running_loop().time() + TIMEOUT
+        while text in self.screen():
+            assert asyncio.get_running_loop().time() < end, self.screen()
+            await self.pilot.pause(0.02)
+
+
+def play(readings, person, free=None, size=(110, 24)):
+    async def whole():
+        app = HostsApp(lambda: readings[-1], free or (lambda *_: ""), Settings())
+        async with app.run_test(size=size, notifications=True) as pilot:
+            user = HostsUser(app, pilot)
+            await user.wait_for("hosts answer")
+            await person(user)
+
+    asyncio.run(whole())
+
+
+def find_line(p, *texts):
+    found = [line for line in p.screen().split("\n") if all(text in line for text in texts)]
+    assert len(found) == 1, (texts, p.screen())
+    return found[0]
+
+
+def test_all_hosts_and_their_processes():
+    """A silent host's rows stay, and say since when; the others go on."""
+    at = time.strftime("%H:%M:%S", time.localtime(SINCE))
+
+    async def person(p):
+        await p.wait_for("tune.py")
+        assert "mpsbar  1 of 3 hosts answer · 1 process · 6.0 GB held" in p.screen()
+        good = find_line(p, "studio1", "of 36.0 GB")
+        assert "██████▋░░░ 24.0 of 36.0 GB   43%    6.0 GB     1" in good
+        assert f"no answer since {at} (Connection timed out)" in find_line(p, "studio2", "43%")
+        assert "no answer (Connection�[2J refused)" in find_line(p, "mini")
+        assert "no answer" not in find_line(p, "studio1", "train.py")
+        assert f"no answer since {at}" in find_line(p, "studio2", "tune.py")
+        assert f"no answer since {at}" in find_line(p, "studio2", "serve.py")
+        assert "\x1b" not in p.screen()
+
+    play([make_readings(problem="Connection timed out")], person, size=(130, 24))
+
+
+def test_a_host_that_answers_again_is_shown_so():
+    readings = [make_readings(problem="Connection timed out")]
+
+    async def person(p):
+        await p.wait_for("no answer since")
+        readings.append(make_readings())
+        await p.wait_gone("no answer since")
+        assert "2 of 3 hosts answer · 3 processes · 12.0 GB held" in p.screen()
+        assert "Memory is short" in find_line(p, "studio2", "43%")
+
+    play(readings, person)
+
+
+def test_one_host_alone_filter_and_order():
+    async def person(p):
+        await p.wait_for("tune.py")
+        await p.press("slash", *"studio2", "enter")
+        await p.wait_gone("train.py")
+        assert "tune.py" in p.screen()
+        await p.press("escape")
+        await p.wait_for("train.py")
+        await p.press("up", "enter")
+        await p.wait_for("processes of studio1")
+        assert "tune.py" not in p.screen()
+        await p.press("enter")
+        await p.wait_for("processes of all hosts")
+        await p.press("shift+tab", "down", "enter")  # in the table of hosts
+        await p.wait_for("processes of studio2")
+        await p.press("escape", "o", "o", "o", "o")
+        await p.wait_for("NAME▲")
+        names = [line for line in p.screen().split("\n") if ".py" in line]
+        found = [word for line in names for word in line.split() if word.endswith(".py")]
+        assert found == ["serve.py", "train.py", "tune.py"]
+
+    play([make_readings()], person)
+
+
+def test_a_cache_is_freed_on_the_host_of_the_row():
+    asked, may_end = [], threading.Event()
+
+    def free(host, pid):
+        asked.append((host, pid))
+        may_end.wait(TIMEOUT)
+        return f"{host}: freed 3.0 GB [bold]really[/bold]"
+
+    async def person(p):
+        await p.wait_for("tune.py")
+        await p.press("down", "f")
+        await p.wait_for("studio2: freeing…")
+        assert "train.py" in p.screen()  # it waits for nothing
+        may_end.set()
+        await p.wait_for("freed 3.0 GB [bold]really[/bold]")
+        await p.press("F")
+        while len(asked) < 2:
+            await p.pilot.pause(0.02)
+        assert asked == [("studio2", 99), ("studio2", None)]
+
+    play([make_readings()], person, free)
+
+
+def test_small_windows_and_the_help():
+    async def person(p):
+        await p.wait_for("studio1")
+        await p.press("question_mark")
+        await p.wait_for("free the selected")
+        await p.press("escape")
+        await p.wait_gone("free the selected")
+
+    for size in ((40, 12), (60, 16), (200, 50)):
+        play([make_readings()], person, size=size)
