@@ -96,7 +96,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "_signal", "_socket", "_thread", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "importlib", "itertools",
+    "_signal", "_socket", "_thread", "ast", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "html", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
     "time", "types", "typing", "warnings", "weakref",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from . import notebook_text
 
-USAGE = "use %mpsbar, %mpsbar free [--outputs] or %mpsbar why"
+USAGE = "use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why"
 # `mpsbar why` takes a fraction of a second; a slow disk may add to that.
 _WHY_SECONDS = 30.0
 _STEP_SECONDS = 0.001
@@ -24,16 +24,20 @@ def load(shell: Any) -> None:
 
         attach()
 
-        def mpsbar(line: str) -> None:
+        def mpsbar(line: str, cell: Optional[str] = None) -> None:
             """%mpsbar: what this kernel holds and how far it is; %mpsbar free [--outputs] frees.
-            %mpsbar why: how the last kernels of this notebook ended.
+            %mpsbar tensors: the largest live tensors. %mpsbar why: how the last kernels of this
+            notebook ended. %%mpsbar: the time and the memory of one cell.
 
             free also drops the last traceback, and with --outputs all of Out: what they hold
             cannot be freed otherwise.
             """
-            run_magic(shell, line)
+            if cell is None:
+                run_magic(shell, line)
+            else:
+                run_cell(shell, cell)
 
-        shell.register_magic_function(mpsbar, "line", "mpsbar")
+        shell.register_magic_function(mpsbar, "line_cell", "mpsbar")
     except Exception as error:  # noqa: BLE001 - a notebook must start without us
         _complain(f"%mpsbar couldn't be loaded: {error}")
 
@@ -41,7 +45,8 @@ def load(shell: Any) -> None:
 def unload(shell: Any) -> None:
     """Take the magic away. The agent stays: others than the notebook may have attached it."""
     try:
-        shell.magics_manager.magics["line"].pop("mpsbar", None)
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop("mpsbar", None)
     except Exception as error:  # noqa: BLE001 - as above
         _complain(f"%mpsbar couldn't be unloaded: {error}")
 
@@ -64,12 +69,14 @@ def find_name() -> Optional[str]:
 def run_magic(shell: Any, line: str) -> None:
     words = line.split()
     if not words:
-        print(describe())  # noqa: T201 - a magic prints: it is its job
+        show(shell, *describe())
     elif words in (["free"], ["free", "--outputs"]):
         drop_errors(shell)
         if "--outputs" in words:
             drop_outputs(shell)
         print(free())  # noqa: T201 - as above
+    elif words == ["tensors"]:
+        print(count_tensors())  # noqa: T201 - a magic prints: it is its job
     elif words == ["why"]:
         print(why())  # noqa: T201 - as above
     else:
@@ -77,14 +84,61 @@ def run_magic(shell: Any, line: str) -> None:
 
 
 # ------------------------------------------------------------------- what it holds
-def describe() -> str:
-    """What each allocator of this process holds, and how far its progress bars are."""
+def describe() -> "tuple[str, str]":
+    """What each allocator of this process holds, and how far its progress bars are: as text, and
+    as HTML."""
     from .methods import stats as read
+    from .notebook_card import render_card
 
     report = read({})
     memory = notebook_text.describe_memory(report["backends"])
     progress = notebook_text.describe_progress(report["progress"])
-    return f"{memory}\n{progress}" if progress else memory
+    card = render_card(report["backends"], report["progress"])
+    return f"{memory}\n{progress}" if progress else memory, card
+
+
+def show(shell: Any, text: str, card: str) -> None:
+    """The card in a notebook, the text in a terminal."""
+    if _kernel() is not None and card:
+        shell.display_pub.publish({"text/plain": text, "text/html": card})
+    else:
+        print(text)  # noqa: T201 - a magic prints: it is its job
+
+
+def count_tensors() -> str:
+    from .notebook_card import describe_tensors
+    from .tensors import TensorCensus
+
+    job = TensorCensus(None)
+    try:
+        while (report := job.step()) is None:
+            time.sleep(_STEP_SECONDS)
+    finally:
+        _clean_up()
+    return describe_tensors(report)
+
+
+def run_cell(shell: Any, cell: str) -> None:
+    """%%mpsbar: run the cell as it stands, then say what it took. An error is the cell's own."""
+    import ast  # IPython has it loaded long ago
+
+    from .notebook_card import PeakSampler, describe_cell, read_total
+
+    tree = ast.parse(shell.transform_cell(cell))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    before = read_total("allocated"), read_total("peak")
+    began = time.perf_counter()
+    try:
+        with PeakSampler() as sampler:
+            exec(compile(tree, "<cell>", "exec"), shell.user_ns)  # noqa: S102 - the person's own
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), shell.user_ns)  # noqa: S307
+                if not cell.rstrip().endswith(";"):
+                    shell.displayhook(value)
+    finally:
+        seconds = time.perf_counter() - began
+        after = read_total("allocated"), read_total("peak")
+        print(describe_cell(before, after, sampler.most, seconds))  # noqa: T201 - as above
 
 
 # ---------------------------------------------------------------------------- free

@@ -30,29 +30,29 @@ def describe_memory(backends: "dict[str, Report]") -> str:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
         return f"{join_labels('or')} not loaded yet"
-    rows = [["device", *_COLUMNS]] if any(map(_is_used, backends.values())) else []
+    rows = [["device", *_COLUMNS]] if any(map(is_used, backends.values())) else []
     rows += [[name, *_cells(backend)] for name, backend in backends.items()]
     return _align(rows)
 
 
 def _cells(backend: Report) -> "list[str]":
-    if not _is_used(backend):
+    if not is_used(backend):
         return ["unknown" if backend["state"] == NOT_KNOWN else backend["state"]]
     allocated, peak = backend["allocated"], backend["peak"]
-    cached, bound = _cached(backend)
-    return [size(_held(backend)), size(allocated), bound + size(cached), size(peak)]
+    cached, bound = find_cached(backend)
+    return [size(find_held(backend)), size(allocated), bound + size(cached), size(peak)]
 
 
-def _is_used(backend: Report) -> bool:
+def is_used(backend: Report) -> bool:
     return bool(backend["state"] == IN_USE)
 
 
-def _held(backend: Report) -> Optional[int]:
+def find_held(backend: Report) -> Optional[int]:
     numbers = (backend[name] for name in ("driver", "reserved", "allocated"))
     return next((number for number in numbers if number is not None), None)
 
 
-def _cached(backend: Report) -> "tuple[Optional[int], str]":
+def find_cached(backend: Report) -> "tuple[Optional[int], str]":
     """What the allocator keeps for reuse; before torch 2.13 only a bound is known."""
     reserved, driver, allocated = backend["reserved"], backend["driver"], backend["allocated"]
     whole = driver if reserved is None else reserved
@@ -118,7 +118,7 @@ def _how_it_ended(report: Report, still_cached: int) -> str:
     if report["state"] == "busy":
         # What any thread may free, such as free blocks of malloc, is freed all the same.
         freed = f"freed only {size(report['freed'])}" if report["freed"] else "nothing was freed"
-        return f"busy: {_why(report['reason'])}; {freed}"
+        return f"busy: {say_why(report['reason'])}; {freed}"
     errors = [each["error"] for each in report["backends"].values() if each.get("error")]
     if errors:
         return f"failed: {errors[0]}"
@@ -130,7 +130,7 @@ def _how_it_ended(report: Report, still_cached: int) -> str:
     )
 
 
-def _why(reason: Report) -> str:
+def say_why(reason: Report) -> str:
     code = reason["code"]
     if (
         code in ("main_computing", "main_unproven")
@@ -144,7 +144,7 @@ def _why(reason: Report) -> str:
 
 
 def add_up_cached(backends: "dict[str, Report]") -> int:
-    found = [_cached(each) for each in backends.values() if _is_used(each)]
+    found = [find_cached(each) for each in backends.values() if is_used(each)]
     return sum(cached or 0 for cached, bound in found if not bound)
 
 

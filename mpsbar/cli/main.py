@@ -14,27 +14,41 @@ from mpsbar.cli.output import INTERRUPTED
 from mpsbar.cli.plain_characters import use_plain_characters
 from mpsbar.core.errors import UserError
 
+BARS = ("memory", "gpu", "progress", "dot", "icon")  # as in core/settings, which is slow to import
+
 _FRAMEWORKS = join_labels("and")
 # Each is a module of this folder with DESCRIPTION, EXAMPLES, add_arguments() and run(). Only the
 # one that is called is imported, because it imports its feature.
-VERBS = {
-    "status": f"show this computer and its {_FRAMEWORKS} processes",
-    "top": "show the same live: select a process, free its cache, follow its memory",
-    "free": "free the caches of connected processes",
-    "limit": "limit the memory of a connected process",
-    "why": "say how runs ended, and what to do about it",
-    "run": f"run a command and connect its {_FRAMEWORKS} processes",
-    "enable": f"connect every {_FRAMEWORKS} process of an environment",
-    "disable": "undo mpsbar enable",
-    "probe": "measure which dtypes work here, in seconds",
-    "compare": "compare your own model on the device with the CPU, module by module",
-    "doctor": "check whether torch works here, and if not, why",
-    "report": "write everything to one HTML page",
-    "export": "serve metrics to Prometheus",
-    "demo": "try mpsbar with small real workers",
-    "login": "choose whether mpsbar opens at login",
-    "config": "show or edit the settings, and what is wrong with them",
+# Grouped by what people want; the help is to fit a screen of 24 lines.
+GROUPS = {
+    "See": {
+        "status": f"this computer and its {_FRAMEWORKS} processes",
+        "top": "the same live: select a process, free its cache",
+        "why": "how runs ended, and what to do about it",
+        "report": "everything on one HTML page",
+    },
+    "Free": {
+        "free": "free the caches of connected processes",
+        "limit": "limit the memory of a connected process",
+    },
+    "Connect": {
+        "run": f"run a command and connect its {_FRAMEWORKS} processes",
+        "enable": "connect every process of an environment, or every kernel",
+        "disable": "undo mpsbar enable",
+    },
+    "Check": {
+        "probe": "measure which dtypes work here, in seconds",
+        "compare": "compare your own model on the device with the CPU",
+        "doctor": "check whether torch works here, and if not, why",
+    },
+    "More": {
+        "export": "serve metrics to Prometheus",
+        "demo": "try mpsbar with small real workers",
+        "login": "choose whether mpsbar opens at login",
+        "config": "show or edit the settings, and what is wrong with them",
+    },
 }
+VERBS = {name: summary for verbs in GROUPS.values() for name, summary in verbs.items()}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -92,28 +106,34 @@ def _say_unknown(verb: str) -> str:
     return f"there is no verb {verb!r}" + (f": did you mean {close[0]}?" if close else "")
 
 
+class _MainParser(Parser):
+    """Its help is the list of verbs, in groups."""
+
+    def format_help(self) -> str:
+        lines = [
+            "usage: mpsbar [VERB …]     mpsbar VERB --help says more, with examples",
+            "",
+            f"Who holds my GPU memory, and can I get it back? For {_FRAMEWORKS}.",
+            "Without a verb: the menu bar on a Mac; elsewhere top, or status in a pipe.",
+            "",
+        ]
+        for group, verbs in GROUPS.items():
+            for number, (name, summary) in enumerate(verbs.items()):
+                lines.append(f"{'' if number else group:9}{name:9}{summary}")
+        lines += [
+            "-V, --version; for the menu bar: --interval SECONDS,",
+            f"--bar {{{','.join(BARS)}}}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Every verb by name, and the arguments of the one that is called."""
-    parser = Parser(
-        prog="mpsbar",
-        description=f"Who holds my GPU memory, and can I get it back? For {_FRAMEWORKS}. Without "
-        "a verb: the menu bar on a Mac with a screen; elsewhere top, or status where there is no "
-        "terminal.",
-        epilog=_list_examples(
-            (
-                "mpsbar",
-                "mpsbar --bar gpu --interval 5",
-                "mpsbar run python train.py",
-                "mpsbar status",
-                "mpsbar free --all",
-            )
-        ),
-        formatter_class=HelpFormatter,
-    )
+    parser = _MainParser(prog="mpsbar", formatter_class=HelpFormatter)
     parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
         "--bar",
-        choices=("memory", "gpu", "progress", "dot", "icon"),
+        choices=BARS,
         help="what the menu bar shows until mpsbar quits",
     )
     parser.add_argument(

@@ -76,6 +76,8 @@ class Kernel:
                 continue
             if message["msg_type"] == "stream":
                 said.append(content["text"])
+            elif message["msg_type"] == "display_data":
+                said.append(content["data"]["text/plain"])
             elif message["msg_type"] == "error":
                 said.append(content["ename"])
             elif message["msg_type"] == "status" and content["execution_state"] == "idle":

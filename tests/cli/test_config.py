@@ -37,6 +37,7 @@ keep_cache_below = "off"  # default
 free_when_idle = false  # default
 free_at_critical_pressure = false  # default
 theme = "dark"  # default
+welcome = true  # default
 export = "off"  # default
 hosts = []  # default
 groups = {}  # default

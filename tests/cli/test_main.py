@@ -70,8 +70,10 @@ def test_help_lists_every_verb_and_imports_none(workers):
         [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
     )
     *shown, imported = done.stdout.splitlines()
-    listed = [line.split()[0] for line in shown if re.match("    [a-z]", line)]
+    listed = [line[9:].split()[0] for line in shown if re.match("[A-Z ][a-z ]{8}[a-z]+  ", line)]
     assert listed == list(VERBS)
+    assert len(shown) < 24  # a screen
+    assert max(map(len, shown)) <= 80
     assert not re.search(r"mpsbar\.(monitor|system|workers|ui|dtypes|history)\b", imported)
 
 

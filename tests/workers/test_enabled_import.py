@@ -153,7 +153,8 @@ class Kernel:
 
         def hear(message):
             content = message["content"]
-            said.append(content.get("text") or content.get("ename") or "")
+            shown = content.get("data", {}).get("text/plain")
+            said.append(content.get("text") or shown or content.get("ename") or "")
 
         self.client.execute_interactive(code, timeout=TIMEOUT, output_hook=hear)
         return "".join(said).strip()

@@ -1,0 +1,77 @@
+"""The card of %mpsbar, %mpsbar tensors and %%mpsbar, in a real kernel and as pure text."""
+
+import pytest
+from agent.test_notebook import kernels  # noqa: F401 - the fixture
+from worker_kit import NO_MPS
+
+from mpsbar.agent.notebook_card import describe_cell, describe_tensors, render_card
+
+MB = 1 << 20
+on_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
+BACKEND = {
+    "state": "in use", "allocated": 100 * MB, "reserved": 150 * MB, "driver": 200 * MB, "peak": 300 * MB,
+    "budget": 400 * MB,
+}  # fmt: skip
+
+
+def test_the_card_has_a_bar_of_the_budget():
+    card = render_card({"mps": BACKEND, "<b>": {"state": "not initialised"}}, None)
+    assert "width:25.0%" in card  # tensors
+    assert "width:12.5%" in card  # cached
+    assert "200 MB held of 400 MB · 100 MB in tensors · 50.0 MB cached" in card
+    assert "<b>" not in card
+
+
+def test_unknown_numbers_and_hostile_names_do_not_break_it():
+    nothing = {"state": "in use"} | dict.fromkeys(
+        ("allocated", "reserved", "driver", "peak", "budget")
+    )
+    card = render_card({"<script>": nothing}, None)
+    assert "&lt;script&gt;" in card
+    assert "? held · ? in tensors" in card
+    assert render_card({}, None) == ""
+
+
+def test_one_cell():
+    assert (
+        describe_cell((None, None), (None, None), None, 0.5) == "cell: 500 ms · no allocator in use"
+    )
+    exact = describe_cell((100 * MB, 200 * MB), (150 * MB, 900 * MB), 300 * MB, 2.0)
+    assert exact == "cell: 2.0 s · tensors +50.0 MB (now 150 MB) · peak 900 MB"
+    sampled = describe_cell((100 * MB, 900 * MB), (50 * MB, 900 * MB), 300 * MB, 2.0)
+    assert sampled == "cell: 2.0 s · tensors −50.0 MB (now 50.0 MB) · peak at least 300 MB"
+
+
+def test_tensors_as_text():
+    group = {"device": "mps", "dtype": "float32", "shape": "10x20", "count": 3, "bytes": 5 * MB}
+    found = {
+        "state": "done", "groups": [group] * 14, "others": {"count": 1, "bytes": MB}, "not_visible": {"mps": MB},
+    }  # fmt: skip
+    lines = describe_tensors(found).splitlines()
+    assert lines[0] == "  5.0 MB  3 × float32 10x20  mps"
+    assert lines[-2:] == [" 11.0 MB  other tensors", "  1.0 MB  not visible from Python"]
+    empty = {"state": "done", "groups": [], "others": {"count": 0, "bytes": 0}, "not_visible": {}}
+    assert describe_tensors(empty) == "No live tensors"
+    busy = {"state": "busy", "reason": {"code": "thread_computing", "where": "a.py:1"}}
+    assert (
+        describe_tensors(busy) == "busy: another thread is computing (a.py:1); nothing was counted"
+    )
+
+
+@on_mps
+def test_in_a_real_kernel(kernels):  # noqa: F811 - the fixture
+    kernel = kernels()
+    kernel.run(
+        "%load_ext mpsbar\nimport torch\nx = torch.ones(64 << 20, dtype=torch.uint8, device='mps')"
+    )
+    shown = kernel.run("%mpsbar")
+    assert "held" in shown
+    assert "mps" in shown
+    assert "1 × uint8 67108864  mps" in kernel.run("%mpsbar tensors")
+    said = kernel.run(
+        "%%mpsbar\ny = torch.ones(32 << 20, dtype=torch.uint8, device='mps')\nprint(len(y))"
+    )
+    assert said.startswith("33554432\n")
+    assert "tensors +32.0 MB (now 96.0 MB)" in said
+    assert kernel.run("%%mpsbar\n1 / 0").endswith("ZeroDivisionError")
+    assert kernel.run("print(y.sum().item() == 32 << 20)") == "True"
