@@ -254,5 +254,5 @@ def find_owner(pid: int) -> ProcessOwner | None:
         return ProcessOwner(process.uids().real == os.getuid(), process.username())
     except psutil.AccessDenied:
         return ProcessOwner(False, None)
-    except psutil.Error:
+    except (psutil.Error, FileNotFoundError):  # the latter: it ended, and its pid is in use again
         return None

@@ -184,7 +184,7 @@ def has_ended(pid: int, seconds: float = ENDING_SECONDS) -> bool:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
                 return True
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, FileNotFoundError):  # the latter: its pid is in use again
             return True
         except psutil.Error:
             return False

@@ -1,13 +1,19 @@
 """The count of a worker's tensors from the monitor's side: every ending is an outcome."""
 
+import errno
+import os
+import sys
+
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worker_kit import ATTACH, wait_for
 
 from mpsbar.core.actions import TensorGroup
+from mpsbar.system.ownership import find_owner
 from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
-from mpsbar.workers.request import find_tensors
+from mpsbar.workers.request import find_tensors, has_ended
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 
@@ -100,3 +106,15 @@ def test_the_hint_reaches_the_agent(workers, hint):
         "m.TensorCensus = Hinted\n" + ATTACH + IDLE
     )
     assert find_tensors(worker.pid, hint).error == repr(hint)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="psutil raises this on Linux only")
+def test_a_process_whose_pid_is_in_use_again_has_ended(monkeypatch):
+    """psutil looks for /proc/PID/stat again when it was missing; by then it is the next one's."""
+
+    def not_there(*_, **__):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(psutil._pslinux, "bcat", not_there)
+    assert has_ended(os.getpid(), 0)
+    assert find_owner(os.getpid()) is None
