@@ -69,7 +69,10 @@ def test_the_last_free_is_told_to_everyone_with_its_number(worker):
     for number in (1, 2):
         answer = worker.ask("free")
         told = worker.ask("stats")["last_free"]
-        assert set(told) == {"number", "time", "state", "freed", "seconds", "when_possible"}
+        assert set(told) == {
+            "number", "time", "state", "freed", "seconds", "when_possible", "reason",
+        }  # fmt: skip
+        assert told["reason"] is None
         assert (told["number"], told["state"], told["freed"]) == (number, "done", 0)
         assert (told["number"], told["seconds"]) == (answer["number"], answer["seconds"])
         assert abs(time.time() - told["time"]) < 600
