@@ -26,7 +26,10 @@ def test_settings_with_their_origins():
         'keep_cache_below = "off"  # default\n'
         "free_when_idle = false  # default\n"
         "free_at_critical_pressure = false  # default\n"
-        'theme = "dark"  # default'
+        'theme = "dark"  # default\n'
+        'export = "off"  # default\n'
+        "hosts = []  # default\n"
+        "groups = {}  # default"
     )
     assert parse_toml(text)["interval"] == 0.5
 
