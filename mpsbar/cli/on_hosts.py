@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -238,6 +239,14 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
     def free(host: str, pid: int | None) -> str:
         return _free_from_screen(host, pid, options, questions)
 
+    def hang_up(*_: object) -> None:
+        """The window was closed: there is no screen to leave, and every ssh ends."""
+        hosts.close()
+        if questions is not None:
+            questions.close()
+        os._exit(128 + signal.SIGHUP)
+
+    signal.signal(signal.SIGHUP, hang_up)
     app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
     app.run()
     return app.return_code or 0

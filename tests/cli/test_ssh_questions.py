@@ -61,10 +61,16 @@ class Terminal:
                 self.seen += data.decode("utf-8", "replace")
         return self.process.wait(timeout=TIMEOUT)
 
+    def hang_up(self):
+        """The window is closed."""
+        os.close(self._ours)
+        self._ours = -1
+
     def close(self):
         self.process.kill()
         self.process.wait(timeout=TIMEOUT)
-        os.close(self._ours)
+        if self._ours != -1:
+            os.close(self._ours)
 
 
 def _take_terminal():
@@ -191,3 +197,17 @@ def test_a_cache_is_freed_from_the_screen_of_all_hosts(workers, ssh_hosts, perso
     terminal.wait_for("freed 16.0")  # a notice may be broken between words
     terminal.press("q")
     assert terminal.end() == 0
+
+
+def test_a_closed_window_ends_the_screen_and_every_ssh(ssh_hosts, person):
+    ssh_hosts.add("locked", AGAIN)
+    ssh_hosts.lock_key("locked", "open sesame")
+    terminal = person("top", "--ssh", ssh_hosts.options, "--host", "locked")
+    terminal.wait_for("Enter passphrase for key")
+    folder = find_socket_folder(terminal.process)
+    terminal.type("open sesame")
+    terminal.wait_for("1 of 1 hosts answer")
+    terminal.hang_up()
+    assert terminal.process.wait(timeout=TIMEOUT) != 0
+    wait_for(lambda: not has_connections(folder), "no connection left")
+    assert not folder.exists()

@@ -400,6 +400,7 @@ STARTS = {
     "desktop/launch_agent.py": "/bin/launchctl",
     "desktop/login_macos.py": "/usr/bin/open",
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
+    "fleet/questions.py": "ssh, which asks a person on the terminal",
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
     "fleet/questions.py": "the same ssh",
     "cli/demo.py": "the Python that runs mpsbar already",

@@ -114,9 +114,8 @@ class HostsApp(App[None]):
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
-                loop.add_signal_handler(number, self.exit)
+        with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
+            loop.add_signal_handler(signal.SIGTERM, self.exit)
         self.query_one("#hosts-box").border_title = _("hosts")
         self.query_one("#processes", SteadyTable).focus()
         self.theme_changed_signal.subscribe(self, self._forget_palette)
