@@ -81,7 +81,10 @@ def _find_in_memory() -> "Optional[tuple[Any, int, int]]":
     """This process's memory as numbers, and where in it the thresholds are; None: not there."""
     interpreter = ctypes.pythonapi["PyInterpreterState_Get"]
     interpreter.restype = ctypes.c_void_p
-    offsets = (ctypes.c_uint64 * (_GC_OFFSET + 1)).in_dll(ctypes.pythonapi, "_PyRuntime")
+    try:
+        offsets = (ctypes.c_uint64 * (_GC_OFFSET + 1)).in_dll(ctypes.pythonapi, "_PyRuntime")
+    except ValueError:  # a Python that hides it
+        return None
     if bytes(offsets)[:8] != b"xdebugpy" or not 0 < offsets[_GC_OFFSET] < 1 << 20:
         return None
     state = (interpreter() or 0) + offsets[_GC_OFFSET]

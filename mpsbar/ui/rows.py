@@ -96,8 +96,8 @@ class UiState:
     most: int = 20  # rows of processes: what fits on the smallest screen
     watched: frozenset[tuple[int, float | None]] = frozenset()  # (pid, start): notify at its end
     delivery: str = "unknown"  # what becomes of alerts: core.machine.Delivery
-    pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
-    enabled: tuple[str, ...] = ()  # the Pythons that are connected
     export: ExportState | None = None  # None: this front end serves no metrics
     export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
+    pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
+    enabled: tuple[str, ...] = ()  # the Pythons that are connected
     has_tool: bool = False  # the app contains the command line tool, and can install it

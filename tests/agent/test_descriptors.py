@@ -4,6 +4,7 @@ Daemons do it (os.closerange), and what they open next gets the lowest free numb
 write to them, read from them, accept on them or close them; it may come back later, or stay away.
 """
 
+import json
 import subprocess
 import sys
 
@@ -169,6 +170,82 @@ check_files(range(3, 20))
 os.write(100, b"well")
 """, version)  # fmt: skip
     check_end(done.stdout, done.stderr, done.returncode, "well\n")
+
+
+# ------------------------------------------------------------- another program by exec
+# What the new program has: its descriptors, threads, environment and the files of the run directory.
+NEW_PROGRAM = """
+import json, os
+def is_open(number):
+    try: return bool(os.fstat(number))
+    except OSError: return False
+threads = sorted(open("/proc/self/task/%s/comm" % each).read() for each in os.listdir("/proc/self/task"))
+print(json.dumps({
+    "open": [number for number in range(64) if is_open(number)],
+    "named": [name for name in threads if "mpsbar" in name],
+    "variables": sorted(name for name in os.environ if "mpsbar" in name.lower()),
+    "sockets": [name for name in os.listdir(os.environ["MPSBAR_RUN_DIR"]) if name.endswith(".sock")],
+}), flush=True)
+"""
+EXEC = """
+new = NEW
+def become(): os.execv(sys.executable, [sys.executable, "-S", "-c", new])
+path = os.path.join(os.environ["MPSBAR_RUN_DIR"], f"{os.getpid()}.sock")
+client = None
+if find_agent:
+    client = socket.socket(socket.AF_UNIX)  # a connection of the agent's is open as well
+    client.connect(path)
+    client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"hello"}\\n')
+    client.recv(65536)
+"""
+WAYS_TO_EXEC = {
+    "exec": "become()",
+    "fork and exec": """
+pid = os.fork()
+if not pid: become()
+assert os.waitpid(pid, 0)[1] == 0
+""",
+    "subprocess without close_fds": """
+import subprocess
+subprocess.run([sys.executable, "-S", "-c", new], close_fds=False, check=True)
+""",
+    "posix_spawn": """
+pid = os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", new], os.environ)
+assert os.waitpid(pid, 0)[1] == 0
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@oldest_and_newest
+@pytest.mark.parametrize("way", WAYS_TO_EXEC)
+def test_a_program_that_is_executed_gets_nothing_of_ours(workers, version, way):
+    found = []
+    for attached in (False, True):
+        code = START + (ATTACH if attached else "") + EXEC.replace("NEW", repr(NEW_PROGRAM))
+        code = code.replace("find_agent", str(attached))
+        done = run_host(workers, code + WAYS_TO_EXEC[way], version)
+        assert (done.returncode, done.stderr) == (0, "")
+        found.append(json.loads(done.stdout))
+    alone, beside = found
+    # The file of a process that became another program is there until a monitor finds nobody behind it.
+    beside["sockets"] = []
+    assert beside == alone
+    assert beside["open"] == [0, 1, 2]
+    assert beside["named"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@oldest_and_newest
+def test_a_program_that_was_executed_in_the_hosts_place_attaches_anew(workers, version):
+    """The same pid: the socket's file of the program before is no hindrance."""
+    again = START + ATTACH + "print('again', flush=True)\ntime.sleep(1000)\n"
+    code = START + ATTACH + f"os.execv(sys.executable, [sys.executable, '-c', {again!r}])\n"
+    worker = start_host(workers, code, version)
+    worker.wait_line("again")
+    assert worker.ask("hello")["pid"] == worker.pid
+    assert worker.ask("free", seconds=1)["state"] in ("done", "busy")
+    assert worker.end() == ""
 
 
 # ------------------------------------------------------------ while a request is under way

@@ -106,6 +106,17 @@ def test_an_mlx_without_cache_limits_is_busy_and_nothing_was_done(workers):
     assert worker.wait_line("[").count("clear_cache") == 0
 
 
+def test_on_the_cpu_a_busy_process_is_left_as_it_is(workers):
+    """There a new limit waits for running evaluations, with the GIL held."""
+    on_linux = START.replace('real, sys.platform = sys.platform, "darwin"', "real = sys.platform")
+    assert on_linux != START
+    worker = workers.start(on_linux + EVALUATOR)
+    worker.wait_line("started")
+    report = free(worker, seconds=1)
+    assert (report["state"], report["trimmed"]) == ("busy", False)
+    assert worker.wait_line("[").startswith("[] ")
+
+
 def test_a_main_thread_that_waits_may_have_work_on_the_gpu_and_is_busy(workers):
     worker = workers.start(START + """
 pending = mx.ones((64, 64)) @ mx.ones((64, 64))

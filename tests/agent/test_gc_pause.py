@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 
+import host_kit
 import interpreters
 import pytest
 from worker_kit import ROOT, TIMEOUT
@@ -316,3 +317,32 @@ def test_a_wait_is_a_millisecond_at_least_and_a_minute_at_most():
         (1e9, 60_000),
     ):
         assert gil_io.poll_arguments(None, 0, seconds)[2] == expected
+
+
+@every_python
+def test_this_pythons_collector_is_known(version):
+    code = "from mpsbar.agent import gc_pause as g; print(g.is_supported(), g.PAUSED)"
+    done = subprocess.run(
+        [interpreters.need(version), "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("True "), done.stderr
+
+
+def test_a_collector_that_is_not_known_is_left_alone(workers):
+    """In place of a Python that is newer than mpsbar."""
+    code = """
+from mpsbar.agent import gc_pause
+gc_pause._KEEPS_THIRD, gc_pause._memory = False, None
+import gc, threading, torch, mpsbar
+before = gc.get_threshold(), threading.active_count()
+print(mpsbar.attach(), (gc.get_threshold(), threading.active_count()) == before)
+"""
+    done = host_kit.run_host(workers, code)
+    assert done.stdout == "False True\n"
+    assert done.stderr == (
+        "mpsbar: not attached: the garbage collector of this Python is not known to mpsbar yet\n"
+    )

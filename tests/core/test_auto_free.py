@@ -209,3 +209,60 @@ def test_whatever_happens_never_busy_and_never_twice_in_a_minute(steps):
             last_free = time
             if ends_well:
                 policy.note(Freed(7, "train.py", "done", GB, cause=free.cause), time)
+
+
+def test_a_choice_that_is_taken_back_is_the_one_for_all_again():
+    policy = make(KEEP)
+    policy.set_rule(SetAutoFree(7, 100.0, AutoFreeRule(keep_cache_below=0)))
+    policy.set_rule(SetAutoFree(7, 100.0, AutoFreeRule()))
+    assert run(policy, 20) != []
+
+
+def leave_alone(policy):
+    """Returns when that was."""
+    time = 0.0
+    while True:
+        asked, left_alone = policy.consider(look(time))
+        for _ in asked:
+            end(policy, time)
+        if left_alone:
+            return time
+        time += STEP
+
+
+def test_a_choice_for_a_process_that_is_left_alone_tries_it_again():
+    policy = make(KEEP)
+    time = leave_alone(policy)
+    rule = AutoFreeRule(keep_cache_below=2 * GB)
+    policy.set_rule(SetAutoFree(7, 100.0, rule))
+    assert policy.find_statuses(look(time)) == {7: AutoFreeStatus(rule)}
+    assert run(policy, 20, time + STEP) != []
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Freed(7, "train.py", "done", GB),  # a person asked for it
+        Freed(7, "train.py", "busy", cause="keep_below"),
+    ],
+)
+def test_only_automatic_frees_that_were_done_are_counted_as_refills(outcome):
+    policy = make(KEEP)
+    for number in range(300):
+        asked, left_alone = policy.consider(look(number * STEP))
+        assert left_alone == []
+        for _ in asked:
+            policy.note(outcome, number * STEP)
+
+
+def test_the_large_cache_of_another_process_is_no_reason():
+    other = Health("ok", (Reason("cache", "ok", {}, 8), Reason("leak", "ok", {}, 7)))
+    assert run(make(IDLE), 120, health=other) == []
+
+
+def test_a_worker_that_the_scan_has_not_found_keeps_its_choice():
+    policy = make(Settings())
+    rule = AutoFreeRule(free_when_idle=True)
+    policy.set_rule(SetAutoFree(7, 100.0, rule))
+    policy.consider(replace(look(0.0), processes=()))
+    assert policy.find_statuses(look(2.0)) == {7: AutoFreeStatus(rule)}

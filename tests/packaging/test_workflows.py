@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import interpreters
 import pytest
 from worker_kit import ROOT
 
@@ -118,6 +119,14 @@ def test_a_pipe_does_not_hide_a_failure(name):
     for job in WORKFLOWS[name]["jobs"].values():
         assert "defaults" not in job
         assert not any("shell" in step for step in job["steps"])
+
+
+@pytest.mark.parametrize(("job", "usual"), [("linux", "3.11"), ("mac", "3.13")])
+def test_every_python_that_the_agent_runs_in_is_there(job, usual):
+    (step,) = (s for s in JOBS["ci.yml", job]["steps"] if "setup-python" in s.get("uses", ""))
+    versions = step["with"]["python-version"].split()
+    assert sorted(versions) == sorted(interpreters.VERSIONS)
+    assert versions[-1] == usual  # what `python` is
 
 
 def test_the_macs():
@@ -248,10 +257,16 @@ touch dist/mpsbar-{mpsbar.__version__}.zip dist/mpsbar-{mpsbar.__version__}.dmg"
 def test_ci_on_linux(tmp_path):
     runner = Runner(tmp_path, ("ci.yml", "linux"))
     runner.write_tool(runner.checkout / ".venv/bin/python", BODIES["python"])
+    (runner.tools / "python3.13").unlink()
+    for version in interpreters.VERSIONS:
+        runner.write_tool(runner.tools / f"python{version}", f"echo /opt/python{version}/x64")
     runner.run()
     opened = [call for call in runner.calls("sudo") if call.startswith("chmod go-w")]
-    folder = Path(sys.base_prefix)
-    assert opened == [f"chmod go-w {each}" for each in folder.parents]
+    assert opened == [
+        f"chmod go-w {each}"
+        for version in interpreters.VERSIONS
+        for each in Path(f"/opt/python{version}/x64").parents
+    ]
     assert runner.calls("make") == ["test"]
     assert any("--require-hashes" in call for call in runner.calls("python"))
 

@@ -73,6 +73,8 @@ class HostsApp(App[None]):
         Binding("f", "free", _("Free")),
         Binding("F", "free_all", _("Free all of this host")),
         Binding("slash", "filter", _("Filter"), key_display="/", priority=True),
+        # Before the field gets it, or of "/text⏎f" typed fast the f would reach the field.
+        Binding("enter", "keep_filter", show=False, priority=True),
         Binding("o", "sort", _("Sort")),
         Binding("escape", "show_all", _("All"), key_display="Esc"),
         Binding("question_mark", "help", _("Help"), key_display="?"),
@@ -137,8 +139,14 @@ class HostsApp(App[None]):
         self._filter = event.value
         self._show()
 
-    def on_input_submitted(self, _event: Input.Submitted) -> None:
-        self._leave_filter()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "keep_filter":
+            return self.focused is not None and self.focused.id == "filter"
+        return super().check_action(action, parameters)
+
+    def action_keep_filter(self) -> None:
+        """At once: what was typed so far may still be on its way to the field."""
+        self.screen.set_focus(self.query_one("#processes", SteadyTable))
 
     def action_only(self) -> None:
         """Show the processes of the host under the cursor alone; once more: of all."""

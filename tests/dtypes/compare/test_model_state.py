@@ -2,6 +2,7 @@
 
 import pytest
 from compare_kit import NET, needs_mps, run_script
+from thorough import two_sizes
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
 
@@ -104,7 +105,8 @@ print(json.dumps({"same": ids == [(id(p), str(p.device), p.dtype, p._version) fo
     assert run_script(script) == {"same": True, "state": "works"}
 
 
-def test_ctrl_c_at_any_moment_leaves_all_restored():
+@two_sizes("tries", small=[10], whole=[100])
+def test_ctrl_c_at_any_moment_leaves_all_restored(tries):
     """Real signals, spread over all calls and returns of a comparison: there Python handles them."""
     script = (
         NET
@@ -131,8 +133,8 @@ def compare(interrupt_at=None):
 
 moments = compare()
 problems, finished = [], []
-for number in range(24):
-    interrupt_at = moments * (2 * number + 1) // 48
+for number in range(TRIES):
+    interrupt_at = moments * (2 * number + 1) // (2 * TRIES)
     try:
         compare(interrupt_at)
         finished.append(interrupt_at)
@@ -142,7 +144,7 @@ for number in range(24):
 print(json.dumps({"problems": problems, "finished": finished, "moments": moments, "handler": signal.getsignal(signal.SIGINT) is signal.default_int_handler}))
 """
     )
-    found = run_script(script)
+    found = run_script(f"TRIES = {tries}\n" + script)
     assert found["problems"] == []
     assert found["handler"] is True
     assert found["moments"] > 1000
