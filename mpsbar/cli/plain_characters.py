@@ -42,7 +42,8 @@ def _find(text: str, place: int) -> str:
     character = text[place]
     if character == "…":
         # In a cell that was cut off it takes one column; in a sentence it may take three.
-        is_cut_off = place > 0 and text[place - 1] != " " and text[place + 1 : place + 2] == " "
+        after = text[place + 1 : place + 2]  # an escape is that of a colour, at the end of a cell
+        is_cut_off = place > 0 and text[place - 1] != " " and after in (" ", "\x1b")
         return "~" if is_cut_off else "..."
     if stand_in := _STAND_INS.get(character):
         return stand_in

@@ -27,6 +27,7 @@ def write(text, encoding="ascii"):
         ("3 × float32 [2×3]", "3 x float32 [2x3]"),
         ("└ rank 1", "` rank 1"),
         ("notebook kerne…  12 MB", "notebook kerne~  12 MB"),
+        ("\x1b[1mfinetun…\x1b[0m", "\x1b[1mfinetun~\x1b[0m"),
         ("mpsbar run CMD …", "mpsbar run CMD ..."),
         ("Reading…", "Reading..."),
         ("≤ 3 GB → Free", "<= 3 GB -> Free"),
