@@ -402,7 +402,6 @@ STARTS = {
     "desktop/programs.py": "found on this user's PATH, as by the shell; /usr/bin/osascript",
     "fleet/questions.py": "ssh, which asks a person on the terminal",
     "fleet/ssh.py": "ssh, found on this user's PATH, as by the shell",
-    "fleet/questions.py": "the same ssh",
     "cli/demo.py": "the Python that runs mpsbar already",
     "cli/run.py": "what this user typed",
     "cli/config.py": "the editor that this user has named",
