@@ -427,6 +427,10 @@ def _read_memory(torch: Any, device: str) -> int:
             return int(torch.mps.driver_allocated_memory())
         if device == "cuda":
             return int(torch.cuda.memory_reserved())
+        if sys.platform == "darwin":
+            import resource
+
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # its peak, in bytes there
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except Exception:  # noqa: BLE001 - not known here

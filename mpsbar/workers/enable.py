@@ -22,12 +22,15 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
 from mpsbar.system.files import read_bytes, replace_file
 from mpsbar.system.ownership import NotTrusted, require_safe
+from mpsbar.system.paths import enabled_file
 from mpsbar.system.start_python import start_python
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.environments import (
     ASK_SECONDS,
     Environment,
     EnvironmentProblem,
+    forget_enabled,
+    read_enabled,
     read_environment,
     remember_enabled,
 )
@@ -229,8 +232,7 @@ def connect(python: str) -> Connected:
     """Enables this Python, remembers it, and checks that its agent answers. Never raises."""
     try:
         environment = read_environment(python)
-        is_new = enable(environment)
-        remember_enabled(python)
+        is_new = _enable_and_remember(environment)
         answer = read_answer(environment, dict(os.environ)) if is_new else None
     except EnvironmentProblem as problem:
         return Connected(python, "refused", error=str(problem))
@@ -241,6 +243,22 @@ def connect(python: str) -> Connected:
     return Connected(
         python, state, prefix=environment.prefix, has_framework=environment.has_framework
     )
+
+
+def _enable_and_remember(environment: Environment) -> bool:
+    """Remembered first: what is on no list, `mpsbar disable --all` would not remove."""
+    python = environment.python
+    was_known = python in read_enabled()
+    reason = remember_enabled(python)
+    if reason is not None:
+        listed = f"{enabled_file()}, the list of what is enabled"
+        raise EnvironmentProblem(f"couldn't add it to {listed}: {reason}")
+    try:
+        return enable(environment)
+    except EnvironmentProblem:
+        if not was_known:
+            forget_enabled(python)
+        raise
 
 
 def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:

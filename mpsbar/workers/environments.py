@@ -127,12 +127,14 @@ def read_enabled() -> list[str]:
         return []
 
 
-def remember_enabled(python: str) -> None:
-    """Adds a Python to the list, so that an upgrade can refresh it; a failure is only logged."""
+def remember_enabled(python: str) -> str | None:
+    """Adds a Python to the list, which disable and upgrades need; the reason where it cannot."""
     try:
         _write([*(other for other in read_enabled() if other != python), python])
     except OSError as problem:
         log_refused(paths.enabled_file(), problem)
+        return problem.strerror or str(problem)
+    return None
 
 
 def forget_enabled(python: str) -> None:

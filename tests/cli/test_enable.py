@@ -168,6 +168,24 @@ def test_a_data_folder_that_cannot_be_changed_has_its_sentence(mpsbar, venv, wor
     assert not (workers.folder / "data" / "enabled.json").exists()
 
 
+def test_what_cannot_be_listed_is_not_enabled(mpsbar, venv, workers, read_only):
+    """`disable --all` would not find it."""
+    data = workers.folder / "data"
+    data.mkdir(mode=0o700, exist_ok=True)
+    with read_only(data):
+        done = mpsbar("enable", "--python", str(venv / "bin/python"))
+    assert done.returncode == 1
+    assert f"couldn't add it to {data}/enabled.json, the list of what is enabled" in done.stderr
+    assert not list(venv.rglob("*mpsbar*"))
+
+
+def test_what_could_not_be_enabled_is_not_listed(mpsbar, venv, read_only):
+    (site,) = venv.glob("lib/python*/site-packages")
+    with read_only(site):
+        assert mpsbar("enable", "--python", str(venv / "bin/python")).returncode == 1
+    assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
+
+
 def test_disable_all_forgets_what_is_gone(mpsbar, venv):
     python = str(venv / "bin/python")
     assert mpsbar("enable", "--python", python).returncode == 0

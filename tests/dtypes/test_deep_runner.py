@@ -1,6 +1,7 @@
 """The deep probe for real: torch's own samples on softmps and on the CPU, with planted faults."""
 
 import os
+import resource
 import sys
 
 import pytest
@@ -8,7 +9,7 @@ from fake_torch import add_startup, make_torch
 from probe_kit import needs_mps
 from worker_kit import TIMEOUT, need_module
 
-from mpsbar.dtypes import deep_files
+from mpsbar.dtypes import deep_child, deep_files
 from mpsbar.dtypes.deep_results import DTYPES
 from mpsbar.dtypes.deep_runner import DeepRunner
 
@@ -144,3 +145,10 @@ def test_one_operation_is_not_shared_by_several_processes(tmp_path, monkeypatch)
 def test_no_such_python():
     runner = DeepRunner(["/no/such/python"], "cpu")
     assert runner.run(lambda _: None).ended == "no_python"
+
+
+def test_the_memory_of_a_child_on_a_mac_is_its_peak(monkeypatch):
+    """There is no /proc there."""
+    monkeypatch.setattr(deep_child.sys, "platform", "darwin")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert deep_child._read_memory(None, "cpu") >= peak > 0

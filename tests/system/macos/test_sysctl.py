@@ -3,7 +3,7 @@
 import pytest
 
 from mpsbar.core.machine import Gpu, Machine
-from mpsbar.dtypes.compare.free_ram import read_free_pages
+from mpsbar.dtypes.compare import free_ram
 from mpsbar.system.macos.sysctl import parse_number, parse_swap_used, parse_version, parse_virtual
 
 
@@ -145,8 +145,13 @@ def test_virtual_macs(hypervisor, model, is_virtual):
     assert parse_virtual(hypervisor, model) is is_virtual
 
 
-def test_compare_reads_the_same_free_memory_in_a_python_without_psutil(mac, computer):
-    assert read_free_pages(mac.c) is None
+def test_compare_reads_the_same_free_memory_in_a_python_without_psutil(mac, computer, monkeypatch):
+    def sysconf(name):
+        raise ValueError("unrecognized configuration name")  # as on macOS
+
+    monkeypatch.setattr(free_ram.os, "sysconf", sysconf)
+    monkeypatch.setattr(free_ram.ctypes, "CDLL", lambda _: mac.c)
+    assert free_ram.read_free_ram() is None
     mac.set_memory()
     mac.set_sysctl("vm.page_free_count", 70_000)
-    assert read_free_pages(mac.c) == computer.read_machine().memory_available > 70_000 << 14
+    assert free_ram.read_free_ram() == computer.read_machine().memory_available > 70_000 << 14
