@@ -252,9 +252,9 @@ def test_wrong_words_get_one_line_and_do_nothing(kernels):
     kernel.run("fail()")
     for words in ("fre", "free --output", "free free", "--outputs", "free --outputs now"):
         said = kernel.run(f"%mpsbar {words}")
-        assert (
-            said
-            == f"mpsbar: {words!r} is not an option; use %mpsbar, %mpsbar free [--outputs] or %mpsbar why"
+        assert said == (
+            f"mpsbar: {words!r} is not an option; "
+            "use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why"
         )
     assert kernel.run("print(sys.last_type.__name__)") == "ZeroDivisionError"
     kernel.run("get_ipython().run_line_magic('mpsbar', '')")
@@ -533,11 +533,11 @@ def test_unknown_numbers_are_question_marks():
 def test_reasons_read_as_everywhere_else():
     for code, words in notebook_text._REASONS.items():
         assert outcome_text.reason(Freed(1, "x", "busy", reason=code)) == words
-    on_main = notebook_text._why({"code": "main_computing", "where": "turn.py:1 in step"})
+    on_main = notebook_text.say_why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no safe moment was found"
     told = []
     reason = {"code": "main_computing", "where": "cell:1 in <module>"}
-    thread = threading.Thread(target=lambda: told.append(notebook_text._why(reason)))
+    thread = threading.Thread(target=lambda: told.append(notebook_text.say_why(reason)))
     thread.start()
     thread.join()
     assert told == ["the main thread is computing (cell:1 in <module>)"]

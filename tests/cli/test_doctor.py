@@ -160,7 +160,7 @@ def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
             Process(5, 0.0, "e", frameworks=("mlx",), python="/mlx/python"),
         ),
     )
-    assert doctor_pythons.find_pythons(snapshot, read_enabled()) == [one, two, sys.executable]
+    assert doctor_pythons.find_pythons(snapshot, read_enabled()) == [two, one, sys.executable]
     blind = Snapshot(0.0, processes=None)
     assert doctor_pythons.find_pythons(blind, read_enabled()) == [two, sys.executable]
 
