@@ -65,7 +65,7 @@ lint: setup
 types: setup
 	$(PY) -m mypy
 
-# Tests mostly wait for their workers: `auto` is two processes a core, one for `quick` (tests/conftest.py).
+# Tests mostly wait, for their workers or a screen: `auto` is two processes a core (tests/conftest.py).
 PYTEST = $(PY) -m pytest -n auto --dist loadgroup
 
 test: $(if $(ARGS),setup,lint types)

@@ -51,10 +51,9 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes `-n auto` starts: tests with workers wait most of their time, others never."""
-    cores = os.cpu_count() or 1
-    return cores if config.option.markexpr == "not starts_processes" else 2 * cores
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes `-n auto` starts: most tests wait, for their workers or for a screen."""
+    return 2 * (os.cpu_count() or 1)
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.

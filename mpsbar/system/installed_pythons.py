@@ -84,7 +84,8 @@ def _list_conda(home: Path, root: Path) -> Iterator[Path]:
     yield from (Path(line) for line in listed if line.startswith("/"))
     folders = [home / name for name in _CONDA]
     folders += [root / folder / name for folder in _CONDA_SYSTEM for name in _CONDA]
-    folders.append(root / "opt/homebrew/Caskroom/miniforge/base")
+    folders += sorted((root / "opt/homebrew/Caskroom").glob("*/base"))  # miniforge, miniconda, …
+    folders.append(home / ".local/share/mamba")
     for base in folders:
         yield base
         yield from sorted(base.glob("envs/*"))

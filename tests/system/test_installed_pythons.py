@@ -42,6 +42,8 @@ def add_python(tmp_path, where, name="python3", framework="torch"):
         ("Users/jane/miniforge3/envs/train", "python"),
         ("opt/miniconda3/envs/train", "python"),
         ("opt/homebrew/Caskroom/miniforge/base/envs/train", "python"),
+        ("opt/homebrew/Caskroom/miniconda/base", "python"),
+        ("Users/jane/.local/share/mamba/envs/train", "python"),
     ],
 )
 @pytest.mark.parametrize("framework", ["torch", "mlx"])
