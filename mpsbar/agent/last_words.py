@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional
 
 from . import gil_io, memory, user_folders
-from .secrets import cut_title, find_module, has_value, is_code, mask
+from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_title
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
 FOLDER = "ended"
@@ -59,7 +59,8 @@ def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> None:
 def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
     return {
         "version": 1,
-        **{name: hello[name] for name in ("pid", "parent", "executable", "notebook", "frameworks")},
+        **{name: hello[name] for name in ("pid", "parent", "notebook", "frameworks")},
+        "executable": cut_options(hello["executable"] or ""),
         "command": _shorten_command(hello["argv"]),
         "attached": _attached,
         "ended": now,
@@ -165,7 +166,7 @@ def _is_of_main(trace: Optional[TracebackType]) -> bool:
 
 def _shorten_command(command: "list[str]") -> "list[str]":
     """Python, its options and what it runs; no arguments of the program, which may be secrets."""
-    kept = [cut_title(argument)[:300] for argument in command[:1]]
+    kept = [shorten_title(argument)[:300] for argument in command[:1]]
     arguments = iter(command[1:20])
     for argument in arguments:
         if is_code(argument):

@@ -79,20 +79,22 @@ def shorten_command(command: "tuple[str, ...]") -> "tuple[str, ...]":
         if kept and "=" in argument:
             break
         waits_for_script = not kept
-        kept.append(mask(argument if kept else cut_title(argument)))
+        kept.append(mask(argument) if kept else shorten_title(argument))
     is_whole = len(kept) == len(command)
     return tuple(kept) if is_whole else (*kept, LEFT_OUT)
 
 
-def cut_title(text: str) -> str:
-    """A process may write a title with all of its arguments over the first of them."""
-    return text if text.startswith("/") else shorten_title(text)
+def cut_options(title: str) -> str:
+    """The words before the first option or assignment: serve of serve --key SECRET.
+
+    A process may write a title with all of its arguments over the first of them, also one that
+    begins with its path. A folder's name may have a dash between two spaces.
+    """
+    option = r"-\w|--" if title.startswith(("/", "./")) else "-"
+    end = re.search(rf"\s(?:{option}|\S*=)", title)
+    return title[: end.start()] if end else title
 
 
 def shorten_title(title: str) -> str:
-    """The words of a title before its first option or assignment: serve of serve --key SECRET."""
-    words = title.split(" ")
-    for number, word in enumerate(words):
-        if number and (word.startswith("-") or "=" in word):
-            return mask(" ".join(words[:number]))
-    return mask(title)
+    """What a title may show: no options, and *** for what looks like a key."""
+    return mask(cut_options(title))

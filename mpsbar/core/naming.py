@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from mpsbar.core.secrets import find_module, has_value, is_code, mask, shorten_title
+from mpsbar.core.secrets import (
+    cut_options,
+    find_module,
+    has_value,
+    is_code,
+    mask,
+    shorten_title,
+)
 
 Kind = Literal["script", "notebook", "server"]
 
@@ -73,6 +80,8 @@ def _rank(variables: Mapping[str, str], name: str) -> str:
 
 
 def _name_program(command: tuple[str, ...], executable: str | None) -> str:
+    # An agent's may be the title that its Python was started under.
+    executable = executable and cut_options(executable)
     if not command:
         return PurePath(executable).name if executable else UNKNOWN
     program = PurePath(command[0]).name
@@ -80,7 +89,8 @@ def _name_program(command: tuple[str, ...], executable: str | None) -> str:
         if not PurePath(executable).name.lower().startswith("python"):
             return PurePath(executable).name  # another program
         # py2app's start, or the process wrote a title over its arguments.
-        return program if command[0].startswith(("/", "./")) else shorten_title(command[0])
+        title = shorten_title(command[0])
+        return PurePath(title).name if title.startswith(("/", "./")) else title
     return _name_python(command)
 
 

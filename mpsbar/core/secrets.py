@@ -3,6 +3,7 @@
 from mpsbar.agent.secrets import (
     LEFT_OUT,
     MASK,
+    cut_options,
     find_module,
     has_value,
     is_code,
@@ -12,6 +13,6 @@ from mpsbar.agent.secrets import (
 )
 
 __all__ = [
-    "LEFT_OUT", "MASK", "find_module", "has_value", "is_code", "mask", "shorten_command",
-    "shorten_title",
+    "LEFT_OUT", "MASK", "cut_options", "find_module", "has_value", "is_code", "mask",
+    "shorten_command", "shorten_title",
 ]  # fmt: skip

@@ -92,20 +92,45 @@ def enable(environment: Environment) -> bool:
     try:
         require_safe(site)
         old = set(_recorded(site))
-        for name, content in files.items():
-            path = site / name
-            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            # Every start of this Python runs these: others must not be able to write to them,
-            # whatever the umask. A link is replaced, for uv may have made it into its cache.
-            replace_file(path, content, mode=0o644, follow_links=False)
+        _replace_all(site, files)
         _remove(site, old - set(files))
     except OSError as problem:
-        with contextlib.suppress(OSError):
-            _remove(site, set(files))
         reason = problem.strerror or problem
         raise EnvironmentProblem(f"couldn't write to {site}: {reason}") from None
     _clear_hidden_flag(site / "mpsbar-agent.pth")
     return True
+
+
+def _replace_all(site: Path, files: Files) -> None:
+    """Writes all files or none: after an OSError an agent that worked there still does.
+
+    The new files and copies of the old ones are written to a folder beside them first. What may
+    fail after that is a rename, and a full disk cannot keep the old ones from being put back.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix=".mpsbar-agent-", dir=site, ignore_cleanup_errors=True
+    ) as folder:
+        new, old = Path(folder, "new"), Path(folder, "old")
+        before = {name: content for name in files if (content := _read(site / name)) is not None}
+        for beside, contents in ((new, files), (old, before)):
+            for name, content in contents.items():
+                # Every start of this Python runs these: others must not be able to write to them,
+                # whatever the umask.
+                replace_file(beside / name, content, mode=0o644)
+        replaced: list[str] = []
+        try:
+            for name in files:
+                path = site / name
+                path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                # A link is replaced, for uv may have made it into its cache.
+                (new / name).replace(path)
+                replaced.append(name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                for name in before.keys() & set(replaced):
+                    (old / name).replace(site / name)
+                _remove(site, set(replaced) - before.keys())
+            raise
 
 
 def disable(environment: Environment) -> bool:

@@ -9,7 +9,7 @@ from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGro
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
-from mpsbar.core.secrets import mask, shorten_command
+from mpsbar.core.secrets import cut_options, mask, shorten_command
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 
 _FREE_STATES = ("done", "busy", "failed")
@@ -32,6 +32,8 @@ def parse_hello(pid: int, hello: Any) -> Worker:
     methods = hello.get("methods")
     notebook = _optional_text(hello.get("notebook"))
     executable = _optional_text(hello.get("executable"))
+    # Started under a title that begins with a path, Python takes that for its file.
+    is_title = executable is not None and executable != cut_options(executable)
     last_words = hello.get("last_words")
     return Worker(
         pid=pid,
@@ -40,7 +42,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
         age=None,
         command=shorten_command(command),
         python=_optional_text(hello.get("python")),
-        executable=executable,
+        executable=None if is_title else executable,
         notebook=notebook,
         parent=parse_count(hello.get("parent")),
         agent=_optional_text(hello.get("agent")),

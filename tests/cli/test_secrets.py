@@ -18,6 +18,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.system import paths
 from mpsbar.system.log import start_log
 
+TITLES = ("serve --api-key", "/opt/bin/serve --api-key", "./serve --token")
 HIDDEN = "hunter2"  # of no known shape: only its place tells
 ERROR = f"could not log in: api_key={HIDDEN} {' '.join(SECRETS)}"
 # Its traceback is the program's own: only what mpsbar shows of the error is searched.
@@ -28,14 +29,13 @@ raise ValueError({ERROR!r})
 
 
 def plant(workers):
-    """Two workers with secrets; the script they run, and their files."""
+    """Workers with secrets, one without a title and one for each; the script that they run."""
     arguments = [f"--key-{number}={secret}" for number, secret in enumerate(SECRETS)]
     variables = {f"PYTORCH_SECRET_{number}": secret for number, secret in enumerate(SECRETS)}
     script = workers.folder / f"serve{os.getpid()}.py"  # others may test on this machine too
     stop = f"{workers.folder}/stop"
     wait = f"import os, time\nwhile not os.path.exists({stop!r}): time.sleep(0.05)\n"
     script.write_text(TORCH + ATTACH + wait + RAISE)
-    titled = f"serve --api-key {HIDDEN} {' '.join(SECRETS)}"
     # Under another name Python does not find its venv.
     site = sysconfig.get_path("purelib")
     run = f"import runpy, site, sys; site.addsitedir({site!r}); sys.argv[:] = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -43,11 +43,10 @@ def plant(workers):
         workers.run(
             [sys.executable, str(script), "data", *arguments, "--password", HIDDEN], **variables
         ),
-        # Python under a title of its own, as setproctitle makes it.
-        workers.run(
-            [titled, "-c", run, str(script)], popen={"executable": sys.executable}, **variables
-        ),
     ]
+    for title in TITLES:  # Python under a title of its own, as setproctitle makes it
+        command = [f"{title} {HIDDEN} {' '.join(SECRETS)}", "-c", run, str(script)]
+        planted.append(workers.run(command, popen={"executable": sys.executable}, **variables))
     for worker in planted:
         worker.wait_attached()
     return script
@@ -110,7 +109,7 @@ def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, mo
     ours = (script, raising)
     files = [path for path in workers.folder.rglob("*") if path.is_file() and path not in ours]
     ended = [path.read_text() for path in files if path.parent.name == "ended"]
-    assert len(ended) == 5
+    assert len(ended) == 1 + len(TITLES) + len(runs)
     assert all("could not log in: ***" in text for text in ended)
     texts += [path.read_bytes().decode("utf-8", "replace") for path in files]
     assert any(path.name == "history.sqlite" for path in files)
@@ -137,7 +136,7 @@ def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
     shown = []
 
     def person():
-        mac.wait_for(lambda: len(monitor.latest.workers) == 2, TIMEOUT)
+        mac.wait_for(lambda: len(monitor.latest.workers) == 1 + len(TITLES), TIMEOUT)
         mac.wait(5)
         shown.append(user.lines())
         shown.append(user.lines(script.name))
@@ -167,7 +166,8 @@ def test_no_page_and_no_file_of_the_exporter_has_one(workers, tmp_path):
     script = plant(workers)
     file = tmp_path / "mpsbar.prom"
     with run_exporter(workers, "--textfile", str(file)) as (_, url):
-        page = wait_page(url, f'name="{script.name}"', 'mpsbar_workers{state="live"} 2.0')
+        live = f'mpsbar_workers{{state="live"}} {1 + len(TITLES)}.0'
+        page = wait_page(url, f'name="{script.name}"', live)
         wait_for(lambda: file.exists() and script.name in file.read_text(), "the file")
         search([page, file.read_text()])
 

@@ -77,6 +77,10 @@ PYTHON = "/usr/bin/python3.11"
     [
         (("python", "train.py"), PYTHON, "train.py"),
         (("gunicorn: worker [serve]",), PYTHON, "gunicorn: worker [serve]"),  # setproctitle
+        (("/opt/bin/serve --api-key hunter2",), PYTHON, "serve"),
+        (("./serve --token hunter2",), PYTHON, "serve"),
+        (("./serve", "-c"), "/home/jane/serve --token hunter2", "serve"),
+        (("/Users/jane/Paint - old/serve",), PYTHON, "serve"),
         (("ray::A.work",), PYTHON, "ray::A.work"),
         (("ray::train/step",), PYTHON, "ray::train/step"),
         # py2app starts the app's own Python.

@@ -400,6 +400,64 @@ def test_what_cannot_be_written_is_said_and_nothing_is_half_done(this_venv, monk
     assert this_venv.tree() == before
 
 
+@pytest.fixture
+def outdated(this_venv):
+    """An enabled environment, one file of which is older than mpsbar's, and its files."""
+    environment = read_environment(this_venv.python)
+    setup.enable(environment)
+    assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
+    with (this_venv.site / "_mpsbar_start.py").open("a") as file:
+        file.write("# older\n")
+    return environment, read_ours(this_venv.site)
+
+
+def read_ours(site):
+    paths = [*site.glob("*mpsbar*"), *site.glob("*mpsbar*/**/*")]
+    return {
+        str(path): path.read_bytes() if path.is_file() else None
+        for path in paths
+        if "__pycache__" not in path.parts
+    }
+
+
+def test_a_refused_refresh_leaves_the_agent_that_works(this_venv, outdated):
+    environment, before = outdated
+    this_venv.site.chmod(0o777)
+    with pytest.raises(EnvironmentProblem, match="site-packages is writable by everyone"):
+        setup.enable(environment)
+    assert read_ours(this_venv.site) == before
+    this_venv.site.chmod(0o755)
+    assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
+
+
+@pytest.mark.parametrize("which", ["write", "rename"])
+def test_a_refresh_that_fails_leaves_the_agent_that_works(this_venv, outdated, monkeypatch, which):
+    """The disk is full from the fifth file on, or a file cannot be put into its place."""
+    environment, before = outdated
+    in_the_way = this_venv.site / "mpsbar-agent.pth"
+    if which == "rename":
+        in_the_way.unlink()
+        in_the_way.mkdir()
+        before[str(in_the_way)] = None
+    write, count = setup.replace_file, []
+
+    def full(path, content, **options):
+        count.append(path)
+        if which == "write" and len(count) >= 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content, **options)
+
+    monkeypatch.setattr(setup, "replace_file", full)
+    with pytest.raises(EnvironmentProblem, match="couldn't write to"):
+        setup.enable(environment)
+    assert read_ours(this_venv.site) == before
+    monkeypatch.undo()
+    if which == "rename":
+        in_the_way.rmdir()
+    assert setup.enable(environment)
+    assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
+
+
 def answer(**changes):
     return {
         "implementation": "cpython", "version": [3, 12], "prefix": "/x", "site": "/x/site",
