@@ -28,11 +28,14 @@ class Questions:
     def __init__(self, options: str) -> None:
         self._options = options
         self._folder: Path | None = None
+        # Every connection that was tried: ssh may leave one open where the command has failed.
+        self._tried: list[tuple[str, Path]] = []
         self._sockets: dict[str, Path] = {}
 
     def ask(self, host: str) -> bool:
         """Let ssh ask on the terminal; whether there is a connection to this host then."""
-        path = self._make_folder() / str(len(self._sockets))
+        path = self._make_folder() / str(len(self._tried))
+        self._tried.append((host, path))
         done = subprocess.run(
             [
                 find_ssh(), *split_options(self._options), "-T", "-oControlMaster=yes",
@@ -45,6 +48,7 @@ class Questions:
         )  # fmt: skip
         # What `true` is there does not matter: 255 is ssh's own failure.
         if done.returncode == 255 or not path.exists():
+            self._end(host, path)
             return False
         self._sockets[host] = path
         return True
@@ -55,20 +59,26 @@ class Questions:
         return [] if path is None else [f"-oControlPath={path}", "-oControlMaster=no"]
 
     def close(self) -> None:
-        for host, path in self._sockets.items():
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired, UserError):
-                subprocess.run(
-                    [
-                        find_ssh(), *split_options(self._options), f"-oControlPath={path}",
-                        "-Oexit", "--", host,
-                    ],
-                    stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_SECONDS,
-                    check=False,
-                )  # fmt: skip
+        for host, path in self._tried:
+            self._end(host, path)
+        self._tried.clear()
         self._sockets.clear()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def _end(self, host: str, path: Path) -> None:
+        if not path.exists():
+            return
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired, UserError):
+            subprocess.run(
+                [
+                    find_ssh(), *split_options(self._options), f"-oControlPath={path}",
+                    "-Oexit", "--", host,
+                ],
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_SECONDS,
+                check=False,
+            )  # fmt: skip
 
     def _make_folder(self) -> Path:
         if self._folder is None:

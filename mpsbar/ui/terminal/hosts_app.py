@@ -36,6 +36,7 @@ _MOST_HOST_NAME = 24
 _BAR = 10
 _MEMORY, _GPU, _HELD, _COUNT = 15, 5, 9, 5
 _LEAST_NOTE = 12
+_OWN_ACTIONS = ("free", "free_all", "filter", "keep_filter", "sort", "show_all", "help")
 
 Free = Callable[[str, int | None], str]  # host, and pid or None for all; returns what became of it
 
@@ -139,6 +140,9 @@ class HostsApp(App[None]):
         self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # Behind the help nothing is done.
+        if action in _OWN_ACTIONS and len(self.screen_stack) > 1:
+            return False
         if action == "keep_filter":
             return self.focused is not None and self.focused.id == "filter"
         return super().check_action(action, parameters)

@@ -160,3 +160,24 @@ def test_small_windows_and_the_help():
 
     for size in ((40, 12), (60, 16), (200, 50)):
         play([make_readings()], person, size=size)
+
+
+def test_nothing_is_done_behind_the_help():
+    asked = []
+
+    async def person(p):
+        await p.wait_for("tune.py")
+        await p.press("question_mark")
+        await p.wait_for("free the selected")
+        await p.press("slash", "x", "enter", "f", "F", "o")
+        assert "free the selected" in p.screen()
+        await p.press("escape")
+        await p.wait_gone("free the selected")
+        assert not p.app.query_one("#filter").display
+        assert "▲" not in p.screen()
+        assert asked == []
+        await p.press("f")
+        await p.wait_for("done it")
+        assert asked == [("studio1", 4711)]
+
+    play([make_readings()], person, lambda *what: asked.append(what) or "done it")
