@@ -122,23 +122,21 @@ def run_cell(shell: Any, cell: str) -> None:
     """%%mpsbar: run the cell as it stands, then say what it took. An error is the cell's own."""
     import ast  # IPython has it loaded long ago
 
-    from .notebook_card import PeakSampler, describe_cell, read_total
+    from .notebook_card import describe_cell, read_counters
 
     tree = ast.parse(shell.transform_cell(cell))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    before = read_total("allocated"), read_total("peak")
+    before = read_counters()
     began = time.perf_counter()
     try:
-        with PeakSampler() as sampler:
-            exec(compile(tree, "<cell>", "exec"), shell.user_ns)  # noqa: S102 - the person's own
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), shell.user_ns)  # noqa: S307
-                if not cell.rstrip().endswith(";"):
-                    shell.displayhook(value)
+        exec(compile(tree, "<cell>", "exec"), shell.user_ns)  # noqa: S102 - the person's own
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), shell.user_ns)  # noqa: S307
+            if not cell.rstrip().endswith(";"):
+                shell.displayhook(value)
     finally:
         seconds = time.perf_counter() - began
-        after = read_total("allocated"), read_total("peak")
-        print(describe_cell(before, after, sampler.most, seconds))  # noqa: T201 - as above
+        print(describe_cell(before, read_counters(), seconds))  # noqa: T201 - as above
 
 
 # ---------------------------------------------------------------------------- free
