@@ -96,3 +96,25 @@ def test_a_cells_finalizers_run_on_its_own_thread(kernels):  # noqa: F811 - the 
     assert kernel.run("%load_ext mpsbar") == ""
     assert "cell: " in kernel.run(FINALIZERS)
     assert kernel.run("print(*Cycle.seen)") == "MainThread"
+
+
+def test_what_a_cell_says_when_it_fails_or_cannot_run(kernels):  # noqa: F811 - the fixture
+    kernel = kernels()
+    assert kernel.run("%load_ext mpsbar") == ""
+    assert kernel.run("%%mpsbar\ndef f():\n    return 1 / 0\nf()").endswith("ZeroDivisionError")
+    shown = "import sys, traceback; print(*traceback.format_tb(sys.last_traceback)[-2:])"
+    said = kernel.run(shown)
+    for words in ("line 4, in <module>", "line 3, in f", "return 1 / 0"):
+        assert words in said
+    assert kernel.run("%%mpsbar free\nx = 1") == (
+        "mpsbar: %%mpsbar takes no options, not 'free'; the cell was not run"
+    )
+    assert kernel.run("%%mpsbar\nimport asyncio\nawait asyncio.sleep(0)") == (
+        "mpsbar: %%mpsbar doesn't support await outside a function; the cell was not run"
+    )
+    assert kernel.run("print('x' in globals())") == "False"
+    assert kernel.run("%%mpsbar\n1 +").endswith("SyntaxError")
+    assert kernel.run("%%mpsbar\nasync def g(): await h\n%pwd").startswith("cell: ")
+    assert kernel.run(
+        "%%mpsbar\nfrom __future__ import annotations\ndef k(a: nothing): ..."
+    ).startswith("cell: ")
