@@ -37,7 +37,7 @@ FOLDERS: dict[str, set[str]] = {
     },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
-    "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support"},
+    "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"core", "system", "workers", "desktop", "ui.text"},
     "history": {"core", *OWN_FILES},

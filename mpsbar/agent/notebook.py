@@ -35,7 +35,7 @@ def load(shell: Any) -> None:
             if cell is None:
                 run_magic(shell, line)
             else:
-                run_cell(shell, cell)
+                run_cell(shell, line, cell)
 
         shell.register_magic_function(mpsbar, "line_cell", "mpsbar")
     except Exception as error:  # noqa: BLE001 - a notebook must start without us
@@ -118,27 +118,35 @@ def count_tensors() -> str:
     return describe_tensors(report)
 
 
-def run_cell(shell: Any, cell: str) -> None:
+def run_cell(shell: Any, line: str, cell: str) -> None:
     """%%mpsbar: run the cell as it stands, then say what it took. An error is the cell's own."""
-    import ast  # IPython has it loaded long ago
+    import ast  # IPython has both loaded long ago
+    import inspect
 
-    from .notebook_card import PeakSampler, describe_cell, read_total
+    from .notebook_card import describe_cell, read_counters
 
-    tree = ast.parse(shell.transform_cell(cell))
+    if words := line.split():
+        _complain(f"%%mpsbar takes no options, not {' '.join(words)[:60]!r}; the cell was not run")
+        return
+    text = "\n" + shell.transform_cell(cell)  # below %%mpsbar: lines are numbered as they are seen
+    name = shell.compile.cache(text, shell.execution_count)  # for tracebacks
+    tree = shell.compile.ast_parse(text, name)
+    code = compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    if code.co_flags & inspect.CO_COROUTINE:
+        _complain("%%mpsbar doesn't support await outside a function; the cell was not run")
+        return
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    before = read_total("allocated"), read_total("peak")
+    before = read_counters()
     began = time.perf_counter()
     try:
-        with PeakSampler() as sampler:
-            exec(compile(tree, "<cell>", "exec"), shell.user_ns)  # noqa: S102 - the person's own
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), shell.user_ns)  # noqa: S307
-                if not cell.rstrip().endswith(";"):
-                    shell.displayhook(value)
+        exec(shell.compile(tree, name, "exec"), shell.user_ns)  # noqa: S102 - the person's own
+        if isinstance(last, ast.Expr):
+            value = eval(shell.compile(ast.Expression(last.value), name, "eval"), shell.user_ns)  # noqa: S307
+            if not cell.rstrip().endswith(";"):
+                shell.displayhook(value)
     finally:
         seconds = time.perf_counter() - began
-        after = read_total("allocated"), read_total("peak")
-        print(describe_cell(before, after, sampler.most, seconds))  # noqa: T201 - as above
+        print(describe_cell(before, read_counters(), seconds))  # noqa: T201 - as above
 
 
 # ---------------------------------------------------------------------------- free

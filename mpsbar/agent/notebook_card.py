@@ -1,7 +1,6 @@
 """What a notebook shows of %mpsbar: a card with bars, the largest tensors, one cell's memory."""
 
 import html
-import threading
 from typing import Any, Optional
 
 from . import notebook_text
@@ -10,7 +9,6 @@ from .notebook_text import size
 Report = dict[str, Any]
 
 _MOST_GROUPS = 12
-_SAMPLE_SECONDS = 0.02
 # Colours that can be told apart on a light and on a dark page.
 _BAR = (
     '<div style="background:rgba(128,128,128,.25);border-radius:3px;height:8px;width:220px;'
@@ -77,48 +75,27 @@ def describe_tensors(report: Report) -> str:
     return "\n".join(lines) or "No live tensors"
 
 
-class PeakSampler:
-    """The most that tensors took while it ran: read now and then, without resetting a counter that
-    the person may use."""
+def read_counters() -> "tuple[Optional[int], Optional[int]]":
+    """What tensors take now, and the most they ever took where the allocators count it; None: not
+    known. Never raises: the cell's own error is to be seen."""
+    from .memory import read_memory
 
-    def __init__(self) -> None:
-        self.most: Optional[int] = None
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mpsbar-cell", daemon=True)
-
-    def __enter__(self) -> "PeakSampler":  # noqa: PYI034 - Self is of 3.11
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(_SAMPLE_SECONDS):
-            self.note(read_total("allocated"))
-
-    def note(self, number: Optional[int]) -> None:
-        if number is not None:
-            self.most = number if self.most is None else max(self.most, number)
-
-
-def read_total(name: str) -> Optional[int]:
-    """The sum of a counter over the allocators in use; None where none has it."""
-    from .methods import stats
-
-    backends = stats({})["backends"].values()
-    known = [b[name] for b in backends if notebook_text.is_used(b) and b[name] is not None]
-    return sum(known) if known else None
+    try:
+        found = read_memory()
+    except Exception:  # noqa: BLE001 - as above
+        return None, None
+    return found.get("allocated"), found.get("peak")
 
 
 def describe_cell(
     before: "tuple[Optional[int], Optional[int]]",
     after: "tuple[Optional[int], Optional[int]]",
-    sampled: Optional[int],
     seconds: float,
 ) -> str:
-    """`before` and `after`: allocated, and the allocator's own peak of the whole process."""
+    """`before` and `after`: allocated, and the allocator's own peak of the whole process.
+
+    Nothing is read in between: a thread of ours would run the person's finalizers.
+    """
     took = f"cell: {notebook_text.duration(seconds)}"
     if after[0] is None:
         return f"{took} · no allocator in use"
@@ -127,6 +104,5 @@ def describe_cell(
     if after[1] is not None and after[1] > (before[1] or 0):
         words.append(f"peak {size(after[1])}")  # a new peak of the process: this cell's, exactly
     else:
-        most = max(number for number in (sampled, before[0], after[0]) if number is not None)
-        words.append(f"peak at least {size(most)}")
+        words.append(f"peak at least {size(max(before[0] or 0, after[0]))}")
     return " · ".join(words)

@@ -28,7 +28,7 @@ LEVELS: tuple[Level, ...] = ("ok", "warning", "critical")
 # before the shortage of the whole machine.
 _ORDER = (
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "leak",
-    "swap_growing", "swap_used", "slowed", "cache", "pressure_unknown", "unknown",
+    "swap_growing", "swap_used", "slowed", "unknown", "pressure_unknown", "cache",
 )  # fmt: skip
 _ABOUT_ROOM = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_used",
@@ -91,10 +91,9 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
         *_slow_downs(data),
     ]
     found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
-    if not found and not _is_machine_known(snapshot):
-        found = [Reason("unknown", "ok")]
-    elif not found and snapshot.machine.pressure is None:
-        found = [Reason("pressure_unknown", "ok")]
+    if all(reason.level == "ok" for reason in found) and snapshot.machine.pressure is None:
+        code = "pressure_unknown" if _is_machine_known(snapshot) else "unknown"
+        found.append(Reason(code, "ok"))
     found.sort(key=_rank)
     return Health(found[0].level if found else "ok", tuple(found))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.dtype_results import parse_text
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
@@ -42,18 +43,22 @@ def check_up(
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """One path for each environment: the active one's, then those in use."""
-    found: dict[str, str] = {}
-    for python in _list_candidates(snapshot, enabled):
-        if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
-            found.setdefault(_find_environment(python), python)
-    return list(found.values())
+    """Where torch may be, one path for each environment: the active one's, then those in use."""
+    return _find(snapshot, enabled, {"torch"})
 
 
 def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """Those of them that have a framework, by their files."""
-    pythons = find_pythons(snapshot, enabled)
+    """Those that have any framework, by their files."""
+    pythons = _find(snapshot, enabled, {framework.name for framework in FRAMEWORKS})
     return [python for python in pythons if has_framework(Path(python).parent.parent)]
+
+
+def _find(snapshot: Snapshot, enabled: Iterable[str], frameworks: set[str]) -> list[str]:
+    found: dict[str, str] = {}
+    for python in _list_candidates(snapshot, enabled, frameworks):
+        if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
+            found.setdefault(_find_environment(python), python)
+    return list(found.values())
 
 
 def inspect_pythons(
@@ -107,10 +112,12 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
     return parse_device(python, answers, child.tail, code)
 
 
-def _list_candidates(snapshot: Snapshot, enabled: Iterable[str]) -> Iterator[str | None]:
+def _list_candidates(
+    snapshot: Snapshot, enabled: Iterable[str], frameworks: set[str]
+) -> Iterator[str | None]:
     yield from _list_active()
-    yield from (w.executable for w in snapshot.workers if w.frameworks.get("torch"))
-    yield from (p.python for p in snapshot.processes or () if "torch" in p.frameworks)
+    yield from (w.executable for w in snapshot.workers if frameworks & w.frameworks.keys())
+    yield from (p.python for p in snapshot.processes or () if frameworks.intersection(p.frameworks))
     yield from enabled
     python3 = shutil.which("python3")
     if sys.platform != "darwin" or (python3 is not None and is_usable_shim(python3)):

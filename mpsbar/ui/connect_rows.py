@@ -14,9 +14,9 @@ ROOM = _MOST_PYTHONS + 1
 
 
 def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
-    """What to do first; gone once an environment is connected and mpsbar opens at login, or when
-    it is hidden."""
-    is_done = bool(ui_state.enabled) and ui_state.login == "on"
+    """What to do first; gone once an environment is connected and mpsbar opens at login (where
+    that is possible), or when it is hidden."""
+    is_done = bool(ui_state.enabled) and ui_state.login in ("on", "unavailable")
     if not ui_state.settings.welcome or ui_state.pythons is None or is_done:
         return ()
     is_on = ui_state.login == "on"

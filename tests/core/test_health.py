@@ -647,6 +647,15 @@ def test_unknown_pressure_is_not_well():
     assert judge_once(replace(known, pressure="normal")).reasons == ()
 
 
+def test_a_large_cache_does_not_hide_what_is_unknown():
+    known = machine(memory_total=8 * GB, memory_available=7 * GB, swap_used=0, pressure=None)
+    cache = make_worker(1, driver=3 * GB, reserved=3 * GB, allocated=GB, budget=5 * GB)
+    assert [r.code for r in judge_once(known, [cache]).reasons] == ["pressure_unknown", "cache"]
+    assert [r.code for r in judge_once(None, [cache]).reasons] == ["unknown", "cache"]
+    short = replace(known, memory_available=GB // 2)
+    assert [r.code for r in judge_once(short, [cache]).reasons] == ["cache"]  # a warning
+
+
 def test_a_cache_counts_where_memory_is_short_by_its_swap():
     short = machine(
         memory_total=8 * GB, memory_available=GB, swap_used=7 * GB, memory_budget=5 * GB

@@ -114,3 +114,17 @@ def test_the_doctor_of_a_mac_looks_there_and_not_at_the_shim(tmp_path, home, mon
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     assert pythons.find_pythons(Snapshot(time=0.0), []) == [python]
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_running_environment_with_mlx_alone_can_be_connected(tmp_path, monkeypatch, is_connected):
+    from mpsbar.core.machine import Process
+    from mpsbar.core.snapshot import Snapshot, Worker
+    from mpsbar.doctor import pythons
+
+    python = add_python(tmp_path, "env", "python", framework="mlx")
+    worker = Worker(1, "a", "live", 0.0, executable=python, frameworks={"mlx": "0.29"})
+    process = Process(1, 0.0, "a", frameworks=("mlx",), python=python)
+    seen = Snapshot(0.0, (worker,)) if is_connected else Snapshot(0.0, processes=(process,))
+    assert python in pythons.find_usable(seen, [])
+    assert python not in pythons.find_pythons(seen, [])  # for what needs torch

@@ -46,6 +46,7 @@ def test_the_welcome_of_the_first_run():
         replace(FIRST, pythons=None),  # not looked for yet: nothing jumps
         replace(FIRST, settings=Settings(welcome=False)),
         replace(FIRST, enabled=("/v/bin/python",), login="on"),
+        replace(FIRST, enabled=("/v/bin/python",), login="unavailable"),
         replace(FIRST, is_app=False),
     ],
 )
