@@ -311,6 +311,8 @@ class Agent:
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
         main_thread.restore_host()
+        if main_thread.may_restore_soon():
+            self._next_check = now + CHECK_AFTER_JOB_SECONDS
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()
