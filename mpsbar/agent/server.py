@@ -91,12 +91,21 @@ class Agent:
         if self.pid != os.getpid():
             return
         self._stopping = True
-        # Not by a descriptor that is written to: it may be the host's by now.
-        if self._listener.file_is_ours():
-            gil_io.knock(self._listener.path)
+        self._wake()
         self._listener.remove_file()
         if not self._thread.is_current() and self._thread.join(1.0):
             self._pause.end()
+
+    def _wake(self) -> None:
+        """End the thread's wait. Not by a descriptor of its own: it may be the host's by now."""
+        listener = self._listener
+        try:
+            if listener.file_is_ours():
+                gil_io.knock(listener.path)
+                return
+        except OSError:
+            pass  # the host is out of descriptors
+        gil_io.hang_up_ours(listener.number, listener.bound)
 
     def close(self) -> None:
         """Close what is ours, where the thread does not run: a forked child has none."""
