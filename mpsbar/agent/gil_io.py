@@ -207,6 +207,14 @@ def close_ours(number: int, path: bytes) -> None:
         pass  # the host has closed it, and may have opened another file there
 
 
+def hang_up_ours(number: int, path: bytes) -> None:
+    """Nobody can connect to this listener any more; on Linux, whoever waits for clients wakes up."""
+    try:
+        use_ours(number, path, _libc.shutdown, socket.SHUT_RDWR)
+    except OSError:
+        pass  # the host has closed it
+
+
 def _checking(number: int, path: bytes) -> "tuple[Iterator[Any], ...]":
     """Iterators of which one step each raises KeyError unless the descriptor is ours."""
     return (

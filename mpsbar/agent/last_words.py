@@ -4,6 +4,7 @@ Written in an atexit callback, so a process that is killed leaves none, which is
 No hook of the host is used: Python itself keeps an unhandled exception in sys.last_value.
 """
 
+import errno
 import json
 import os
 import re
@@ -44,16 +45,17 @@ def is_on() -> bool:
     )  # fmt: skip
 
 
-def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> None:
+def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> bool:
     """Write the record below the run directory. Never raises, never prints, never waits.
 
-    `hello` says who this process is.
+    `hello` says who this process is. False where no descriptor was free for it.
     """
     try:
         if is_on() and not os.path.lexists(os.path.join(directory, OFF)):
             _write(os.path.join(directory, FOLDER), _mask_texts(_build(hello(), time.time())))
-    except Exception:  # noqa: BLE001, S110 - whatever it is, the host must end as ever
-        pass
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the host must end as ever
+        return getattr(problem, "errno", None) not in (errno.EMFILE, errno.ENFILE)
+    return True
 
 
 def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":

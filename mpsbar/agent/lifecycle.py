@@ -115,10 +115,15 @@ def _hook() -> None:
 
 
 def _at_exit() -> None:
-    if _agent is not None:
-        if _agent.pid == os.getpid():
-            last_words.leave(os.path.dirname(_agent.path), methods.hello)
-        _agent.stop()
+    if _agent is None or _agent.pid != os.getpid():
+        return
+    folder = os.path.dirname(_agent.path)
+    # Before the socket goes: a monitor that misses it looks for them.
+    is_left = last_words.leave(folder, methods.hello)
+    _agent.stop()
+    if not is_left and not _agent.is_alive():
+        _agent.close()
+        last_words.leave(folder, methods.hello)
 
 
 def _after_fork() -> None:

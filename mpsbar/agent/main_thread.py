@@ -20,7 +20,7 @@ from .agent_thread import get_ident
 from .gc_pause import JOB, CollectorPause, end_job
 from .host_exceptions import raised_by_us
 from .idle_check import Computing
-from .pending_call import PendingCall, call_when_left, drop_left_over, main_call
+from .pending_call import CALL_SECONDS, PendingCall, call_when_left, drop_left_over, main_call
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -29,8 +29,6 @@ _RETRY_AFTER_PROOF_SECONDS = 0.05
 # long is the host's, up to the seconds below.
 _REST_FACTOR = 10.0
 _MOST_REST_SECONDS = 1.0
-# A pending call that has not come by then may be lost: an exception of the host can come before it.
-_CALL_SECONDS = 0.5
 # How long a job that may run beside a computing main thread waits for main to run it itself.
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
@@ -190,7 +188,7 @@ class MainThreadJob:
             self._leaving, self._loop_woken = None, False
             if self._call_pending_since is None:  # before: on main it comes at once
                 self._call_pending_since = now
-            self._next_call = now + _CALL_SECONDS if main_call.schedule(self) else 0.0
+            self._next_call = now + CALL_SECONDS if main_call.schedule(self) else 0.0
         if main.loop is not None and not self._loop_woken:
             self._wake(main.loop)
 
@@ -280,7 +278,7 @@ class MainThreadJob:
             ):  # else it waits for this very frame
                 self._leaving = call_when_left(inside)
             if self._leaving is not None:
-                self._next_call = now + _CALL_SECONDS
+                self._next_call = now + CALL_SECONDS
             return
         try:
             idle_check.check_recursion()
@@ -348,14 +346,19 @@ class MainThreadJob:
 
 def restore_host() -> None:
     """What a job may have left: settings of the host, and objects that main is to drop."""
-    restore_recursion_limit()
     restore_collector()
-    drop_left_over()  # at last: the others look at frames too
+    drop_left_over()  # its call may need a higher limit, if main is deep
+    restore_recursion_limit()
 
 
 def is_host_restored() -> bool:
     """Whether nothing of that is left: main may not have come by yet."""
     return not host_frames.left_over and host_settings.recursion_limit_of_host() is None
+
+
+def may_restore_soon() -> bool:
+    """Whether something of that is left that does not wait for main to come by."""
+    return not (is_host_restored() or main_call.is_pending())
 
 
 def restore_recursion_limit() -> None:

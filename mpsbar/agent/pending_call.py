@@ -5,6 +5,7 @@ Never a signal, never a ctypes callback: an exception in one reaches the host as
 
 import ctypes
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -17,6 +18,9 @@ from .host_exceptions import without_our_frames
 from .host_frames import left_over
 from .host_settings import allow_extra_frames
 from .known_waits import torch_folder
+
+# A pending call that has not come by then may be lost: an exception of the host can come before it.
+CALL_SECONDS = 0.5
 
 
 class PendingCall:
@@ -31,6 +35,8 @@ class PendingCall:
         self._job: Any = None
         self._add: Any = None
         self.trigger: Any = None
+        # While a call is pending: when it counts as lost, and how long after it was added.
+        self._lost_at = self._lost_after = 0.0
         # Our globals may be gone when a late call comes.
         self._is_finalizing = sys.is_finalizing
         self._left_over = left_over
@@ -39,12 +45,28 @@ class PendingCall:
         self._raise = _finished_generator().throw  # raises what it is given, and has no frame
 
     def schedule(self, job: Any) -> bool:
-        """Have main call soon. False when the queue of pending calls is full."""
+        """Have main call soon. False when the queue of pending calls is full.
+
+        That queue is short, and the host's too. So while a call of ours is in it none is added; the
+        longer main does not come by, the longer until one counts as lost.
+        """
         if self._add is None:
             self._add = _pending_call_adder(self.trigger)
         self._job = job
         allow_extra_frames()
-        return bool(self._add(None) == 0)
+        if self.is_pending():
+            return True
+        # Before it is added: main may run it at once.
+        self._lost_after = 2 * self._lost_after or CALL_SECONDS
+        self._lost_at = time.monotonic() + self._lost_after
+        if self._add(None) == 0:
+            return True
+        self._lost_at = self._lost_after = 0.0
+        return False
+
+    def is_pending(self) -> bool:
+        """Whether main has yet to come by for a call of ours."""
+        return time.monotonic() < self._lost_at
 
     def cancel(self) -> None:
         self._job = None
@@ -56,6 +78,7 @@ class PendingCall:
     def __iter__(self) -> Iterator[Any]:
         if self._is_finalizing():
             return self._no_steps
+        self._lost_at = self._lost_after = 0.0
         self._pause.begin()  # before anything else: nothing of ours may start a collection here
         try:
             job = self._job
@@ -80,7 +103,7 @@ def _finished_generator() -> Any:
 
 def drop_left_over() -> None:
     """Have main drop what may not end on our thread."""
-    if left_over:
+    if left_over and not main_call.is_pending():
         main_call.schedule(main_call._job)
 
 

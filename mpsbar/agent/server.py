@@ -91,12 +91,21 @@ class Agent:
         if self.pid != os.getpid():
             return
         self._stopping = True
-        # Not by a descriptor that is written to: it may be the host's by now.
-        if self._listener.file_is_ours():
-            gil_io.knock(self._listener.path)
+        self._wake()
         self._listener.remove_file()
         if not self._thread.is_current() and self._thread.join(1.0):
             self._pause.end()
+
+    def _wake(self) -> None:
+        """End the thread's wait. Not by a descriptor of its own: it may be the host's by now."""
+        listener = self._listener
+        try:
+            if listener.file_is_ours():
+                gil_io.knock(listener.path)
+                return
+        except OSError:
+            pass  # the host is out of descriptors
+        gil_io.hang_up_ours(listener.number, listener.bound)
 
     def close(self) -> None:
         """Close what is ours, where the thread does not run: a forked child has none."""
@@ -311,6 +320,8 @@ class Agent:
             if now - connection.last_heard > IDLE_SECONDS and not connection.waiting:
                 self._drop(connection)
         main_thread.restore_host()
+        if main_thread.may_restore_soon():
+            self._next_check = now + CHECK_AFTER_JOB_SECONDS
         listener = self._listener
         if not listener.file_is_ours() or not gil_io.is_ours(listener.number, listener.bound):
             self._bind_again()

@@ -301,6 +301,48 @@ def test_what_is_left_at_the_end_is_dropped_on_main_without_another_request(
     assert ask_for_report(worker) == {"foreign": []}
 
 
+# Main runs no bytecode any more: what is left for it stays, and all else is as it was.
+LEFT_WHILE_MAIN_WAITS = (
+    CANARIES
+    + """
+import ctypes, statistics
+from mpsbar.agent import host_frames, idle_check, server
+server.CHECK_SECONDS = server.CHECK_AFTER_JOB_SECONDS = 0.05
+"""
+    + ATTACH
+    + """
+limit = sys.getrecursionlimit()
+ended = threading.Event()
+at_end = idle_check.forget_call_sites
+def note_end():
+    at_end()
+    ended.set()
+idle_check.forget_call_sites = note_end
+def compute():  # so that the Free is refused, again and again
+    while not ended.is_set():
+        if not host_frames.left_over: host_frames.left_over.append(Plain())
+    above = []
+    for _ in range(100):  # in most looks: a check of the agent may raise it for a moment
+        above.append(sys.getrecursionlimit() - limit)
+        time.sleep(0.01)
+    function = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p)
+    added = ctypes.pythonapi.Py_AddPendingCall(function, None)
+    print("looked", statistics.median(above), added, len(host_frames.left_over) > 0, flush=True)
+threading.Thread(target=compute, daemon=True).start()
+lock = threading.Lock()
+lock.acquire()
+lock.acquire()
+"""
+)
+
+
+@every_python
+def test_while_main_waits_its_limit_and_its_queue_of_calls_are_the_hosts(workers, version):
+    worker = start_host(workers, LEFT_WHILE_MAIN_WAITS, version)
+    assert worker.ask("free", seconds=1)["state"] == "busy"
+    assert worker.wait_line("looked") == "looked 0.0 0 True"
+
+
 # A loop that is over while the agent wakes it: the subclass makes sure of that.
 LOOPS = """
 class Loop(asyncio.SelectorEventLoop):

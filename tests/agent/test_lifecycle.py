@@ -219,6 +219,34 @@ def test_dataloader_workers_have_no_agent(workers):
     assert worker.ask("stats")["backends"]["cpu"]["state"] == "in use"
 
 
+NO_KNOCK = {
+    "out of descriptors": """
+import resource
+used = len(os.listdir("/dev/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))
+try:
+    while True: os.open(os.devnull, os.O_RDONLY)
+except OSError: pass
+""",
+    "the socket's file is gone": "os.unlink(path)\n",
+}
+
+
+@pytest.mark.parametrize("version", [interpreters.VERSIONS[0], interpreters.VERSIONS[-2]])
+@pytest.mark.parametrize("trouble", NO_KNOCK)
+def test_it_ends_quietly_where_nobody_can_connect_to_it(workers, trouble, version):
+    start = """
+import atexit, json, os, sys, mpsbar
+from mpsbar.agent import lifecycle
+atexit.register(lambda: print(lifecycle._agent._thread.is_alive(), os.path.exists(path)))  # runs last
+assert mpsbar.attach()
+path = os.path.join(os.environ["MPSBAR_RUN_DIR"], "%d.sock" % os.getpid())
+"""
+    done = run(workers, start + NO_KNOCK[trouble], interpreters.need(version))
+    assert (done.stdout, done.stderr, done.returncode) == ("False False\n", "", 0)
+    assert len(list((workers.run_dir / "ended").iterdir())) == 1
+
+
 def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
     """Exit while a client is connected, while one floods, and while a free is under way."""
     code = "import torch\n" + ATTACH + "import sys; sys.stdin.read(1)"
