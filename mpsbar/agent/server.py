@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import time
+from collections import deque
 from typing import Any, Callable
 
 from . import gil_io, kept_free, main_thread, methods, protocol, user_folders
@@ -11,7 +12,7 @@ from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
 from .jobs import JobQueue
 from .listener import bind, is_same_user
-from .pacing import Allowance
+from .pacing import REST_FACTOR, Allowance
 from .protocol import Message
 
 IDLE_SECONDS = 60.0
@@ -28,18 +29,23 @@ ROUNDS_PER_SECOND = 10.0
 ROUNDS_AT_ONCE = 10.0
 # A round in which clients only came or went does less.
 QUIET_ROUND = 0.25
+# A monitor asks for one thing or two at once. Of who sends more, the rest waits for other rounds.
+MOST_ANSWERED_AT_ONCE = 8
+# Rounds that cost this much CPU together are followed by a rest; those of a few monitors never do.
+WORK_AT_ONCE_SECONDS = 0.05
 # Longer than this, and the host would run without collections whenever it gets the GIL from us.
 AT_A_STRETCH_SECONDS = 0.001
 MOST_UNREAD = 4 * protocol.MAX_LINE
 
 
 class Connection:
-    """One client: what it sent and has not ended with a line yet, and what it has not read yet."""
+    """One client: what it sent and has no answer yet, and what it has not read yet."""
 
     def __init__(self, number: int, path: bytes, now: float) -> None:
         self.number = number  # of its descriptor
         self.path = path  # what its listener was bound to
         self.unparsed = bytearray()
+        self.lines: deque[bytes] = deque()  # received, not answered yet
         self.unread = bytearray()
         self.last_heard = now
         self.waiting = 0  # answers still to come
@@ -63,6 +69,7 @@ class Agent:
         self._stopping = False
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._rounds = Allowance(ROUNDS_PER_SECOND, ROUNDS_AT_ONCE)
+        self._work = Allowance(1.0 / REST_FACTOR, WORK_AT_ONCE_SECONDS)
         self._hears_from = 0.0  # until then clients wait
         self._answered = False  # in this round, somebody
         self._woken = 0.0
@@ -129,16 +136,18 @@ class Agent:
         ready = self._wait()
         if self._stopping:
             return
+        began = time.thread_time()
         for connection in ready:
             self._guard(connection, self._serve)
         if self._polled[0].found:
             self._accept()
+        worked = time.thread_time() - began
         if not self._jobs.is_empty():
             self._step_job()
         now = time.monotonic()
         self._jobs.try_kept_free(now)
         if ready or self._polled[0].found:
-            self._pace(now)
+            self._pace(now, worked)
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
             self._check(now)
@@ -155,7 +164,9 @@ class Agent:
         connections = self._connections
         _watch(self._polled[0], self._listener.number, gil_io.POLLIN)
         for index, connection in enumerate(connections, 1):
-            events = 0 if connection.ended else gil_io.POLLIN
+            if connection.lines:
+                seconds = 0.0
+            events = 0 if connection.ended or connection.lines else gil_io.POLLIN
             if connection.unread:
                 events |= gil_io.POLLOUT
             # Without events it would be found hung up over and over.
@@ -165,8 +176,12 @@ class Agent:
         self._woken = time.monotonic()
         if count <= 0:
             _watch(self._polled[0], -1, 0)
-            return []
-        return [each for index, each in enumerate(connections, 1) if self._polled[index].found]
+            return [each for each in connections if each.lines]
+        return [
+            each
+            for index, each in enumerate(connections, 1)
+            if each.lines or self._polled[index].found
+        ]
 
     def _next_time(self) -> float:
         """When something is to be done without being asked."""
@@ -177,9 +192,10 @@ class Agent:
         self._pause.call(gil_io.poll, *gil_io.poll_arguments(None, 0, seconds))
         self._woken = time.monotonic()
 
-    def _pace(self, now: float) -> None:
-        """Let requests gather when they come too often; the next round answers them all."""
-        self._hears_from = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
+    def _pace(self, now: float, worked: float) -> None:
+        """Let requests gather when they come too often or have cost too much."""
+        rounds = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
+        self._hears_from = max(rounds, self._work.spend(worked, now))
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
         """Do something for a connection; drop it if that fails."""
@@ -218,8 +234,9 @@ class Agent:
         self._connections.append(Connection(number, path, time.monotonic()))
 
     def _serve(self, connection: Connection) -> None:
-        if not connection.ended:
+        if not connection.ended and not connection.lines:
             self._receive(connection)
+        self._answer_some(connection)
         self._send(connection)
 
     def _receive(self, connection: Connection) -> None:
@@ -232,10 +249,14 @@ class Agent:
             return
         connection.last_heard = time.monotonic()
         connection.unparsed += data
-        for line in protocol.split_lines(connection.unparsed):
+        connection.lines.extend(protocol.split_lines(connection.unparsed))
+
+    def _answer_some(self, connection: Connection) -> None:
+        for _ in range(min(MOST_ANSWERED_AT_ONCE, len(connection.lines))):
             if connection.ended:
+                connection.lines.clear()
                 break
-            self._answer(connection, line)
+            self._answer(connection, connection.lines.popleft())
             if time.monotonic() - self._woken > AT_A_STRETCH_SECONDS:
                 self._sleep(0.001)
 

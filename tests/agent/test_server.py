@@ -435,7 +435,7 @@ def test_rounds_are_ten_at_once_then_ten_a_second(workers):
     agent._answered = True
 
     def pause(now):
-        agent._pace(now)
+        agent._pace(now, 0.0)
         return pytest.approx(agent._hears_from - now)
 
     try:
@@ -451,6 +451,60 @@ def test_rounds_are_ten_at_once_then_ten_a_second(workers):
         assert pause(start + 99) == 0.025
     finally:
         agent.close()
+
+
+def test_work_is_followed_by_a_rest_of_twenty_times_as_long(workers):
+    agent = server.Agent()
+
+    def pause(now, worked):
+        agent._pace(now, worked)
+        return pytest.approx(agent._hears_from - now)
+
+    try:
+        start = time.monotonic() + 1
+        # A monitor's, once a second.
+        assert [pause(start + second, 0.01) for second in range(100)] == [0] * 100
+        assert [pause(start + 200, 0.01) for _ in range(5)] == [0] * 5
+        assert pause(start + 200, 0.01) == 0.2
+        assert pause(start + 200.2, 0.1) == 2.0
+    finally:
+        agent.close()
+
+
+def test_who_sends_many_requests_at_once_gets_a_few_answers_a_round(workers, monkeypatch):
+    """Sixty connections with a hundred requests each: what one round answers is bounded."""
+    connections, requests = 60, 100
+    line = b'{"jsonrpc": "2.0", "id": %d, "method": "no"}\n'
+    agent = server.Agent()  # its rounds are run by the test
+    answered, paced, clients = [], [], []
+    answer = agent._answer
+    monkeypatch.setattr(agent, "_answer", lambda *call: answered.append(call) or answer(*call))
+    monkeypatch.setattr(agent, "_pace", lambda now, worked: paced.append(worked))
+    try:
+        while len(agent._connections) < connections:
+            clients.append(socket.socket(socket.AF_UNIX))
+            clients[-1].connect(agent.path)
+            agent._serve_round()
+        for client in clients:
+            client.sendall(b"".join(line % number for number in range(requests)))
+        paced.clear()
+        monkeypatch.setattr(time, "thread_time", iter(range(0, 1000, 5)).__next__)
+        agent._serve_round()
+        assert len(answered) == connections * server.MOST_ANSWERED_AT_ONCE
+        assert paced == [5]  # by the CPU that it took
+        while any(connection.lines for connection in agent._connections):
+            agent._serve_round()
+        assert len(answered) == connections * requests
+        assert len(paced) == -(-requests // server.MOST_ANSWERED_AT_ONCE)
+        for client in clients:
+            with client.makefile("rb") as file:
+                ids = [json.loads(file.readline())["id"] for _ in range(requests)]
+            assert ids == list(range(requests))
+    finally:
+        agent._listener.remove_file()
+        agent.close()
+        for client in clients:
+            client.close()
 
 
 @pytest.mark.parametrize("line", [b'{"jsonrpc": "2.0", "id": 1, "method": "no"}\n', b"garbage\n"])
