@@ -269,3 +269,13 @@ def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
     code, out, err = ask(workers, ssh_hosts, "status", "--hosts")
     assert (code, out) == (1, "")
     assert 'write hosts = ["mac1", "mac2"]' in err
+
+
+@pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
+def test_ctrl_c_leaves_no_ssh(workers, ssh_hosts, verb):
+    ssh_hosts.add("slow", "sleep 1000")
+    with run_mpsbar(workers, *verb, "--ssh", ssh_hosts.options, "--host", "slow") as process:
+        children = wait_for(lambda: psutil.Process(process.pid).children(), "ssh")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT)
+    wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
