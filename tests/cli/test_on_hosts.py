@@ -279,3 +279,18 @@ def test_ctrl_c_leaves_no_ssh(workers, ssh_hosts, verb):
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=TIMEOUT)
     wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
+
+
+def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
+    ssh_hosts.add("good", f"while echo '{STATUS_LINE}'; do sleep 0.2; done")
+    arguments = ("--json", "--watch", "0.2", "--ssh", ssh_hosts.options, "--host", "good")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as by nohup
+    try:
+        with run_mpsbar(workers, "status", *arguments) as process:
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGHUP)
+            for _ in range(5):
+                assert process.stdout.readline()
+            assert process.poll() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
