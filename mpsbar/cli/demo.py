@@ -172,7 +172,8 @@ def _end_with_the_terminal(
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, end)
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                signal.signal(number, end)
     return early
 
 

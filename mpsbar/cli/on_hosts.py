@@ -217,7 +217,8 @@ def _watch(
 
     # A closed terminal or `kill` ends ssh as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, signal.default_int_handler)
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
         asking(options) as questions,
@@ -246,7 +247,8 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
             questions.close()
         os._exit(128 + signal.SIGHUP)
 
-    signal.signal(signal.SIGHUP, hang_up)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, hang_up)
     app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
     app.run()
     return app.return_code or 0

@@ -154,20 +154,50 @@ def ask_hosts(
     commands: dict[str, list[str]], parse: Callable[[bytes], _T], seconds: float
 ) -> dict[str, _T | HostProblem]:
     """Run a command on each host, all at once: what each answered, or why it did not."""
+    running = _Running()
     with ThreadPoolExecutor(max(len(commands), 1)) as pool:  # a slow host delays none of the others
         asked = {
-            host: pool.submit(_ask_host, command, parse, seconds)
+            host: pool.submit(_ask_host, command, parse, seconds, running)
             for host, command in commands.items()
         }
-    return {host: answer.result() for host, answer in asked.items()}
+        try:
+            return {host: answer.result() for host, answer in asked.items()}
+        except BaseException:  # Ctrl-C: every ssh has a session of its own and would go on
+            running.close()
+            raise
 
 
-def _ask_host(command: list[str], parse: Callable[[bytes], _T], seconds: float) -> _T | HostProblem:
+class _Running:
+    """The commands that run now; after `close` none is started any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._commands: list[RemoteCommand] | None = []
+
+    def start(self, command: list[str]) -> RemoteCommand | None:
+        with self._lock:
+            if self._commands is None:
+                return None
+            self._commands.append(RemoteCommand(command))
+            return self._commands[-1]
+
+    def close(self) -> None:
+        with self._lock:
+            commands, self._commands = self._commands or [], None
+        for command in commands:
+            command.end()
+
+
+def _ask_host(
+    command: list[str], parse: Callable[[bytes], _T], seconds: float, all_running: _Running
+) -> _T | HostProblem:
     """The first line of JSON that comes; that host's own checks hold."""
     try:
-        running = RemoteCommand(command)
+        running = all_running.start(command)
     except OSError as problem:
         return HostProblem(problem.strerror or str(problem))
+    if running is None:
+        return HostProblem("it was not asked")
     is_late = threading.Event()
 
     def give_up() -> None:

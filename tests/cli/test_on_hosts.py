@@ -269,3 +269,28 @@ def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
     code, out, err = ask(workers, ssh_hosts, "status", "--hosts")
     assert (code, out) == (1, "")
     assert 'write hosts = ["mac1", "mac2"]' in err
+
+
+@pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
+def test_ctrl_c_leaves_no_ssh(workers, ssh_hosts, verb):
+    ssh_hosts.add("slow", "sleep 1000")
+    with run_mpsbar(workers, *verb, "--ssh", ssh_hosts.options, "--host", "slow") as process:
+        children = wait_for(lambda: psutil.Process(process.pid).children(), "ssh")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT)
+    wait_for(lambda: not any(child.is_running() for child in children), "end of ssh")
+
+
+def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
+    ssh_hosts.add("good", f"while echo '{STATUS_LINE}'; do sleep 0.2; done")
+    arguments = ("--json", "--watch", "0.2", "--ssh", ssh_hosts.options, "--host", "good")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as by nohup
+    try:
+        with run_mpsbar(workers, "status", *arguments) as process:
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGHUP)
+            for _ in range(5):
+                assert process.stdout.readline()
+            assert process.poll() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)

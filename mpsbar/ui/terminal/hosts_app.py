@@ -28,7 +28,7 @@ from mpsbar.ui.terminal.state import SORTS
 from mpsbar.ui.terminal.table import Heads, SteadyTable
 from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
 from mpsbar.ui.text import cells, wording
-from mpsbar.ui.text.hosts import say_answering, say_condition, say_since
+from mpsbar.ui.text.hosts import say_answering, say_condition, say_silence, say_since
 from mpsbar.ui.text.wording import _
 
 _REFRESH_SECONDS = 0.5
@@ -210,6 +210,12 @@ class HostsApp(App[None]):
         self.screen.set_focus(self.query_one("#processes", SteadyTable))
 
     def _start_free(self, host: str, pid: int | None) -> None:
+        silent = [each for each in self._read() if each.host == host and each.problem is not None]
+        if silent:  # its rows are old: the pid may be another process's by now
+            text = f"{host}: {say_silence(silent[0])}"
+            self.notify(text, severity="warning", markup=False)
+            return
+
         def run() -> None:
             text = self._free(host, pid)
             with contextlib.suppress(RuntimeError):  # it has ended

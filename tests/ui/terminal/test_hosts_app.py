@@ -181,3 +181,21 @@ def test_nothing_is_done_behind_the_help():
         assert asked == [("studio1", 4711)]
 
     play([make_readings()], person, lambda *what: asked.append(what) or "done it")
+
+
+def test_nothing_is_freed_on_a_host_that_is_silent():
+    """Its rows are old: a pid of them may be another process by now."""
+    asked = []
+    at = time.strftime("%H:%M:%S", time.localtime(SINCE))
+
+    async def person(p):
+        await p.wait_for("tune.py")
+        await p.press("down", "f")
+        await p.wait_for(f"studio2: no answer since {at}")
+        await p.press("F")
+        await p.press("up", "f")
+        await p.wait_for("done it")
+        assert asked == [("studio1", 4711)]
+
+    readings = make_readings(problem="Connection timed out")
+    play([readings], person, lambda *what: asked.append(what) or "done it")
