@@ -14,6 +14,7 @@ USAGE = "use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why"
 # `mpsbar why` takes a fraction of a second; a slow disk may add to that.
 _WHY_SECONDS = 30.0
 _STEP_SECONDS = 0.001
+_CO_COROUTINE = 0x80  # as in inspect, which the agent does not import
 _UNDERSCORES = ("_", "__", "___")
 
 
@@ -120,8 +121,7 @@ def count_tensors() -> str:
 
 def run_cell(shell: Any, line: str, cell: str) -> None:
     """%%mpsbar: run the cell as it stands, then say what it took. An error is the cell's own."""
-    import ast  # IPython has both loaded long ago
-    import inspect
+    import ast  # IPython has it loaded long ago
 
     from .notebook_card import describe_cell, read_counters
 
@@ -132,7 +132,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     name = shell.compile.cache(text, shell.execution_count)  # for tracebacks
     tree = shell.compile.ast_parse(text, name)
     code = compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    if code.co_flags & inspect.CO_COROUTINE:
+    if code.co_flags & _CO_COROUTINE:
         _complain("%%mpsbar doesn't support await outside a function; the cell was not run")
         return
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

@@ -17,7 +17,7 @@ def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     """What to do first; gone once an environment is connected and mpsbar opens at login (where
     that is possible), or when it is hidden."""
     is_done = bool(ui_state.enabled) and ui_state.login in ("on", "unavailable")
-    if not ui_state.settings.welcome or ui_state.pythons is None or is_done:
+    if not ui_state.settings.welcome or ui_state.enabled is None or is_done:
         return ()
     is_on = ui_state.login == "on"
     alerts = ui_state.settings.alerts
@@ -27,7 +27,7 @@ def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     return (
         Row("welcome", _("Welcome to mpsbar")),
         Row(
-            "welcome-connect", found_pythons(len(ui_state.pythons)),
+            "welcome-connect", found_pythons(len(ui_state.pythons or ())),
             children=_list_pythons("welcome", snapshot, ui_state), room=ROOM,
         ),
         *(() if ui_state.login in (None, "unavailable") else (login,)),
@@ -46,7 +46,8 @@ def build_connect(snapshot: Snapshot, ui_state: UiState) -> Row:
 
 
 def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
-    found = dict.fromkeys((*ui_state.enabled, *(ui_state.pythons or ())))
+    enabled = ui_state.enabled or ()
+    found = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
     rows = []
     for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
         action = Connect(python)
@@ -58,7 +59,7 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
                 _("Connecting {python}…").format(python=text) if is_pending else text,
                 actions=() if is_pending else (action,),
                 tooltip=python,
-                is_checked=python in ui_state.enabled,
+                is_checked=python in enabled,
             )
         )
     return (*rows, Row(f"{key}-other", _("Other…"), actions=(AskPython(),)))

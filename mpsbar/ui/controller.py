@@ -177,8 +177,21 @@ class Controller:
 
         self.run("Open at Login", read_login, self._show_login)
 
+    def read_enabled(self) -> None:
+        """Read which Pythons are connected, from mpsbar's own list: none of them is looked at."""
+        from mpsbar.workers.environments import read_enabled
+
+        def show(enabled: list[str]) -> None:
+            if self.ui_state.enabled is None:
+                self._set(replace(self.ui_state, enabled=tuple(enabled)))
+
+        self.run("Finding Pythons", read_enabled, show)
+
     def read_pythons(self) -> None:
-        """Look for Pythons with a framework, and which are connected, for the menu."""
+        """Look for Pythons with a framework, and which are connected, for the menu.
+
+        Not at start: in Documents, Desktop or Downloads macOS may ask the person for permission.
+        """
 
         def find() -> tuple[tuple[str, ...], tuple[str, ...]]:
             from mpsbar.doctor.pythons import find_usable

@@ -99,5 +99,5 @@ class UiState:
     export: ExportState | None = None  # None: this front end serves no metrics
     export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
     pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
-    enabled: tuple[str, ...] = ()  # the Pythons that are connected
+    enabled: tuple[str, ...] | None = None  # the Pythons that are connected; None: not read yet
     has_tool: bool = False  # the app contains the command line tool, and can install it

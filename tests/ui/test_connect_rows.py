@@ -13,7 +13,7 @@ from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text import dialogs
 
-FIRST = UiState(is_app=True, login="off", pythons=("/v/bin/python", "/w/bin/python"))
+FIRST = UiState(is_app=True, login="off", pythons=("/v/bin/python", "/w/bin/python"), enabled=())
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
@@ -43,7 +43,7 @@ def test_the_welcome_of_the_first_run():
 @pytest.mark.parametrize(
     "ui_state",
     [
-        replace(FIRST, pythons=None),  # not looked for yet: nothing jumps
+        replace(FIRST, enabled=None),  # not read yet: nothing jumps
         replace(FIRST, settings=Settings(welcome=False)),
         replace(FIRST, enabled=("/v/bin/python",), login="on"),
         replace(FIRST, enabled=("/v/bin/python",), login="unavailable"),
@@ -59,6 +59,7 @@ def test_it_stays_while_something_is_left_to_do():
     assert welcome(replace(FIRST, login="on"))
     found = [row.text for row in welcome(replace(FIRST, pythons=()))]
     assert found[1] == "Connect a Python With PyTorch or MLX"
+    assert [row.text for row in welcome(replace(FIRST, pythons=None))] == found  # not looked yet
     assert [row.key for row in welcome(replace(FIRST, login="unavailable"))].count(
         "welcome-login"
     ) == 0

@@ -117,7 +117,7 @@ class MenuBar:
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._apply_settings()
         self._controller.read_login()
-        self._controller.read_pythons()
+        self._controller.read_enabled()
         if self._complaints:
             self._front_end.tell(tell_complaints(self._complaints), "settings")
 
@@ -171,6 +171,8 @@ class MenuBar:
         self._watching.enter_context(self._monitor.watched())
         self._clock.set(OPEN_SECONDS)
         self._controller.read_login()
+        if self._controller.ui_state.pythons is None:
+            self._controller.read_pythons()
 
     def _closed(self) -> None:
         self._front_end.is_menu_open = False
