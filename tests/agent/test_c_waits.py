@@ -237,7 +237,7 @@ def test_the_bytecode_of_a_newer_python_is_not_followed(monkeypatch):
         time.sleep(a)
 
     assert sites(straight)
-    monkeypatch.setattr(call_site, "_VERSION", (3, 15))
+    monkeypatch.setattr(call_site, "_NEWEST", (3, 8))
     assert not sites(straight)
 
 
