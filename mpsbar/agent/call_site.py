@@ -15,6 +15,7 @@ _CACHE = opcode.opmap.get("CACHE", -1)
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
 _JUMPS = frozenset(opcode.hasjrel) | frozenset(opcode.hasjabs)
 _VERSION = sys.version_info[:2]
+_NEWEST = (3, 14)  # each version has other bytecode
 # Expressions are short; a longer one is not worth a longer look.
 _MOST_INSTRUCTIONS = 200
 
@@ -72,7 +73,7 @@ def find_call_site(code: CodeType, offset: int) -> Optional[CallSite]:
     The last of them is the one that calls.
     """
     raw = code.co_code
-    if not 0 <= offset < len(raw) or offset % 2:
+    if _VERSION > _NEWEST or not 0 <= offset < len(raw) or offset % 2:
         return None
     offset, last = _find_last(raw, offset)
     if last.name in CALLS:

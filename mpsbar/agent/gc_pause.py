@@ -39,6 +39,7 @@ import ctypes
 import gc
 import operator
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ _call: Any = getattr(operator, "call", None)  # from 3.11 on
 # Out of reach, and still small enough for a host that reads it in the wrong moment and sets ten
 # times as much.
 NEVER = 100_000_007
+# The newest Python whose collector is known to be as described above.
+_NEWEST = (3, 14)
 
 
 def _set_for_a_moment(thresholds: Thresholds, *reads: "Iterator[Any]") -> "tuple[Any, ...]":
@@ -103,7 +106,8 @@ _run_scheduled = ctypes.pythonapi["PyErr_CheckSignals"]
 
 def is_supported() -> bool:
     """Whether this Python's collector can be paused without being started by that."""
-    return _KEEPS_THIRD or _memory is not None
+    is_known = sys.version_info[:2] <= _NEWEST
+    return is_known and (_KEEPS_THIRD or _memory is not None)
 
 
 # What comes into force when a job ends; other thresholds than JOB are the host's, and stay.

@@ -208,7 +208,7 @@ def close_ours(number: int, path: bytes) -> None:
 
 
 def hang_up_ours(number: int, path: bytes) -> None:
-    """Nobody can connect to this listener any more; on Linux, whoever waits for clients wakes up."""
+    """End a listener: nobody can connect, and on Linux whoever waits for clients wakes up."""
     try:
         use_ours(number, path, _libc.shutdown, socket.SHUT_RDWR)
     except OSError:

@@ -232,6 +232,15 @@ def sites(function):
     return [site[0].name for site in found if site is not None]
 
 
+def test_the_bytecode_of_a_newer_python_is_not_followed(monkeypatch):
+    def straight(a):
+        time.sleep(a)
+
+    assert sites(straight)
+    monkeypatch.setattr(call_site, "_NEWEST", (3, 8))
+    assert not sites(straight)
+
+
 def test_only_straight_code_is_followed():
     def straight(a):
         time.sleep(a)

@@ -332,11 +332,15 @@ def test_this_pythons_collector_is_known(version):
     assert done.stdout.startswith("True "), done.stderr
 
 
-def test_a_collector_that_is_not_known_is_left_alone(workers):
+@pytest.mark.parametrize(
+    "unknown",
+    ["gc_pause._KEEPS_THIRD, gc_pause._memory = False, None", "gc_pause._NEWEST = (3, 8)"],
+)
+def test_a_collector_that_is_not_known_is_left_alone(workers, unknown):
     """In place of a Python that is newer than mpsbar."""
-    code = """
+    code = f"""
 from mpsbar.agent import gc_pause
-gc_pause._KEEPS_THIRD, gc_pause._memory = False, None
+{unknown}
 import gc, threading, torch, mpsbar
 before = gc.get_threshold(), threading.active_count()
 print(mpsbar.attach(), (gc.get_threshold(), threading.active_count()) == before)
