@@ -95,6 +95,11 @@ def _check_interpreter() -> None:
     # Going on in one of 3.13.0 ended the whole process with free(): invalid pointer.
     if not agent_thread.is_main_interpreter():
         raise RuntimeError("this is a subinterpreter: attach in the main one")
+    # What the agent and the host's threads share is safe by the GIL (see gil_io); such a build's
+    # collector is another one too, also where its GIL was turned on. None has been tried yet.
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    if not has_gil or "t" in getattr(sys, "abiflags", ""):
+        raise RuntimeError("a free-threaded Python (without the GIL) is not supported yet")
     if not gc_pause.is_supported():
         raise RuntimeError("the garbage collector of this Python is not known to mpsbar yet")
     # Whatever else they have replaced, the agent uses Python's own (see gil_io).

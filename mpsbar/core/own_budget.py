@@ -38,16 +38,22 @@ class OwnBudget:
         self._start = (now, use.cpu)
         share = (use.cpu - before) / (now - started)
         old = (self.factor, self.reason)
+        over = []
         if share > CPU_SHARE:
-            self.factor = min(MOST_FACTOR, self.factor * 2)
-            self.reason = (
-                f"mpsbar used {share:.0%} of a core in the last minute, more than its"
-                f" {CPU_SHARE:.0%}: it refreshes {self.factor:.0f} times less often"
+            over.append(
+                f"used {share:.0%} of a core in the last minute, more than its {CPU_SHARE:.0%}"
             )
+        memory = use.memory or 0
+        if memory > MEMORY:
+            size, most = memory // 10**6, MEMORY // 10**6
+            over.append(f"uses {size} MB of memory, more than its {most} MB")
+        if over:
+            self.factor = min(MOST_FACTOR, self.factor * 2)
+            # Less often, memory grows more slowly; it seldom comes back.
+            remedy = "; start it again" if memory > MEMORY else ""
+            slower = f"it refreshes {self.factor:.0f} times less often"
+            self.reason = f"mpsbar {', and '.join(over)}: {slower}{remedy}"
         elif share < CPU_SHARE / 2:  # twice as often would still be within the budget
             self.factor = max(1.0, self.factor / 2)
             self.reason = None if self.factor == 1.0 else self.reason
-        if use.memory is not None and use.memory > MEMORY and self.reason is None:
-            size, most = use.memory // 10**6, MEMORY // 10**6
-            self.reason = f"mpsbar itself uses {size} MB, more than its {most} MB: start it again"
         return old != (self.factor, self.reason)

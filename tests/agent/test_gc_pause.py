@@ -332,6 +332,22 @@ def test_this_pythons_collector_is_known(version):
     assert done.stdout.startswith("True "), done.stderr
 
 
+@pytest.mark.parametrize("flag", ["_is_gil_enabled = lambda: False", "abiflags = 't'"])
+def test_a_python_without_the_gil_is_left_alone(workers, flag):
+    """None is at hand: what tells it is replaced. The second one is of a build whose GIL is on."""
+    code = f"""
+import gc, sys, threading, torch, mpsbar
+sys.{flag}
+before = gc.get_threshold(), threading.active_count()
+print(mpsbar.attach(), (gc.get_threshold(), threading.active_count()) == before)
+"""
+    done = host_kit.run_host(workers, code)
+    assert done.stdout == "False True\n"
+    assert done.stderr == (
+        "mpsbar: not attached: a free-threaded Python (without the GIL) is not supported yet\n"
+    )
+
+
 @pytest.mark.parametrize(
     "unknown",
     ["gc_pause._KEEPS_THIRD, gc_pause._memory = False, None", "gc_pause._NEWEST = (3, 8)"],

@@ -93,8 +93,8 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
     worker = workers.start_mps(
-        "import torch, sys\nsys._is_gil_enabled = lambda: False\na = torch.ones(4, device='mps')\n"
-        + ATTACH + IDLE
+        "import torch, sys\na = torch.ones(4, device='mps')\n"
+        + ATTACH + "sys._is_gil_enabled = lambda: False\n" + IDLE
     )  # fmt: skip
     for options in ((), ("--when-possible",)):
         done = mpsbar("free", str(worker.pid), *options)

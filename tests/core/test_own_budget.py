@@ -37,9 +37,28 @@ def test_it_returns_step_by_step_once_there_is_room_for_twice_as_often():
     assert budget.reason is None
 
 
-def test_too_much_memory_is_said():
+def test_too_much_memory_slows_it_down_too_and_is_said():
     budget = OwnBudget()
     budget.note(OwnUse(0, MEMORY + 1), 0)
     assert budget.note(OwnUse(0, MEMORY + 1), 60)
-    assert budget.factor == 1
-    assert budget.reason == "mpsbar itself uses 400 MB, more than its 400 MB: start it again"
+    assert budget.factor == 2
+    assert budget.reason == (
+        "mpsbar uses 400 MB of memory, more than its 400 MB: it refreshes 2 times less often; start it again"
+    )
+    for minute in range(2, 9):
+        budget.note(OwnUse(0, MEMORY + 1), minute * 60)
+    assert budget.factor == MOST_FACTOR
+    for minute in range(9, 12):
+        assert budget.note(OwnUse(0, MEMORY), minute * 60)
+    assert (budget.factor, budget.reason) == (1, None)
+
+
+def test_too_much_cpu_does_not_hide_too_much_memory():
+    budget = OwnBudget()
+    budget.note(OwnUse(0, 5 * MEMORY), 0)
+    assert budget.note(OwnUse(30, 5 * MEMORY), 60)
+    assert budget.factor == 2
+    assert budget.reason == (
+        "mpsbar used 50% of a core in the last minute, more than its 5%, and uses 2000 MB of memory,"
+        " more than its 400 MB: it refreshes 2 times less often; start it again"
+    )
