@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
-from mpsbar.fleet.parse_status import NotAStatus, parse_status
+from mpsbar.fleet.parse_status import NotAStatus, NotJson, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 
 _T = TypeVar("_T")
@@ -207,10 +207,15 @@ def _ask_host(
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
+    noise = 0
     try:
         for line in running.read_lines():
             if line.startswith((b"{", b"[")):
-                return parse(line)
+                with contextlib.suppress(NotJson):
+                    return parse(line)
+            noise += 1
+            if noise > _MOST_NOISE:
+                return HostProblem("it sends something other than answers")
         if is_late.is_set():
             return HostProblem(f"nothing within {seconds:g} seconds")
         return explain_end(running)

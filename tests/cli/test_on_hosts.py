@@ -294,3 +294,15 @@ def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
             assert process.poll() is None
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
+    ssh_hosts.add("chatty", "echo '[motd] welcome'; echo '{today}'; echo hello; echo '[]'; exit 1")
+    ssh_hosts.add("only", "echo '[motd] welcome'; echo 'mpsbar: broken' >&2; exit 1")
+    ssh_hosts.add("endless", "exec yes '[motd]'")
+    names = ("--host", "chatty", "--host", "only", "--host", "endless")
+    _code, out, err = ask(workers, ssh_hosts, "why", *names)
+    assert err == ""
+    assert "chatty: no run has ended" in out
+    assert "only: no answer (mpsbar: broken)" in out
+    assert "endless: no answer (it sends something other than answers)" in out
