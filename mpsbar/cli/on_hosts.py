@@ -110,7 +110,7 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     else:
         from mpsbar.ui.text.hosts import render_ends
 
-        print("\n\n".join(render_ends(host, ends) for host, ends in found.items()))
+        print("\n\n".join(render_ends(host, ends, options.which) for host, ends in found.items()))
     return 0 if any(isinstance(ends, list) and ends for ends in found.values()) else 1
 
 

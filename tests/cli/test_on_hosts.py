@@ -202,6 +202,8 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     ) in out
     assert "older: no answer (its mpsbar is older and can't do this: uv tool upgrade mpsbar)" in out
     assert "empty: no run has ended in the last 7 days" in out
+    code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
+    assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
     found = json.loads(out)["hosts"]
     assert found["told"]["ended"][0]["next_steps"] == ["use a smaller batch"]
