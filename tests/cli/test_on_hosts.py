@@ -308,3 +308,15 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert "chatty: no run has ended" in out
     assert "only: no answer (mpsbar: broken)" in out
     assert "endless: no answer (it sends something other than answers)" in out
+
+
+def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
+    status = STATUS_LINE.replace('"level": "ok"', '"level": "new"')
+    ssh_hosts.add("half", f"case $1 in status) echo '{status}';; *) echo 'no disk' >&2; exit 1;; esac")
+    page = tmp_path / "macs.html"
+    code, _out, _err = ask(workers, ssh_hosts, "report", "--host", "half", "-o", str(page))
+    assert code == 0
+    text = page.read_text()
+    assert "How runs ended there is not known: no answer (no disk)." in text
+    assert 'class="health unknown"' in text
+    assert 'class="health ok"' not in text
