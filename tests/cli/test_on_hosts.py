@@ -1,5 +1,6 @@
 """status, top and free --host over real ssh servers on loopback, good ones and bad ones."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -14,6 +15,8 @@ import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
 from worker_kit import ROOT, TIMEOUT, need_module, wait_for
+
+from mpsbar.cli import on_hosts
 
 pytestmark = pytest.mark.usefixtures("workers")
 STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
@@ -312,7 +315,9 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
 
 def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
     status = STATUS_LINE.replace('"level": "ok"', '"level": "new"')
-    ssh_hosts.add("half", f"case $1 in status) echo '{status}';; *) echo 'no disk' >&2; exit 1;; esac")
+    ssh_hosts.add(
+        "half", f"case $1 in status) echo '{status}';; *) echo 'no disk' >&2; exit 1;; esac"
+    )
     page = tmp_path / "macs.html"
     code, _out, _err = ask(workers, ssh_hosts, "report", "--host", "half", "-o", str(page))
     assert code == 0
@@ -320,3 +325,13 @@ def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
     assert "How runs ended there is not known: no answer (no disk)." in text
     assert 'class="health unknown"' in text
     assert 'class="health ok"' not in text
+
+
+def test_a_notice_of_many_processes_is_short(ssh_hosts):
+    freed = [{"pid": pid, "name": "train.py", "state": "done", "freed": 0} for pid in range(1, 101)]
+    ssh_hosts.add("many", f"echo '{json.dumps({'schema': 1, 'freed': freed})}'")
+    options = argparse.Namespace(ssh=ssh_hosts.options)
+    lines = on_hosts._free_from_screen("many", None, options, None).split("\n")
+    assert len(lines) == 9
+    assert lines[0].startswith("many: 1 train.py: ")
+    assert lines[-1] == "many: and 92 more"
