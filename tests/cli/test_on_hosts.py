@@ -86,7 +86,10 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     assert "\x1b" not in out
     assert lines["hangs"].startswith("no answer (")
     assert "Connection refused" in lines["refuses"]
-    assert lines["none"] == "no answer (mpsbar is not installed there: uv tool install mpsbar)"
+    assert (
+        lines["none"]
+        == "no answer (mpsbar is not installed there: uv tool install '.[terminal]' in a checkout of mpsbar)"
+    )
     assert lines["old"] == "no answer (its mpsbar is another version (schema 99))"
     assert lines["floods"] == "no answer (its answer is too long)"
     assert lines["lines"] == "no answer (it sends something other than answers)"
@@ -203,7 +206,10 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "ran for 60 s, peak 2.0 GB\n  How sure: certain\n  Evidence: its last words\n"
         "  → use a smaller batch"
     ) in out
-    assert "older: no answer (its mpsbar is older and can't do this: uv tool upgrade mpsbar)" in out
+    assert (
+        "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
+        in out
+    )
     assert "empty: no run has ended in the last 7 days" in out
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
     assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
@@ -223,7 +229,8 @@ def test_one_report_of_all_hosts_made_here(workers, ssh_hosts, tmp_path):
     code, out, err = ask(workers, ssh_hosts, "report", *hosts, "-o", str(page))
     assert (code, out) == (0, f"{page}\n")
     assert (
-        err == "mpsbar: none: no answer (mpsbar is not installed there: uv tool install mpsbar)\n"
+        err
+        == "mpsbar: none: no answer (mpsbar is not installed there: uv tool install '.[terminal]' in a checkout of mpsbar)\n"
     )
     text = page.read_text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -252,7 +259,10 @@ def test_a_busy_worker_there_is_freed_when_possible_and_by_name(workers, ssh_hos
     )
     code, out, _ = ask(workers, ssh_hosts, "free", "--all", "--when-possible", "--host", "older")
     assert code == 1
-    assert "its mpsbar is older and can't do this: uv tool upgrade mpsbar" in out
+    assert (
+        "its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+        in out
+    )
 
 
 def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
