@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_workers()
     if not plan:
         raise UserError(
-            f"the demo needs {join_labels('or')} here: pip install 'mpsbar[torch]', "
-            "or try a recorded Mac: mpsbar demo --recorded"
+            f"the demo needs {join_labels('or')} here: pip install '.[torch]' in a "
+            "checkout of mpsbar, or try a recorded Mac: mpsbar demo --recorded"
         )
     from mpsbar.monitor import Monitor
 

@@ -26,6 +26,8 @@ _T = TypeVar("_T")
 _ONCE_SECONDS = 30.0
 # Whoever has not answered by then does not hold up the others.
 _FIRST_SECONDS = 3.0
+# Of a notice on the screen, which must leave room for the rest.
+_MOST_NOTICE_LINES = 8
 
 
 def add_host_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +112,7 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     else:
         from mpsbar.ui.text.hosts import render_ends
 
-        print("\n\n".join(render_ends(host, ends) for host, ends in found.items()))
+        print("\n\n".join(render_ends(host, ends, options.which) for host, ends in found.items()))
     return 0 if any(isinstance(ends, list) and ends for ends in found.values()) else 1
 
 
@@ -266,7 +268,11 @@ def _free_from_screen(
     extra = questions.options_of(host) if questions else []
     command = build_command(host, words, options.ssh, extra)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
-    return "\n".join(_say_freed(found))
+    lines = list(_say_freed(found))
+    more = len(lines) - _MOST_NOTICE_LINES
+    if more > 0:
+        lines[_MOST_NOTICE_LINES:] = [f"{host}: and {more} more"]
+    return "\n".join(lines)
 
 
 def _wait_for_first(hosts: "Hosts") -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
-from mpsbar.fleet.parse_status import NotAStatus, parse_status
+from mpsbar.fleet.parse_status import NotAStatus, NotJson, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 
 _T = TypeVar("_T")
@@ -21,6 +21,8 @@ _MOST_NOISE = 200
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
 # What argparse says about a verb or an option that it does not know.
 _OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
+_INSTALL = "uv tool install '.[terminal]' in a checkout of mpsbar"
+_UPGRADE = "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 
@@ -108,9 +110,9 @@ def explain_end(running: RemoteCommand) -> HostProblem:
     """Say in one clause why the command ended without an answer."""
     code, complaint = running.wait(), running.complaint
     if code == _NO_MPSBAR:
-        return HostProblem("mpsbar is not installed there: uv tool install mpsbar")
+        return HostProblem(f"mpsbar is not installed there: {_INSTALL}")
     if code == _WRONG_ARGUMENTS and any(words in complaint for words in _OLDER):
-        return HostProblem("its mpsbar is older and can't do this: uv tool upgrade mpsbar")
+        return HostProblem(f"its mpsbar is older and can't do this: {_UPGRADE}")
     needs_person = code == _SSH_FAILED and any(words in complaint for words in _WANTS_PERSON)
     return HostProblem(complaint or f"the connection ended (exit code {code})", needs_person)
 
@@ -207,10 +209,15 @@ def _ask_host(
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
+    noise = 0
     try:
         for line in running.read_lines():
             if line.startswith((b"{", b"[")):
-                return parse(line)
+                with contextlib.suppress(NotJson):
+                    return parse(line)
+            noise += 1
+            if noise > _MOST_NOISE:
+                return HostProblem("it sends something other than answers")
         if is_late.is_set():
             return HostProblem(f"nothing within {seconds:g} seconds")
         return explain_end(running)

@@ -31,6 +31,10 @@ class NotAStatus(ValueError):
     """The text is one clause that says why."""
 
 
+class NotJson(NotAStatus):
+    """It may be a line that a login script printed."""
+
+
 def parse_status(line: bytes) -> RemoteStatus:
     answer = _parse_json(line)
     if not isinstance(answer.get("workers"), list):
@@ -87,7 +91,7 @@ def parse_ends(line: bytes) -> list[RemoteEnd]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotAStatus("its answer is not JSON") from None
+        raise NotJson("its answer is not JSON") from None
     if not isinstance(answer, list):
         raise NotAStatus("its answer does not say how runs ended")
     return list(_each(answer, _parse_end))
@@ -97,7 +101,7 @@ def _parse_json(line: bytes) -> dict[str, Any]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotAStatus("its answer is not JSON") from None
+        raise NotJson("its answer is not JSON") from None
     if not isinstance(answer, dict):
         raise NotAStatus("its answer is not a status")
     if answer.get("schema") != SCHEMA:

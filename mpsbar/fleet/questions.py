@@ -38,8 +38,9 @@ class Questions:
         self._tried.append((host, path))
         done = subprocess.run(
             [
-                find_ssh(), *split_options(self._options), "-T", "-oControlMaster=yes",
-                f"-oControlPersist={_PERSIST_SECONDS}", f"-oControlPath={path}",
+                # Before the user's own: ssh takes the first value of an option.
+                find_ssh(), "-oControlMaster=yes", f"-oControlPersist={_PERSIST_SECONDS}",
+                f"-oControlPath={path}", *split_options(self._options), "-T",
                 "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
                 "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
                 "-oForwardX11=no", "--", host, "true",
@@ -73,7 +74,7 @@ class Questions:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired, UserError):
             subprocess.run(
                 [
-                    find_ssh(), *split_options(self._options), f"-oControlPath={path}",
+                    find_ssh(), f"-oControlPath={path}", *split_options(self._options),
                     "-Oexit", "--", host,
                 ],
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_SECONDS,

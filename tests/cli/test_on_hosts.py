@@ -1,5 +1,6 @@
 """status, top and free --host over real ssh servers on loopback, good ones and bad ones."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -14,6 +15,8 @@ import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
 from worker_kit import ROOT, TIMEOUT, need_module, wait_for
+
+from mpsbar.cli import on_hosts
 
 pytestmark = pytest.mark.usefixtures("workers")
 STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
@@ -83,7 +86,10 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     assert "\x1b" not in out
     assert lines["hangs"].startswith("no answer (")
     assert "Connection refused" in lines["refuses"]
-    assert lines["none"] == "no answer (mpsbar is not installed there: uv tool install mpsbar)"
+    assert (
+        lines["none"]
+        == "no answer (mpsbar is not installed there: uv tool install '.[terminal]' in a checkout of mpsbar)"
+    )
     assert lines["old"] == "no answer (its mpsbar is another version (schema 99))"
     assert lines["floods"] == "no answer (its answer is too long)"
     assert lines["lines"] == "no answer (it sends something other than answers)"
@@ -200,8 +206,13 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "ran for 60 s, peak 2.0 GB\n  How sure: certain\n  Evidence: its last words\n"
         "  → use a smaller batch"
     ) in out
-    assert "older: no answer (its mpsbar is older and can't do this: uv tool upgrade mpsbar)" in out
+    assert (
+        "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
+        in out
+    )
     assert "empty: no run has ended in the last 7 days" in out
+    code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
+    assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
     found = json.loads(out)["hosts"]
     assert found["told"]["ended"][0]["next_steps"] == ["use a smaller batch"]
@@ -218,7 +229,8 @@ def test_one_report_of_all_hosts_made_here(workers, ssh_hosts, tmp_path):
     code, out, err = ask(workers, ssh_hosts, "report", *hosts, "-o", str(page))
     assert (code, out) == (0, f"{page}\n")
     assert (
-        err == "mpsbar: none: no answer (mpsbar is not installed there: uv tool install mpsbar)\n"
+        err
+        == "mpsbar: none: no answer (mpsbar is not installed there: uv tool install '.[terminal]' in a checkout of mpsbar)\n"
     )
     text = page.read_text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -247,7 +259,10 @@ def test_a_busy_worker_there_is_freed_when_possible_and_by_name(workers, ssh_hos
     )
     code, out, _ = ask(workers, ssh_hosts, "free", "--all", "--when-possible", "--host", "older")
     assert code == 1
-    assert "its mpsbar is older and can't do this: uv tool upgrade mpsbar" in out
+    assert (
+        "its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+        in out
+    )
 
 
 def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
@@ -294,3 +309,39 @@ def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
             assert process.poll() is None
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
+    ssh_hosts.add("chatty", "echo '[motd] welcome'; echo '{today}'; echo hello; echo '[]'; exit 1")
+    ssh_hosts.add("only", "echo '[motd] welcome'; echo 'mpsbar: broken' >&2; exit 1")
+    ssh_hosts.add("endless", "exec yes '[motd]'")
+    names = ("--host", "chatty", "--host", "only", "--host", "endless")
+    _code, out, err = ask(workers, ssh_hosts, "why", *names)
+    assert err == ""
+    assert "chatty: no run has ended" in out
+    assert "only: no answer (mpsbar: broken)" in out
+    assert "endless: no answer (it sends something other than answers)" in out
+
+
+def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
+    status = STATUS_LINE.replace('"level": "ok"', '"level": "new"')
+    ssh_hosts.add(
+        "half", f"case $1 in status) echo '{status}';; *) echo 'no disk' >&2; exit 1;; esac"
+    )
+    page = tmp_path / "macs.html"
+    code, _out, _err = ask(workers, ssh_hosts, "report", "--host", "half", "-o", str(page))
+    assert code == 0
+    text = page.read_text()
+    assert "How runs ended there is not known: no answer (no disk)." in text
+    assert 'class="health unknown"' in text
+    assert 'class="health ok"' not in text
+
+
+def test_a_notice_of_many_processes_is_short(ssh_hosts):
+    freed = [{"pid": pid, "name": "train.py", "state": "done", "freed": 0} for pid in range(1, 101)]
+    ssh_hosts.add("many", f"echo '{json.dumps({'schema': 1, 'freed': freed})}'")
+    options = argparse.Namespace(ssh=ssh_hosts.options)
+    lines = on_hosts._free_from_screen("many", None, options, None).split("\n")
+    assert len(lines) == 9
+    assert lines[0].startswith("many: 1 train.py: ")
+    assert lines[-1] == "many: and 92 more"

@@ -43,3 +43,12 @@ def test_no_host_answers_over_the_connection_of_another(ssh_hosts):
         assert ask_over(ssh_hosts, questions, "other") == "other\n"
         wait_for(lambda: not (folder / "0").exists(), "end of the connection that failed")
     assert not folder.exists()
+
+
+def test_a_connection_of_the_users_own_options_is_not_ours(ssh_hosts, tmp_path):
+    ssh_hosts.add("good", "echo good")
+    own = f"{ssh_hosts.options} -oControlMaster=no -oControlPath={tmp_path}/own"
+    with closing(Questions(own)) as questions:
+        assert questions.ask("good")
+        assert ask_over(ssh_hosts, questions, "good") == "good\n"
+    assert not (tmp_path / "own").exists()

@@ -64,7 +64,7 @@ def _build_now(reading: HostReading) -> list[Markup]:
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     unconnected = build_unconnected(snapshot, "")
     return [
-        tag("p", words, class_=f"health {level or 'ok'}"),
+        tag("p", words, class_=f"health {level or 'unknown'}"),
         *(tag("p", line) for line in lines if line),
         build_workers(snapshot),
         *([] if unconnected is None else [unconnected]),
@@ -73,7 +73,10 @@ def _build_now(reading: HostReading) -> list[Markup]:
 
 def _build_ends(ends: Ends, reading: HostReading) -> Markup:
     found = ends.get(reading.host)
-    if not isinstance(found, list):
+    if isinstance(found, HostProblem):
+        text = _("How runs ended there is not known: no answer ({reason}).")
+        return tag("p", text.format(reason=found.text))
+    if found is None:
         return Markup("")
     if not found:
         return tag("p", _("No run has ended there in the last 7 days, as far as mpsbar knows."))

@@ -78,10 +78,13 @@ def say_since(reading: HostReading) -> str:
     return _("no answer since {at}").format(at=at)
 
 
-def render_ends(host: str, ends: list[RemoteEnd] | HostProblem) -> str:
+def render_ends(host: str, ends: list[RemoteEnd] | HostProblem, which: str | None = None) -> str:
     """How runs ended on one host, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
         return f"{host}: {_('no answer ({reason})').format(reason=ends.text)}"
+    if not ends and which is not None:
+        words = _("no run that ended in the last 7 days fits {which}")
+        return f"{host}: {words.format(which=repr(printable(which, 60)))}"
     if not ends:
         return f"{host}: {_('no run has ended in the last 7 days, as far as mpsbar knows')}"
     return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
