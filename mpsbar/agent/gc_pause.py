@@ -208,9 +208,10 @@ def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
 def _taking_back() -> "tuple[Iterator[Any], ...]":
     """Iterators of which one step each drops a collection that our own thread has scheduled.
 
-    It is run while collections are off; nobody sees that, the GIL is kept.
+    It is run while collections are off; nobody sees that, the GIL is kept. Where there is none,
+    others would see it.
     """
-    if _memory is None:
+    if _memory is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return ()
     was_on: deque[bool] = deque(maxlen=1)
     switches = {True: gc.enable, False: gc.disable}
