@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+# For what takes long. Two of the newest: not every machine has the last one yet.
+OLDEST_AND_NEWEST = (VERSIONS[0], *VERSIONS[-2:])
 
 
 @cache

@@ -21,10 +21,11 @@ A job on a thread of the host, most often its main thread, has thresholds of its
 leaves them in force while it waits and while it works; when the job ends, `_after_job` says what
 comes back: PAUSED while the agent works, the host's while it waits. Both change in one step.
 
-3.14 has another collector: a tuple counts also where its memory comes from the list of free ones,
-and what is scheduled runs whatever the thresholds are by then. So there the thresholds are read
-from the interpreter's memory, which allocates nothing, and what our own thread has scheduled all
-the same, in a function of the framework, is taken back in the step that pauses.
+3.14.0 to 3.14.4 have another collector (3.14.5 went back to that of 3.13): a tuple counts also
+where its memory comes from the list of free ones, and what is scheduled runs whatever the
+thresholds are by then. So there the thresholds are read from the interpreter's memory, which
+allocates nothing, and what our own thread has scheduled all the same, in a function of the
+framework, is taken back in the step that pauses.
 
 What the host sets is never overwritten: whether the thresholds are ours is asked in the same step
 that replaces them, so a host that calls gc.set_threshold() between any two of our bytecodes keeps
@@ -69,7 +70,7 @@ def _set_for_a_moment(thresholds: Thresholds, *reads: "Iterator[Any]") -> "tuple
     return next(steps)[2:-1]
 
 
-# The collector of 3.14 has no third one: gc.get_threshold() returns 0 for it.
+# The collector of 3.14.0 to 3.14.4 has no third one: gc.get_threshold() returns 0 for it.
 _KEEPS_THIRD = _set_for_a_moment((NEVER,) * 3, iter(gc.get_threshold, None))[0] == (NEVER,) * 3
 PAUSED = (NEVER, NEVER, NEVER if _KEEPS_THIRD else 0)
 JOB = (NEVER + 2, NEVER + 2, NEVER + 2 if _KEEPS_THIRD else 0)
@@ -207,9 +208,10 @@ def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
 def _taking_back() -> "tuple[Iterator[Any], ...]":
     """Iterators of which one step each drops a collection that our own thread has scheduled.
 
-    It is run while collections are off; nobody sees that, the GIL is kept.
+    It is run while collections are off; nobody sees that, the GIL is kept. Where there is none,
+    others would see it.
     """
-    if _memory is None:
+    if _memory is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return ()
     was_on: deque[bool] = deque(maxlen=1)
     switches = {True: gc.enable, False: gc.disable}

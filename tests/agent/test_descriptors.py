@@ -8,11 +8,12 @@ import json
 import subprocess
 import sys
 
+import interpreters
 import pytest
 from host_kit import ALONE, run_host, start_host
 from worker_kit import TIMEOUT
 
-oldest_and_newest = pytest.mark.parametrize("version", ["3.9", "3.13"])
+oldest_and_newest = pytest.mark.parametrize("version", interpreters.OLDEST_AND_NEWEST)
 
 START = """
 import gc, os, select, socket, stat, sys, threading, time, warnings

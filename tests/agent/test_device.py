@@ -125,7 +125,7 @@ backends.mps.is_macos_or_newer = lambda major, minor: {is_14}
         ("import types; backends = cuda = types.SimpleNamespace()", "cpu"),
     ],
 )
-@pytest.mark.parametrize("version", ["3.9", "3.13"])
+@pytest.mark.parametrize("version", interpreters.OLDEST_AND_NEWEST)
 def test_any_torch_in_any_python_gives_a_device(workers, tmp_path, code, chosen, version):
     answer = run(
         workers, "import mpsbar, torch; print(mpsbar.get_device())",

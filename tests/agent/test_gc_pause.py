@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import subprocess
+import sys
 
 import host_kit
 import interpreters
@@ -346,6 +347,13 @@ print(mpsbar.attach(), (gc.get_threshold(), threading.active_count()) == before)
     assert done.stderr == (
         "mpsbar: not attached: a free-threaded Python (without the GIL) is not supported yet\n"
     )
+
+
+@pytest.mark.parametrize("has_gil", [True, False])
+def test_without_the_gil_collections_are_never_turned_off(monkeypatch, has_gil):
+    monkeypatch.setattr(gc_pause, "_memory", (None, 0, 0))
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_gil, raising=False)
+    assert bool(gc_pause._taking_back()) == has_gil
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.13"])
+@pytest.mark.parametrize("version", interpreters.OLDEST_AND_NEWEST)
 @pytest.mark.parametrize("work", WORK)
 def test_a_host_that_closes_everything_meanwhile_keeps_what_it_opens(tmp_path, work, version):
     code = CLOSES_ALL.format(folder=str(tmp_path), work=WORK[work], times=4000)

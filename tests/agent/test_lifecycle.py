@@ -232,7 +232,7 @@ except OSError: pass
 }
 
 
-@pytest.mark.parametrize("version", [interpreters.VERSIONS[0], interpreters.VERSIONS[-2]])
+@pytest.mark.parametrize("version", interpreters.OLDEST_AND_NEWEST)
 @pytest.mark.parametrize("trouble", NO_KNOCK)
 def test_it_ends_quietly_where_nobody_can_connect_to_it(workers, trouble, version):
     start = """

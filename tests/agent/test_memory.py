@@ -20,7 +20,7 @@ def run(workers, code, *, python=sys.executable, **extra):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13"])
+@pytest.mark.parametrize("version", interpreters.VERSIONS)
 def test_without_a_framework_only_what_the_system_knows(workers, version):
     python = interpreters.need(version)
     assert run(workers, f"import mpsbar\n{SHOW}", python=python).keys() <= {"resident"}
