@@ -107,6 +107,7 @@ def _replace_all(site: Path, files: Files) -> None:
     The new files and copies of the old ones are written to a folder beside them first. What may
     fail after that is a rename, and a full disk cannot keep the old ones from being put back.
     """
+    site.mkdir(mode=0o755, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         prefix=".mpsbar-agent-", dir=site, ignore_cleanup_errors=True
     ) as folder:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 
+import psutil
 import pytest
 from worker_kit import NO_MPS, wait_for
 
@@ -377,11 +378,14 @@ queue.Queue().get()
 
 def test_a_long_call_of_unknown_c_code_is_busy_with_the_place_where_main_is(workers):
     worker = workers.start_mps(START + """
+sleep = __import__("ctypes").CDLL(None).sleep
 def nap():
-    print("asleep"); __import__("ctypes").CDLL(None).sleep(1000)
+    print("asleep"); sleep(1000)
 nap()
 """)  # fmt: skip
     worker.wait_line("asleep")
+    main = psutil.Process(worker.pid)
+    wait_for(lambda: main.status() == psutil.STATUS_SLEEPING, "main in its call")
     answer = worker.ask("free", seconds=0.5)
     assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_unproven")
     assert answer["reason"]["where"].startswith("worker0.py:")
