@@ -77,7 +77,7 @@ def _test_self(options: argparse.Namespace) -> int:
     from mpsbar.doctor.self_test.checks import check_all
     from mpsbar.doctor.self_test.text import build_self_test, render_self_test
     from mpsbar.doctor.self_test.worker_trial import find_python as find_torch
-    from mpsbar.ui.text.wording import _
+    from mpsbar.language import _
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()

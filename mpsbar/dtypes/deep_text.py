@@ -16,8 +16,8 @@ from mpsbar.dtypes.headlines import say_change
 from mpsbar.dtypes.table import TableStyle
 from mpsbar.dtypes.text import states
 from mpsbar.dtypes.verdicts import Change
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_LINES = 30
 _COLUMNS = (

@@ -18,8 +18,8 @@ from mpsbar.dtypes.verdicts import (
     is_busy,
     judge_dtypes,
 )
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 DASH = "–"
 

@@ -11,9 +11,9 @@ from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
 from mpsbar.dtypes.text import generalise_error, say_why, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
+from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
-from mpsbar.ui.text.wording import _
 
 # A sign for each state, and its style; the legend names those that occur.
 _SIGNS = {

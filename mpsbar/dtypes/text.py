@@ -6,7 +6,8 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
-from mpsbar.ui.text.wording import UNKNOWN, _
+from mpsbar.language import _
+from mpsbar.ui.text.wording import UNKNOWN
 
 _MOST_NAMED = 4  # operations named in one row
 # As torch's error messages call them.

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from mpsbar.core.counters import COUNTERS, Counter
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.text import progress, wording
-from mpsbar.ui.text.wording import _
 
 Table = Literal["status", "top"]
 # What `top` draws where others have no column: allocated, cached and other memory as a bar against

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.columns import COLUMNS, Column, Table
 from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.notes import list_notes
-from mpsbar.ui.text.wording import _
 
 INDENT = "└ "
 MOST_NAME = 40

@@ -7,8 +7,8 @@ from typing import Literal
 
 from mpsbar.history.reader import Column, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _WIDTH, _HEIGHT = 1000, 160
 _QUARTERS = 4

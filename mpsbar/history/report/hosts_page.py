@@ -11,9 +11,9 @@ from mpsbar.history.report.page import (
     build_workers,
     render_document,
 )
+from mpsbar.language import _
 from mpsbar.ui.text import hosts as host_text
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 Ends = Mapping[str, "list[RemoteEnd] | HostProblem"]
 

@@ -7,7 +7,8 @@ from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
 from mpsbar.history.report.dtypes import SIGNS, build_legend
 from mpsbar.history.report.html import Markup, build_table, join, tag
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.language import _
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_NEWS = 200
 

@@ -16,9 +16,9 @@ from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
+from mpsbar.language import _
 from mpsbar.ui.columns import REPORTED
 from mpsbar.ui.text import findings, wording
-from mpsbar.ui.text.wording import _
 
 
 @dataclass(frozen=True, slots=True)

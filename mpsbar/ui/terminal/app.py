@@ -22,6 +22,7 @@ from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows as build_dtype_rows
 from mpsbar.dtypes.summary import say_headline
+from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menu import build_menu
@@ -56,7 +57,6 @@ from mpsbar.ui.terminal.themes import (
     setting_name,
     theme_name,
 )
-from mpsbar.ui.text.wording import _
 
 _FILTER_LENGTH = 60
 _LONGEST_TYPING = 1.0  # seconds until letters that were typed are in their field

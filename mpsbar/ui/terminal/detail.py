@@ -13,6 +13,7 @@ from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Worker
 from mpsbar.core.trends import MachineSeries
+from mpsbar.language import _
 from mpsbar.ui.process_submenu import build_tensors
 from mpsbar.ui.terminal.chart import (
     CellRun,
@@ -25,7 +26,6 @@ from mpsbar.ui.terminal.drawing import draw_history, make_text
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import endings, progress, wording
-from mpsbar.ui.text.wording import _
 
 Fact = tuple[str | None, str]  # a label, "" below one, None for a whole line
 

@@ -19,6 +19,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.process_table import FittedColumn, TableRow, build_rows, choose_columns
 from mpsbar.ui.terminal.drawing import draw_load, make_text
 from mpsbar.ui.terminal.driver import choose_driver
@@ -29,7 +30,6 @@ from mpsbar.ui.terminal.table import Heads, SteadyTable
 from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
 from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.hosts import say_answering, say_condition, say_silence, say_since
-from mpsbar.ui.text.wording import _
 
 _REFRESH_SECONDS = 0.5
 _MOST_HOST_NAME = 24

@@ -5,8 +5,8 @@ from pathlib import PurePath
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.torch_facts import Release, parse_release
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_SHOWN = 20
 

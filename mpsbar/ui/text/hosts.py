@@ -7,11 +7,11 @@ from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.text.wording import _
 
 # Of the JSON of one computer; health is in the words that the host itself sent.
 _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")

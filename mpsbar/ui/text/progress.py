@@ -1,8 +1,8 @@
 """How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
 
 from mpsbar.core.progress import RunBar, RunProgress
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_NAME = 24
 

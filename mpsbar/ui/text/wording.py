@@ -1,6 +1,5 @@
-"""Sizes, times, percentages and the words that several views share, and the one `_()`. Pure."""
+"""Sizes, times, percentages and the words that several views share. Pure."""
 
-import gettext
 import re
 import shlex
 from collections.abc import Sequence
@@ -10,8 +9,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-
-_ = gettext.translation("mpsbar", fallback=True).gettext
+from mpsbar.language import _
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
