@@ -92,6 +92,11 @@ class Worker:
         process = psutil.Process(self.pid)
         wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop")
 
+    def wait_asleep(self) -> None:
+        """Until main stands in the call that it said it would make: its line comes a moment before."""
+        process = psutil.Process(self.pid)
+        wait_for(lambda: process.status() == psutil.STATUS_SLEEPING, "main in its call")
+
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 

@@ -67,6 +67,7 @@ time.sleep(3600)
 
 
 EVALUATOR = """
+mpsbar.agent.backends.mlx.TRIM_SECONDS = 60  # until its next allocation, for which it needs a core
 def forever():
     while True: evaluate()
 threading.Thread(target=forever, name="evaluator", daemon=True).start()
@@ -143,6 +144,7 @@ while True: time.sleep(0.05)
 def test_a_main_thread_inside_c_code_is_busy(workers):
     worker = workers.start(START + "print('asleep'); time.sleep(3600)")
     worker.wait_line("asleep")
+    worker.wait_asleep()
     report = free(worker, seconds=0.5)
     assert (report["state"], report["reason"]["code"]) == ("busy", "main_waiting")
 
