@@ -86,6 +86,17 @@ class Worker:
         with self.connect() as client:
             return client.ask(method, **params)
 
+    def ask_until_refused(self, code: str, method: str = "free", **params: Any) -> Any:
+        """An answer with this reason: on busy cores main may come by too late for it to be found."""
+        answers: list[Any] = []
+
+        def is_refused() -> bool:
+            answers.append(self.ask(method, **params))
+            return (answers[-1].get("reason") or {}).get("code") == code
+
+        wait_for(is_refused, code)
+        return answers[-1]
+
     def freeze(self) -> None:
         """Stopped in its tracks: no thread of it can answer until `thaw`."""
         self.process.send_signal(signal.SIGSTOP)
