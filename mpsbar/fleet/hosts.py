@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
-from mpsbar.fleet.parse_status import NotAStatus, NotJson, parse_status
+from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 
 _T = TypeVar("_T")
@@ -72,21 +72,28 @@ class Host:
             self._running.end()
 
     def _follow(self, running: RemoteCommand) -> HostProblem | None:
+        """Take every line that is a status; what a login script prints may look like JSON too."""
         noise, has_answered = 0, False
+        wrong: HostProblem | None = None
         try:
             for line in running.read_lines():
-                if not line.startswith(b"{"):
-                    noise += 1
-                    if noise > _MOST_NOISE:
-                        return HostProblem("it sends something other than answers")
+                try:
+                    self._note(status=parse_status(line), problem=None)
+                    noise, has_answered, wrong = 0, True, None
                     continue
-                self._note(status=parse_status(line), problem=None)
-                has_answered = True
+                except NotFromMpsbar:
+                    pass
+                except NotAStatus as problem:
+                    wrong = HostProblem(str(problem))
+                    self._note(problem=wrong)
+                noise += 1
+                if noise > _MOST_NOISE:
+                    return wrong or HostProblem("it sends something other than answers")
         except TooMuch:
             return HostProblem("its answer is too long")
-        except NotAStatus as problem:
-            return HostProblem(str(problem))
-        return None if has_answered and not self._again else explain_end(running)
+        if has_answered and not self._again:
+            return None
+        return wrong or explain_end(running)
 
     def _note(
         self,
@@ -193,7 +200,7 @@ class _Running:
 def _ask_host(
     command: list[str], parse: Callable[[bytes], _T], seconds: float, all_running: _Running
 ) -> _T | HostProblem:
-    """The first line of JSON that comes; that host's own checks hold."""
+    """The first line that is an answer; that host's own checks hold."""
     try:
         running = all_running.start(command)
     except OSError as problem:
@@ -210,21 +217,23 @@ def _ask_host(
     timer.daemon = True
     timer.start()
     noise = 0
+    wrong: HostProblem | None = None
     try:
         for line in running.read_lines():
-            if line.startswith((b"{", b"[")):
-                with contextlib.suppress(NotJson):
-                    return parse(line)
+            try:
+                return parse(line)
+            except NotFromMpsbar:
+                pass
+            except NotAStatus as problem:
+                wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MOST_NOISE:
-                return HostProblem("it sends something other than answers")
+                return wrong or HostProblem("it sends something other than answers")
         if is_late.is_set():
             return HostProblem(f"nothing within {seconds:g} seconds")
-        return explain_end(running)
+        return wrong or explain_end(running)
     except TooMuch:
         return HostProblem("its answer is too long")
-    except NotAStatus as problem:
-        return HostProblem(str(problem))
     finally:
         timer.cancel()
         running.end()

@@ -312,7 +312,10 @@ def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
 
 
 def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
-    ssh_hosts.add("chatty", "echo '[motd] welcome'; echo '{today}'; echo hello; echo '[]'; exit 1")
+    ssh_hosts.add(
+        "chatty",
+        "echo '[motd] welcome'; echo '{today}'; echo '[\"welcome\"]'; echo hello; echo '[]'; exit 1",
+    )
     ssh_hosts.add("only", "echo '[motd] welcome'; echo 'mpsbar: broken' >&2; exit 1")
     ssh_hosts.add("endless", "exec yes '[motd]'")
     names = ("--host", "chatty", "--host", "only", "--host", "endless")
@@ -321,6 +324,27 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert "chatty: no run has ended" in out
     assert "only: no answer (mpsbar: broken)" in out
     assert "endless: no answer (it sends something other than answers)" in out
+
+
+@pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])
+def test_json_of_a_login_script_is_no_answer(workers, ssh_hosts, watch):
+    """Lines of JSON before ours are skipped; where no status follows, what failed is said."""
+    motd = "echo '{today}'; echo '{\"motd\": 1}'; echo '[]'; echo 42; echo '{\"schema\": 3}'"
+    ssh_hosts.add("chatty", f"{motd}; echo '{STATUS_LINE}'")
+    ssh_hosts.add("broken", "echo '{\"motd\": 1}'; echo 'mpsbar: broken' >&2; exit 1")
+    ssh_hosts.add("newer", "echo '{\"motd\": 1}'; echo '{\"schema\": 99}'; exec sleep 1000")
+    names = ("chatty", "broken") if not watch else ("chatty", "broken", "newer")
+    arguments = [word for name in names for word in ("--host", name)]
+    arguments += ["--json", "--ssh", ssh_hosts.options, *watch]
+    with run_mpsbar(workers, "status", *arguments) as process:
+        while line := process.stdout.readline():
+            found = json.loads(line)["hosts"]
+            if all(host["status"] or host["problem"] for host in found.values()):
+                break
+    assert found["chatty"]["status"]["machine"]["chip"] == "Apple M1"
+    assert found["broken"]["problem"] == "mpsbar: broken"
+    if watch:
+        assert found["newer"]["problem"] == "its mpsbar is another version (schema 99)"
 
 
 def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
