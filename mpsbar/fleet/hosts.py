@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
@@ -137,10 +138,10 @@ class Hosts:
     def readings(self) -> list[HostReading]:
         return [host.reading for host in self._hosts.values()]
 
-    def restart(self, name: str, extra: Sequence[str]) -> None:
-        """Ask this one anew at once, with more options for ssh."""
+    def restart(self, name: str, socket: Path | None) -> None:
+        """Ask this one anew at once, over the connection that is open there."""
         self._hosts[name].close()
-        self._hosts[name] = self._start(name, extra)
+        self._hosts[name] = self._start(name, socket)
 
     def wait(self, seconds: float) -> list[HostReading]:
         """What there is after all have ended, or this time is over."""
@@ -154,8 +155,8 @@ class Hosts:
             with contextlib.suppress(OSError):
                 host.close()
 
-    def _start(self, name: str, extra: Sequence[str] = ()) -> Host:
-        command = build_command(name, self._words, self._options, extra)
+    def _start(self, name: str, socket: Path | None = None) -> Host:
+        command = build_command(name, self._words, self._options, socket)
         return Host(name, command, again=self._again)
 
 

@@ -14,7 +14,7 @@ import threading
 import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
-from worker_kit import ROOT, TIMEOUT, need_module, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.cli import on_hosts
 
@@ -361,11 +361,23 @@ def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
     assert 'class="health ok"' not in text
 
 
+def test_a_free_from_the_screen_is_of_the_process_that_was_seen(workers, ssh_hosts):
+    """Its pid may be another process's by now, on that host."""
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    ssh_hosts.add("alpha")
+    options = argparse.Namespace(ssh=ssh_hosts.options)
+    started = psutil.Process(worker.pid).create_time()
+    for moved, words in ((-100.0, "no connected process has this PID"), (0.0, "freed ")):
+        told = on_hosts._free_from_screen("alpha", worker.pid, started + moved, options, None)
+        assert told.startswith(f"alpha: {worker.pid} ")
+        assert words in told
+
+
 def test_a_notice_of_many_processes_is_short(ssh_hosts):
     freed = [{"pid": pid, "name": "train.py", "state": "done", "freed": 0} for pid in range(1, 101)]
     ssh_hosts.add("many", f"echo '{json.dumps({'schema': 1, 'freed': freed})}'")
     options = argparse.Namespace(ssh=ssh_hosts.options)
-    lines = on_hosts._free_from_screen("many", None, options, None).split("\n")
+    lines = on_hosts._free_from_screen("many", None, None, options, None).split("\n")
     assert len(lines) == 9
     assert lines[0].startswith("many: 1 train.py: ")
     assert lines[-1] == "many: and 92 more"
