@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import psutil
 import pytest
 from worker_kit import ATTACH, NO_MPS, need_module, wait_for
 
@@ -119,6 +120,20 @@ def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
     assert done.returncode == 1
     assert "no answer within 5.0 s" in done.stdout
     assert f"{live.pid} worker1.py: freed 0 B" in done.stdout
+
+
+def test_only_the_process_that_started_then(mpsbar, workers):
+    """A pid that was used again is another process; the clock may have moved a little meanwhile."""
+    worker = workers.start(ATTACH + IDLE)
+    started = psutil.Process(worker.pid).create_time()
+    for moved, state in ((0.0, "done"), (1.0, "done"), (-100.0, "gone"), (100.0, "gone")):
+        at = str(started + moved)
+        done = mpsbar("free", str(worker.pid), "--json", "--started", at)
+        (outcome,) = json.loads(done.stdout)["freed"]
+        assert (outcome["pid"], outcome["state"]) == (worker.pid, state)
+    done = mpsbar("free", "--all", "--started", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--started is for one PID" in done.stderr
 
 
 def test_by_name_all_that_are_called_so_are_freed(mpsbar, workers):
