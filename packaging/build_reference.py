@@ -12,12 +12,20 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 
-import json_schemas  # noqa: E402 - found by the line above
+# Found by the line above. The order counts: command_line sets what the words depend on.
+import command_line  # noqa: E402, F401
+import completions  # noqa: E402
+import json_schemas  # noqa: E402
+import man_page  # noqa: E402
 
 
 def build_files() -> dict[str, str]:
     """The text of each file, by its path in the repository."""
-    return {f"resources/schema/{n}.json": json_schemas.render_file(n) for n in json_schemas.FILES}
+    files = {f"resources/schema/{n}.json": json_schemas.render_file(n) for n in json_schemas.FILES}
+    files["packaging/shell/mpsbar.1"] = man_page.build_man_page()
+    for shell, name in completions.FILES.items():
+        files[f"packaging/shell/{name}"] = completions.build_completion(shell)
+    return files
 
 
 def main() -> None:
