@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import json
 import os
 import pty
 import signal
@@ -12,6 +11,7 @@ import threading
 
 import pytest
 from probe_kit import needs_mps
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
 
 LONG = 6 * TIMEOUT  # two imports of torch and of its samples on a busy machine
@@ -57,7 +57,7 @@ def test_json_and_csv_and_what_changed(mpsbar, tmp_path):
     bad = mpsbar(
         "--deep", "--only", "cumsum", "--json", SOFTMPS="1", SOFTMPS_FAULTS="wrong cumsum float16"
     )
-    record = json.loads(bad.stdout)
+    record = read_json("probe-deep", bad.stdout)
     assert (bad.returncode, record["kind"], record["device"]) == (1, "mpsbar deep probe", "mps")
     (worse,) = [cell for cell in record["cells"] if cell["news"] == "worse"]
     assert (worse["operation"], worse["dtype"], worse["state"]) == (
