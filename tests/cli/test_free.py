@@ -129,7 +129,7 @@ def test_only_the_process_that_started_then(mpsbar, workers):
     for moved, state in ((0.0, "done"), (1.0, "done"), (-100.0, "gone"), (100.0, "gone")):
         at = str(started + moved)
         done = mpsbar("free", str(worker.pid), "--json", "--started", at)
-        (outcome,) = json.loads(done.stdout)["freed"]
+        (outcome,) = read_json("free", done.stdout)["freed"]
         assert (outcome["pid"], outcome["state"]) == (worker.pid, state)
     done = mpsbar("free", "--all", "--started", "1")
     assert (done.returncode, done.stdout) == (2, "")
