@@ -6,7 +6,7 @@ export PYTHON TORCH
 # The processes of a test run share what was compiled, and so does the next run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures messages clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -27,6 +27,7 @@ help:
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's pictures of the menu and of top, by Chromium"
+	@echo "make messages  the translations brought up to date with the texts in the code; NEW=ja adds a language"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
 
@@ -127,6 +128,9 @@ app:
 
 pictures: setup
 	@$(PY) packaging/draw_pictures.py
+
+messages: setup
+	@$(PY) packaging/update_messages.py $(NEW)
 
 clean:
 	rm -rf $(VENV) $(WILD) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

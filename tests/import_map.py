@@ -19,6 +19,7 @@ THROWAWAY = {
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
+    "language": set(),
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
     "core": {"agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
