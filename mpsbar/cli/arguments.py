@@ -55,7 +55,9 @@ def parse_moment(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 2**40:
-        raise argparse.ArgumentTypeError(f"not a time in seconds since 1970: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a time in seconds since 1970: {text!r}").format(text=text)
+        )
     return value
 
 

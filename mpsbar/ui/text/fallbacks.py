@@ -5,7 +5,7 @@ from pathlib import PurePath
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.torch_facts import Release, parse_release
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
 _MOST_SHOWN = 20
@@ -28,16 +28,16 @@ def render_fallbacks(found: Fallbacks, native: NativeOperations, folder: str) ->
 
 def _say_total(found: Fallbacks) -> str:
     number = len(found.operations)
-    words = (
-        _("CPU fallbacks: 1 operation, {times}")
-        if number == 1
-        else _("CPU fallbacks: {n} operations, {times}")
+    words = ngettext(
+        "CPU fallbacks: {n} operation, {times}", "CPU fallbacks: {n} operations, {times}", number
     )
     return words.format(n=number, times=_say_times(found.count))
 
 
 def _say_times(count: int) -> str:
-    return _("once") if count == 1 else _("{n} times").format(n=f"{count:,}")
+    if count == 1:
+        return _("once")
+    return ngettext("{n} time", "{n} times", count).format(n=f"{count:,}")
 
 
 def _say_operation(operation: FallbackOperation, folder: str) -> str:
