@@ -41,7 +41,7 @@ FOLDERS: dict[str, set[str]] = {
     "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
-    "history": {"core", *OWN_FILES},
+    "history": {"language", "core", *OWN_FILES},
     # One page shows what all features found.
     "history.report": {"language", "core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},

@@ -79,7 +79,8 @@ def fits(end: EndedProcess, which: str | None) -> bool:
 
 
 def render(end: EndedProcess) -> str:
-    when = datetime.fromtimestamp(end.ended).astimezone().strftime("%a %d %b, %H:%M:%S")
+    time = datetime.fromtimestamp(end.ended).astimezone()
+    when = _("{time:%a %d %b, %H:%M:%S}").format(time=time)
     is_sure = end.was_seen or (end.verdict is not None and end.verdict.code != "unknown")
     facts = [(_("ended {time}") if is_sure else _("last seen {time}")).format(time=when)]
     if end.ran is not None:
@@ -91,9 +92,9 @@ def render(end: EndedProcess) -> str:
         f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
     ]
     if end.verdict is not None:
-        lines.append(_("  How sure: {sureness}").format(sureness=endings.say_sureness(end.verdict)))
+        lines.append("  " + _("How sure: {words}").format(words=endings.say_sureness(end.verdict)))
         lines += [
-            _("  Evidence: {evidence}").format(evidence=text)
+            "  " + _("Evidence: {words}").format(words=text)
             for text in endings.say_basis(end.verdict)
         ]
         lines += [f"  → {step}" for step in endings.say_next_steps(end.verdict, end.name, end.pid)]
