@@ -39,7 +39,8 @@ _MEMORY, _GPU, _HELD, _COUNT = 15, 5, 9, 5
 _LEAST_NOTE = 12
 _OWN_ACTIONS = ("free", "free_all", "filter", "keep_filter", "sort", "show_all", "help")
 
-Free = Callable[[str, int | None], str]  # host, and pid or None for all; returns what became of it
+# Of a host, one process by its pid and start, or with None all; returns what became of it.
+Free = Callable[[str, int | None, float | None], str]
 
 
 class HostTable(SteadyTable):
@@ -175,14 +176,14 @@ class HostsApp(App[None]):
         self._show()
 
     def action_free(self) -> None:
-        host, _slash, key = self._selected.partition("/")
-        pid = key.removeprefix("process-")
-        if pid.isdigit():
-            self._start_free(host, int(pid))
+        row = next((row for row in self._rows if row.key == self._selected), None)
+        if row is not None and row.process is not None:
+            process = row.process
+            self._start_free(row.cells["HOST"], process.pid, process.started or None)
 
     def action_free_all(self) -> None:
         if host := self._find_host():
-            self._start_free(host, None)
+            self._start_free(host, None, None)
 
     def action_help(self) -> None:
         lines = (
@@ -210,7 +211,7 @@ class HostsApp(App[None]):
         field.display = bool(field.value)
         self.screen.set_focus(self.query_one("#processes", SteadyTable))
 
-    def _start_free(self, host: str, pid: int | None) -> None:
+    def _start_free(self, host: str, pid: int | None, started: float | None) -> None:
         silent = [each for each in self._read() if each.host == host and each.problem is not None]
         if silent:  # its rows are old: the pid may be another process's by now
             text = f"{host}: {say_silence(silent[0])}"
@@ -218,7 +219,7 @@ class HostsApp(App[None]):
             return
 
         def run() -> None:
-            text = self._free(host, pid)
+            text = self._free(host, pid, started)
             with contextlib.suppress(RuntimeError):  # it has ended
                 self.call_from_thread(self.notify, text, markup=False)
 
