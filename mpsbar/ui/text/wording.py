@@ -9,7 +9,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.language import _
+from mpsbar.language import _, is_english
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
@@ -26,6 +26,14 @@ def how_to_connect(python: str, kind: Kind) -> str:
 UNKNOWN = "?"
 _BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+# Python knows the names of days and months in English only; other languages get numbers.
+_NUMERIC_DATES = {
+    "%A, %d %B %Y, %H:%M": "%Y-%m-%d %H:%M",
+    "%a %d %b %Y %H:%M": "%Y-%m-%d %H:%M",
+    "%a %d %b, %H:%M:%S": "%Y-%m-%d %H:%M:%S",
+    "%a %d %b %H:%M": "%m-%d %H:%M",
+    "%a %H:%M": "%m-%d %H:%M",
+}
 
 
 def size(count: int | None) -> str:
@@ -45,14 +53,14 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return _("{n} s").format(n=f"{seconds:.1f}")
     if seconds < 119.5:
-        return f"{seconds:.0f} s"
+        return _("{n} s").format(n=f"{seconds:.0f}")
     if seconds < 7170:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
+        return _("{n} min").format(n=f"{seconds / 60:.0f}")
+    return _("{n} h").format(n=f"{seconds / 3600:.0f}")
 
 
 def clock(time: float | None) -> str:
@@ -63,6 +71,11 @@ def clock(time: float | None) -> str:
         return datetime.fromtimestamp(time).astimezone().strftime("%H:%M")
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
+
+
+def date(time: datetime, form: str) -> str:
+    """By the English `form` of strftime, Fri 13 Nov, 14:02:00; elsewhere 2026-11-13 14:02:00."""
+    return time.strftime(form if is_english else _NUMERIC_DATES[form])
 
 
 def ago(then: float, now: float) -> str:
@@ -254,7 +267,7 @@ def unconnected(process: Process) -> str:
 
 def without_framework() -> str:
     return _("not connected, and neither {frameworks} was found in it").format(
-        frameworks=join_labels("nor")
+        frameworks=join_labels(_("nor"))
     )
 
 
