@@ -173,10 +173,8 @@ def _scale(chart: Chart, top: int) -> Markup:
 def _axis(since: float, until: float, zone: tzinfo | None) -> Markup:
     is_long = until - since > 20 * 3600
     times = [since + (until - since) * n / _QUARTERS for n in range(_QUARTERS + 1)]
-    moments = [datetime.fromtimestamp(time, zone) for time in times]
-    words = [
-        wording.date(moment, "%a %H:%M") if is_long else f"{moment:%H:%M}" for moment in moments
-    ]
+    form = "%a %H:%M" if is_long else "%H:%M"
+    words = [datetime.fromtimestamp(time, zone).strftime(form) for time in times]
     return tag("div", *(tag("span", word) for word in words), class_="axis", aria_hidden="true")
 
 
@@ -238,7 +236,7 @@ def _shape(kind: str) -> Markup:
 
 def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
     time = datetime.fromtimestamp(when, zone)
-    return wording.date(time, "%a %d %b %H:%M") if is_long else f"{time:%H:%M:%S}"
+    return time.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:

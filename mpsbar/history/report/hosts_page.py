@@ -29,7 +29,7 @@ def render_hosts_report(
 ) -> str:
     parts = [_build_host(number, reading, ends) for number, reading in enumerate(readings)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in parts)
-    time = wording.date(datetime.fromtimestamp(now, zone), "%A, %d %B %Y, %H:%M")
+    time = datetime.fromtimestamp(now, zone).strftime("%A, %d %B %Y, %H:%M")
     head = tag(
         "header",
         tag("h1", _("mpsbar report")),

@@ -105,7 +105,7 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
     level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time}").format(time=wording.date(time, "%A, %d %B %Y, %H:%M"))
+    when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
     return tag(
         "header",
         tag("h1", _("mpsbar report")),

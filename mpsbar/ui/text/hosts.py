@@ -81,13 +81,12 @@ def say_since(reading: HostReading) -> str:
 def render_ends(host: str, ends: list[RemoteEnd] | HostProblem, which: str | None = None) -> str:
     """How runs ended on one host, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
-        return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
+        return f"{host}: {_('no answer ({reason})').format(reason=ends.text)}"
     if not ends and which is not None:
         words = _("no run that ended in the last 7 days fits {which}")
         return f"{host}: {words.format(which=repr(printable(which, 60)))}"
     if not ends:
-        words = _("no run has ended in the last 7 days, as far as mpsbar knows")
-        return f"{host}: {words}"
+        return f"{host}: {_('no run has ended in the last 7 days, as far as mpsbar knows')}"
     return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
 
 
@@ -101,8 +100,8 @@ def render_end(end: RemoteEnd) -> str:
         facts.append(_("peak {size}").format(size=wording.size(end.peak)))
     lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
     if end.sureness is not None:
-        lines.append(_("  How sure: {sureness}").format(sureness=end.sureness))
-    lines += [_("  Evidence: {evidence}").format(evidence=words) for words in end.evidence]
+        lines.append(f"  {_('How sure: {words}').format(words=end.sureness)}")
+    lines += [f"  {_('Evidence: {words}').format(words=words)}" for words in end.evidence]
     lines += [f"  → {step}" for step in end.next_steps]
     return "\n".join(lines)
 
@@ -110,7 +109,7 @@ def render_end(end: RemoteEnd) -> str:
 def say_moment(when: float) -> str:
     """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
     try:
-        return wording.date(datetime.fromtimestamp(when).astimezone(), "%a %d %b, %H:%M:%S")
+        return datetime.fromtimestamp(when).astimezone().strftime("%a %d %b, %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return wording.UNKNOWN
 

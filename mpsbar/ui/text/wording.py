@@ -9,7 +9,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.language import _, is_english
+from mpsbar.language import _
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
@@ -26,14 +26,6 @@ def how_to_connect(python: str, kind: Kind) -> str:
 UNKNOWN = "?"
 _BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-# Python knows the names of days and months in English only; other languages get numbers.
-_NUMERIC_DATES = {
-    "%A, %d %B %Y, %H:%M": "%Y-%m-%d %H:%M",
-    "%a %d %b %Y %H:%M": "%Y-%m-%d %H:%M",
-    "%a %d %b, %H:%M:%S": "%Y-%m-%d %H:%M:%S",
-    "%a %d %b %H:%M": "%m-%d %H:%M",
-    "%a %H:%M": "%m-%d %H:%M",
-}
 
 
 def size(count: int | None) -> str:
@@ -71,11 +63,6 @@ def clock(time: float | None) -> str:
         return datetime.fromtimestamp(time).astimezone().strftime("%H:%M")
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
-
-
-def date(time: datetime, form: str) -> str:
-    """By the English `form` of strftime, Fri 13 Nov, 14:02:00; elsewhere 2026-11-13 14:02:00."""
-    return time.strftime(form if is_english else _NUMERIC_DATES[form])
 
 
 def ago(then: float, now: float) -> str:

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import get_args
 
 import pytest
@@ -355,12 +354,3 @@ def test_the_home_is_a_tilde(text, short):
     assert wording.shorten_home(text, "/Users/jane/") == short
     assert wording.shorten_home(text, "") == text
     assert wording.shorten_home(text, None) == text
-
-
-@pytest.mark.parametrize("form", wording._NUMERIC_DATES)
-def test_dates_have_no_english_names_in_other_languages(form, monkeypatch):
-    day = datetime(2026, 11, 6, 21, 20, tzinfo=timezone.utc)
-    assert re.search("[A-Za-z]{3}", wording.date(day, form))
-    monkeypatch.setattr(wording, "is_english", False)
-    assert not re.search("[A-Za-z]", wording.date(day, form))
-    assert "11-06 21:20" in wording.date(day, form)
