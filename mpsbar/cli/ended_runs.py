@@ -12,6 +12,7 @@ from mpsbar.core.verdicts import judge_end
 from mpsbar.end_follower import explain_unseen
 from mpsbar.history.reader import open_to_read
 from mpsbar.history.writer import read_ends
+from mpsbar.language import _
 from mpsbar.system import paths, this_computer
 from mpsbar.system.last_words import read_last_words
 from mpsbar.ui.text import endings, wording
@@ -80,21 +81,22 @@ def fits(end: EndedProcess, which: str | None) -> bool:
 
 def render(end: EndedProcess) -> str:
     when = datetime.fromtimestamp(end.ended).astimezone().strftime("%a %d %b, %H:%M:%S")
-    verb = (
-        "ended" if end.was_seen or (end.verdict and end.verdict.code != "unknown") else "last seen"
-    )
-    facts = [f"{verb} {when}"]
+    is_sure = end.was_seen or (end.verdict is not None and end.verdict.code != "unknown")
+    facts = [(_("ended {time}") if is_sure else _("last seen {time}")).format(time=when)]
     if end.ran is not None:
-        facts.append(f"ran for {wording.duration(end.ran)}")
+        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
     if end.peak is not None:
-        facts.append(f"peak {wording.size(end.peak)}")
+        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
     lines = [
         endings.say_verdict(end.verdict, end.name, end.how) + ".",
         f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
     ]
     if end.verdict is not None:
-        lines.append(f"  How sure: {endings.say_sureness(end.verdict)}")
-        lines += [f"  Evidence: {text}" for text in endings.say_basis(end.verdict)]
+        lines.append(_("  How sure: {sureness}").format(sureness=endings.say_sureness(end.verdict)))
+        lines += [
+            _("  Evidence: {evidence}").format(evidence=text)
+            for text in endings.say_basis(end.verdict)
+        ]
         lines += [f"  → {step}" for step in endings.say_next_steps(end.verdict, end.name, end.pid)]
     return "\n".join(lines)
 

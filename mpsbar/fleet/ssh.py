@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from mpsbar.core.addresses import is_host_name
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 
 # Places of a tool install and of the app: a shell that is not interactive may not know them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
@@ -38,14 +39,14 @@ class TooMuch(Exception):
 
 def check_host(host: str) -> str:
     if not is_host_name(host):
-        raise UserError(f"{printable(host, 60)!r} is not the name of a host")
+        raise UserError(_("{host!r} is not the name of a host").format(host=printable(host, 60)))
     return host
 
 
 def find_ssh() -> str:
     program = shutil.which("ssh")
     if program is None:
-        raise UserError("ssh is not installed here")
+        raise UserError(_("ssh is not installed here"))
     return program
 
 
@@ -54,7 +55,7 @@ def split_options(options: str) -> list[str]:
     try:
         return shlex.split(options)
     except ValueError as problem:
-        raise UserError(f"--ssh is not valid: {problem}") from None
+        raise UserError(_("--ssh is not valid: {problem}").format(problem=problem)) from None
 
 
 def build_command(
