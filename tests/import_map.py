@@ -21,7 +21,7 @@ FOLDERS: dict[str, set[str]] = {
     "agent": set(),
     "language": set(),
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
-    "core": {"agent.frameworks", "agent.secrets"},
+    "core": {"language", "agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
     "workers": {
         "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",

@@ -48,6 +48,17 @@ def parse_seconds(text: str) -> float:
     return value
 
 
+def parse_moment(text: str) -> float:
+    """Seconds since 1970."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 2**40:
+        raise argparse.ArgumentTypeError(f"not a time in seconds since 1970: {text!r}")
+    return value
+
+
 def find_python(name: str) -> str:
     """The absolute path of a Python named by its path or as a command; it may not exist."""
     name = os.path.expanduser(name)  # noqa: PTH111 - which takes text

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from mpsbar.core.endings import EndEvidence, LastWords
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import SAME_START
 from mpsbar.core.naming import printable
 from mpsbar.core.verdicts import judge_end
 from mpsbar.end_follower import explain_unseen
@@ -19,8 +20,6 @@ from mpsbar.ui.text import endings, wording
 
 _KEEP_SECONDS = 7 * 86400.0
 _MOST_READ = 500
-# Two readings of one start may differ by so much.
-_SAME_START = 2.0
 
 
 def read_all_ends(now: float) -> list[EndedProcess]:
@@ -54,7 +53,7 @@ def _is_same(words: LastWords, end: EndedProcess) -> bool:
     if words.pid != end.pid:
         return False
     started = end.ended if end.started is None else end.started
-    return started - _SAME_START <= words.attached <= max(end.ended, words.attached)
+    return started - SAME_START <= words.attached <= max(end.ended, words.attached)
 
 
 def _explain_words(words: LastWords) -> EndedProcess:

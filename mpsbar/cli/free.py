@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
-from mpsbar.cli.arguments import parse_seconds
+from mpsbar.cli.arguments import parse_moment, parse_seconds
 from mpsbar.cli.targets import find_pids, parse_target, say_why_not_connected
 from mpsbar.language import _
 
@@ -54,6 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     later.add_argument(
         "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")
     )
+    parser.add_argument(
+        "--started",
+        metavar="TIME",
+        type=parse_moment,
+        help=_(
+            "free the PID only if its process started then, as mpsbar status --json tells it: "
+            "a PID may have been used again"
+        ),
+    )
     on_hosts.add_host_arguments(parser)
     parser.set_defaults(refuse=parser.error)
 
@@ -63,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         options.refuse(_("either PIDs or names, or --all, not both"))
     if not options.all and not options.targets:
         options.refuse(_("give PIDs or names of connected processes, or --all"))
+    if options.started is not None and [type(target) for target in options.targets] != [int]:
+        options.refuse(_("--started is for one PID"))
     if hosts := on_hosts.find_hosts(options):
         if len(hosts) > 1 and any(isinstance(target, int) for target in options.targets):
             options.refuse(_("a PID belongs to one host: give one --host, a name, or --all"))
@@ -91,6 +102,8 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
         if not options.all:
             wanted = {pid: wanted.get(pid) for pid in find_pids(options.targets, snapshot)}
+        if options.started is not None:
+            wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         outcomes = [free.result() for free in frees]
         names = snapshot.names
@@ -98,6 +111,18 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         return named, snapshot
     finally:
         monitor.close()
+
+
+def _meant_start(pid: int, meant: float) -> float:
+    """When the process that is meant started: as we read it, if it is the same."""
+    from mpsbar.core.machine import SAME_START
+    from mpsbar.system import this_computer
+
+    try:
+        read = this_computer().read_start(pid)
+    except OSError:
+        return meant
+    return read if abs(read - meant) <= SAME_START else meant
 
 
 def _action(

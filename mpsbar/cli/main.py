@@ -146,8 +146,8 @@ def _pad(group: str) -> str:
     return fit(group, 9)
 
 
-def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Every verb by name, and the arguments of the one that is called."""
+def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argparse.ArgumentParser:
+    """Every verb by name, and the arguments of the one that is called, or of all."""
     parser = _MainParser(prog="mpsbar", formatter_class=HelpFormatter)
     parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
@@ -176,7 +176,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     called = next((argument for argument in arguments if argument in VERBS), None)
     for name, summary in VERBS.items():
         verb_parser = verbs.add_parser(name, help=summary, formatter_class=HelpFormatter)
-        if name == called:
+        if name == called or with_all_verbs:
             verb = importlib.import_module(f"mpsbar.cli.{name}")
             verb_parser.description = verb.DESCRIPTION
             verb_parser.epilog = _list_examples(verb.EXAMPLES)

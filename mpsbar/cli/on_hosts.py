@@ -153,6 +153,8 @@ def _free_words(options: argparse.Namespace) -> list[str]:
         words.append("--when-possible")
     if options.cancel:
         words.append("--cancel")
+    if options.started is not None:
+        words += ["--started", repr(options.started)]
     targets = [str(target) for target in dict.fromkeys(options.targets)]
     return [*words, "--all"] if options.all else [*words, "--", *targets]
 
@@ -201,8 +203,8 @@ def _ask_each(
     from mpsbar.fleet.ssh import build_command
 
     def build(hosts: list[str]) -> dict[str, list[str]]:
-        extra = {host: questions.options_of(host) if questions else [] for host in hosts}
-        return {host: build_command(host, words, options.ssh, extra[host]) for host in hosts}
+        sockets = {host: questions.socket_of(host) if questions else None for host in hosts}
+        return {host: build_command(host, words, options.ssh, sockets[host]) for host in hosts}
 
     found = ask_hosts(build(names), parse, seconds)
     opened = [
@@ -240,8 +242,8 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
     from mpsbar.system.settings_file import read_settings
     from mpsbar.ui.terminal.hosts_app import HostsApp
 
-    def free(host: str, pid: int | None) -> str:
-        return _free_from_screen(host, pid, options, questions)
+    def free(host: str, pid: int | None, started: float | None) -> str:
+        return _free_from_screen(host, pid, started, options, questions)
 
     def hang_up(*_: object) -> None:
         """The window was closed: there is no screen to leave, and every ssh ends."""
@@ -258,7 +260,11 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
 
 
 def _free_from_screen(
-    host: str, pid: int | None, options: argparse.Namespace, questions: "Questions | None"
+    host: str,
+    pid: int | None,
+    started: float | None,
+    options: argparse.Namespace,
+    questions: "Questions | None",
 ) -> str:
     """What became of it, in one line for each process; nothing is asked over the screen."""
     from mpsbar.fleet.hosts import ask_hosts
@@ -266,8 +272,10 @@ def _free_from_screen(
     from mpsbar.fleet.ssh import build_command
 
     words = ["free", "--json", "--all" if pid is None else str(pid)]
-    extra = questions.options_of(host) if questions else []
-    command = build_command(host, words, options.ssh, extra)
+    if started is not None:
+        words += ["--started", repr(started)]
+    socket = questions.socket_of(host) if questions else None
+    command = build_command(host, words, options.ssh, socket)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
     lines = list(_say_freed(found))
     more = len(lines) - _MOST_NOTICE_LINES
@@ -301,7 +309,7 @@ def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
     opened = [host for host in waiting if _ask(host, questions)]
     for host in opened:
         assert questions is not None
-        hosts.restart(host, questions.options_of(host))
+        hosts.restart(host, questions.socket_of(host))
     return bool(opened)
 
 

@@ -32,7 +32,7 @@ class NotAStatus(ValueError):
     """The text is one clause that says why."""
 
 
-class NotJson(NotAStatus):
+class NotFromMpsbar(NotAStatus):
     """It may be a line that a login script printed."""
 
 
@@ -92,9 +92,9 @@ def parse_ends(line: bytes) -> list[RemoteEnd]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotJson(_("its answer is not JSON")) from None
-    if not isinstance(answer, list):
-        raise NotAStatus(_("its answer does not say how runs ended"))
+        raise NotFromMpsbar(_("its answer is not JSON")) from None
+    if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
+        raise NotFromMpsbar(_("its answer does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
@@ -102,11 +102,11 @@ def _parse_json(line: bytes) -> dict[str, Any]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotJson(_("its answer is not JSON")) from None
-    if not isinstance(answer, dict):
-        raise NotAStatus(_("its answer is not a status"))
-    if answer.get("schema") != SCHEMA:
-        shown = printable(str(answer.get("schema")), 20)
+        raise NotFromMpsbar(_("its answer is not JSON")) from None
+    if not isinstance(answer, dict) or "schema" not in answer:
+        raise NotFromMpsbar(_("its answer is not a status"))
+    if answer["schema"] != SCHEMA:
+        shown = printable(str(answer["schema"]), 20)
         raise NotAStatus(_("its mpsbar is another version (schema {schema})").format(schema=shown))
     return answer
 

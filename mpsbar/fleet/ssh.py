@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from mpsbar.core.addresses import is_host_name
 from mpsbar.core.errors import UserError
@@ -59,14 +60,18 @@ def split_options(options: str) -> list[str]:
 
 
 def build_command(
-    host: str, words: Sequence[str], options: str = "", extra: Sequence[str] = ()
+    host: str, words: Sequence[str], options: str = "", socket: Path | None = None
 ) -> list[str]:
-    """`words` are mpsbar's arguments there; UserError if there is no ssh, or no such host."""
+    """`words` are mpsbar's arguments there, `socket` that of an open connection to use (None: as
+    the user's ssh does); UserError if there is no ssh, or no such host."""
     script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
-    # the user's own come before ours.
+    # the user's own come before ours; of -S it takes the last.
+    own = split_options(options)
+    if socket is not None:
+        own = ["-oControlMaster=no", *own, "-S", str(socket)]
     return [
-        find_ssh(), *extra, *split_options(options), *_OPTIONS, "--", check_host(host),
+        find_ssh(), *own, *_OPTIONS, "--", check_host(host),
         f"sh -c {shlex.quote(script)}",
     ]  # fmt: skip
 

@@ -96,8 +96,8 @@ def send_all():
             if not wait_until(lambda: ready, 60): others.append("main was never ready")
             sent.append(name)
             send(kind)
-            # Delivered at main's next bytecode; seconds are for busy cores.
-            if not wait_until(lambda: len(caught) >= len(sent), 5):
+            # Delivered at main's next bytecode; the time is for busy cores.
+            if not wait_until(lambda: len(caught) >= len(sent), 60):
                 others.append(f"lost: {name}")
                 sent.pop()
                 break

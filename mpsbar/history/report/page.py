@@ -17,7 +17,7 @@ from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
 from mpsbar.language import _
-from mpsbar.ui.columns import REPORTED
+from mpsbar.ui.columns import REPORTED, translate
 from mpsbar.ui.text import findings, wording
 
 
@@ -155,7 +155,7 @@ def build_workers(snapshot: Snapshot) -> Markup:
     workers = snapshot.workers
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
-    heads = [_(column.title) for column in REPORTED]
+    heads = [translate(column.title) for column in REPORTED]
     rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
     return build_table(_("Connected processes"), heads, rows)
 
@@ -166,7 +166,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
         return None
     columns = [column for column in REPORTED if column.is_outside]
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
-    heads = [titles.get(column.key, _(column.title)) for column in columns]
+    heads = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
     for process in processes[:_MOST_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)

@@ -16,11 +16,12 @@ def how_to_connect(python: str, kind: Kind) -> str:
     """What to type to connect a process; it takes effect when the process is restarted."""
     python = shlex.quote(python)
     enable = f"mpsbar enable --python {python}"
-    return {
-        "script": f"{enable}, then restart it (or for one run: mpsbar run {python} …)",
-        "notebook": f"{enable} && mpsbar enable --jupyter, then restart the kernel",
-        "server": f"{enable}, then restart the server",
+    text = {
+        "script": _("{command}, then restart it (or for one run: mpsbar run {python} …)"),
+        "notebook": _("{command} && mpsbar enable --jupyter, then restart the kernel"),
+        "server": _("{command}, then restart the server"),
     }[kind]
+    return text.format(command=enable, python=python)
 
 
 UNKNOWN = "?"

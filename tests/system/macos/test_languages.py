@@ -22,7 +22,10 @@ def test_a_name_that_is_too_long_is_left_out(mac):
 
 def test_none_where_macos_says_nothing_or_has_no_such_function(mac):
     assert read_preferred_languages(mac.path) == []
-    assert read_preferred_languages("libc.so.6" if sys.platform == "linux" else "/usr/lib/libc.dylib") == []
+    assert (
+        read_preferred_languages("libc.so.6" if sys.platform == "linux" else "/usr/lib/libc.dylib")
+        == []
+    )
     assert read_preferred_languages("/nowhere") == []
 
 
