@@ -332,6 +332,7 @@ def compute():  # so that the Free is refused, again and again
 threading.Thread(target=compute, daemon=True).start()
 lock = threading.Lock()
 lock.acquire()
+print("computes", flush=True)
 lock.acquire()
 """
 )
@@ -340,6 +341,7 @@ lock.acquire()
 @every_python
 def test_while_main_waits_its_limit_and_its_queue_of_calls_are_the_hosts(workers, version):
     worker = start_host(workers, LEFT_WHILE_MAIN_WAITS, version)
+    worker.wait_line("computes")
     assert worker.ask("free", seconds=1)["state"] == "busy"
     assert worker.wait_line("looked") == "looked 0.0 0 True"
 

@@ -6,6 +6,7 @@ over it is given back at the next allocation (mlx/backend/metal/allocator.cpp).
 """
 
 import importlib.util
+import signal
 
 import pytest
 
@@ -16,7 +17,7 @@ import sys
 real, sys.platform = sys.platform, "darwin"
 import mpsbar.agent.backends.mlx
 sys.platform = real
-import queue, threading, time
+import queue, signal, threading, time
 import mlx.core as mx
 import mpsbar
 mx.set_cache_limit(1 << 30)
@@ -126,14 +127,19 @@ def watch():
     while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
     print("waits")
 threading.Thread(target=watch).start()
-try: queue.Queue().get(timeout=10)
-except queue.Empty: print(calls, metal.limit)
+class Next(Exception): pass
+def go_on(*_): raise Next
+signal.signal(signal.SIGUSR1, go_on)
+try: queue.Queue().get()
+except Next: print(calls, metal.limit)
 while True: time.sleep(0.05)
 """)  # fmt: skip
     worker.wait_line("waits")
+    worker.wait_asleep()
     report = free(worker, seconds=0.5)
     assert (report["state"], report["freed"]) == ("busy", 0)
     assert report["reason"]["code"] == "main_waiting"
+    worker.process.send_signal(signal.SIGUSR1)
     line = worker.wait_line("[")  # nothing was allocated: the limit came back all the same
     assert line == f"[('set_cache_limit', 0), ('set_cache_limit', {1 << 30})] {1 << 30}"
     report = free(worker)  # it runs bytecode again
