@@ -32,12 +32,12 @@ def list_catalogues() -> list[Path]:
 
 
 def read_code() -> Catalog:
-    """Every text in `_()` and `ngettext()`, in the order of the files and lines."""
+    """Every text in `_()`, `mark()` and `ngettext()`, in the order of the files and lines."""
     texts = Catalog()
     for file, line, message, comments, _context in extract_from_dir(
         ROOT / "mpsbar",
         method_map=[("**.py", "python")],
-        keywords={"_": None, "ngettext": (1, 2)},
+        keywords={"_": None, "mark": None, "ngettext": (1, 2)},
         comment_tags=(COMMENT,),
         strip_comment_tags=True,
     ):

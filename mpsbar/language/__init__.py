@@ -67,6 +67,11 @@ def _load() -> gettext.NullTranslations:
     return gettext.NullTranslations()
 
 
+def mark(text: str) -> str:
+    """The text itself; `_()` translates it where it is shown: programs read it in English."""
+    return text
+
+
 _translations = _load()
 _ = _translations.gettext
 ngettext = _translations.ngettext

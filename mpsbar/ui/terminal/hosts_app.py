@@ -20,6 +20,7 @@ from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
+from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import FittedColumn, TableRow, build_rows, choose_columns
 from mpsbar.ui.terminal.drawing import draw_load, make_text
 from mpsbar.ui.terminal.driver import choose_driver
@@ -255,10 +256,12 @@ class HostsApp(App[None]):
         name = self._name_width
         fixed = name + _BAR + _MEMORY + _GPU + _HELD + _COUNT + 6
         heads: Heads = [
-            ("HOST", "HOST", name), ("BAR", "", _BAR), ("MEMORY", "MEMORY", _MEMORY),
-            ("GPU", "GPU".rjust(_GPU), _GPU), ("HELD", "HELD".rjust(_HELD), _HELD),
-            ("RUNS", "RUNS".rjust(_COUNT), _COUNT),
-            ("NOTE", "NOTE", max(width - fixed, _LEAST_NOTE)),
+            ("HOST", translate("HOST"), name), ("BAR", "", _BAR),
+            ("MEMORY", translate("MEMORY"), _MEMORY),
+            ("GPU", "GPU".rjust(_GPU), _GPU),
+            ("HELD", cells.fit(translate("HELD"), _HELD, to_right=True), _HELD),
+            ("RUNS", cells.fit(translate("RUNS"), _COUNT, to_right=True), _COUNT),
+            ("NOTE", translate("NOTE"), max(width - fixed, _LEAST_NOTE)),
         ]  # fmt: skip
         drawn = {reading.host: _draw_host(reading, heads, palette) for reading in self._readings}
         if width > 0:
@@ -278,7 +281,7 @@ class HostsApp(App[None]):
         if width <= 0:
             return
         columns = choose_columns(self._rows, Snapshot(0.0), width, "status", gap=1, is_steady=True)
-        heads: Heads = [("HOST", "HOST", self._name_width)]
+        heads: Heads = [("HOST", translate("HOST"), self._name_width)]
         heads += [(column.key, _head(column, self._sort), column.width) for column in columns]
         silent = {reading.host for reading in self._readings if reading.problem is not None}
         drawn = {
@@ -311,8 +314,7 @@ def _fits(row: TableRow, text: str) -> bool:
 
 def _head(column: FittedColumn, sort: str) -> str:
     mark = ("▲" if sort == "NAME" else "▼") if column.key == sort else ""
-    head = column.head[: column.width - len(mark)] + mark
-    return head.rjust(column.width) if column.column.to_right else head
+    return column.mark_head(mark)
 
 
 def _draw_host(reading: HostReading, heads: Heads, palette: Palette) -> list[Text]:
