@@ -6,7 +6,7 @@ export PYTHON TORCH
 # The processes of a test run share what was compiled, and so does the next run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures clean
+.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures messages clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -20,13 +20,14 @@ help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
 	@echo "make quick     lint, types and the tests that start no process: about a minute"
-	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls on each Python, 200 random networks"
+	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls, more Pythons, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
 	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's pictures of the menu and of top, by Chromium"
+	@echo "make messages  the translations brought up to date with the texts in the code; NEW=ja adds a language"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
 
@@ -127,6 +128,9 @@ app:
 
 pictures: setup
 	@$(PY) packaging/draw_pictures.py
+
+messages: setup
+	@$(PY) packaging/update_messages.py $(NEW)
 
 clean:
 	rm -rf $(VENV) $(WILD) build dist *.egg-info tests/softmps/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

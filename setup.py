@@ -57,6 +57,13 @@ OPTIONS = {
     "plist": PLIST,
 }  # fmt: skip
 TOOL = ("bin", ["packaging/app/bin/mpsbar"])
+# For man and for the shells, below the prefix of an installation; in the app beside its bin folder.
+SHELL = [
+    ("share/man/man1", ["packaging/shell/mpsbar.1"]),
+    ("share/bash-completion/completions", ["packaging/shell/mpsbar.bash"]),
+    ("share/zsh/site-functions", ["packaging/shell/_mpsbar"]),
+    ("share/fish/vendor_completions.d", ["packaging/shell/mpsbar.fish"]),
+]
 
 
 class BuildWithResources(build_py):
@@ -91,9 +98,9 @@ class AppDistribution(Distribution):
 if "py2app" in sys.argv:
     setup(
         app=["packaging/app/start_app.py"],
-        data_files=[TOOL, *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES)],
+        data_files=[TOOL, *SHELL, *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES)],
         options={"py2app": OPTIONS},
         distclass=AppDistribution,
     )
 else:
-    setup(cmdclass={"build_py": BuildWithResources})
+    setup(cmdclass={"build_py": BuildWithResources}, data_files=SHELL)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.text import endings, wording
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
@@ -20,22 +21,24 @@ def fits(end: EndedProcess, which: str | None) -> bool:
 
 
 def render(end: EndedProcess) -> str:
-    when = datetime.fromtimestamp(end.ended).astimezone().strftime("%a %d %b, %H:%M:%S")
-    verb = (
-        "ended" if end.was_seen or (end.verdict and end.verdict.code != "unknown") else "last seen"
-    )
-    facts = [f"{verb} {when}"]
+    time = datetime.fromtimestamp(end.ended).astimezone()
+    when = _("{time:%a %d %b, %H:%M:%S}").format(time=time)
+    is_sure = end.was_seen or (end.verdict is not None and end.verdict.code != "unknown")
+    facts = [(_("ended {time}") if is_sure else _("last seen {time}")).format(time=when)]
     if end.ran is not None:
-        facts.append(f"ran for {wording.duration(end.ran)}")
+        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
     if end.peak is not None:
-        facts.append(f"peak {wording.size(end.peak)}")
+        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
     lines = [
         endings.say_verdict(end.verdict, end.name, end.how) + ".",
         f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
     ]
     if end.verdict is not None:
-        lines.append(f"  How sure: {endings.say_sureness(end.verdict)}")
-        lines += [f"  Evidence: {text}" for text in endings.say_basis(end.verdict)]
+        lines.append("  " + _("How sure: {words}").format(words=endings.say_sureness(end.verdict)))
+        lines += [
+            "  " + _("Evidence: {words}").format(words=text)
+            for text in endings.say_basis(end.verdict)
+        ]
         lines += [f"  → {step}" for step in endings.say_next_steps(end.verdict, end.name, end.pid)]
         if end.verdict.fallbacks is not None:
             shown = render_fallbacks(end.verdict.fallbacks, read_native_operations(), home=_home())

@@ -17,6 +17,7 @@ from mpsbar.core.machine import Pressure
 from mpsbar.core.naming import name_process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
+from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
 from mpsbar.system.exits import parse_wait_status
@@ -25,7 +26,7 @@ from mpsbar.system.foreground import CommandEnd, end_like, run_command
 from mpsbar.system.last_words import complete_fallbacks, find_last_words, read_last_words
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
-from mpsbar.ui.text import endings, wording
+from mpsbar.ui.text import cells, endings, wording
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Collector:
         return self._is_ours[pid]
 
     def _find_root(self, pid: int) -> bool:
-        for _ in range(_MOST_PARENTS):
+        for _step in range(_MOST_PARENTS):
             try:
                 parent = self._computer.read_details(pid).parent
             except OSError:
@@ -148,7 +149,10 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
     try:
         place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
     except OSError as problem:
-        print(f"mpsbar: not explained: {problem.strerror or problem}", file=sys.stderr)
+        print(
+            _("mpsbar: not explained: {problem}").format(problem=problem.strerror or problem),
+            file=sys.stderr,
+        )
         return run(command, environ, json_file)
     with place as folder:
         added = build_explain_environment(environ, folder)
@@ -184,7 +188,9 @@ def run(
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
         except OSError as problem:
             print(
-                f"mpsbar: couldn't write {json_file}: {problem.strerror or problem}",
+                _("mpsbar: couldn't write {file}: {problem}").format(
+                    file=json_file, problem=problem.strerror or problem
+                ),
                 file=sys.stderr,
             )
     else:
@@ -309,20 +315,21 @@ def render_summary(summary: Mapping[str, object]) -> str:
         value = summary[name]
         return wording.size(value if isinstance(value, int) else None)
 
-    lines = [f"mpsbar: {summary['how']}"]
     seconds = summary["seconds"]
-    lines.append(
-        f"  duration        {_say_seconds(seconds if isinstance(seconds, float) else 0.0)}"
-    )
+    figures = {_("duration"): _say_seconds(seconds if isinstance(seconds, float) else 0.0)}
     if summary["connected_processes"]:
-        lines.append(f"  peak allocated  {size('peak_allocated')}")
-        lines.append(f"  peak driver     {size('peak_driver')}")
-        lines.append(f"  largest cache   {size('largest_cache')}")
-    lines.append(f"  peak footprint  {size('peak_footprint')}")
+        figures[_("peak allocated")] = size("peak_allocated")
+        figures[_("peak driver")] = size("peak_driver")
+        figures[_("largest cache")] = size("largest_cache")
+    figures[_("peak footprint")] = size("peak_footprint")
     if summary["connected_processes"]:
-        lines.append(f"  frees           {summary['frees']}")
-    else:
-        lines.append("  No process of it was connected, so its GPU memory is unknown.")
+        figures[_("frees")] = str(summary["frees"])
+    widest = max(map(cells.width, figures))
+    lines = [f"mpsbar: {summary['how']}"]
+    lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
+    if not summary["connected_processes"]:
+        unknown = _("No process of it was connected, so its GPU memory is unknown.")
+        lines.append(f"  {unknown}")
     children = summary["failed_children"]
     lines += [
         f"  {child['name']} ({child['pid']}): {child['how']}"

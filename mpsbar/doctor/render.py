@@ -10,11 +10,11 @@ from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.naming import printable
 from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
+from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.startup import say_doubt, say_no_icon
 from mpsbar.ui.text.status_json import build_machine
-from mpsbar.ui.text.wording import _
 
 _LONGEST_LINE = 200
 _LONGEST_PATH = 4096

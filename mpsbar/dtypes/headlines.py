@@ -7,8 +7,8 @@ from mpsbar.core.dtype_results import Probe
 from mpsbar.core.findings import Level, Reason
 from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, find_changes, find_surprises, judge_dtypes
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_CHANGES = 3
 

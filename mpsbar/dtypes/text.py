@@ -6,7 +6,8 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
-from mpsbar.ui.text.wording import UNKNOWN, _
+from mpsbar.language import _
+from mpsbar.ui.text.wording import UNKNOWN
 
 _MOST_NAMED = 4  # operations named in one row
 # As torch's error messages call them.
@@ -26,6 +27,11 @@ def states() -> dict[str, str]:
         "no_memory": _("not measured: not enough memory"), "unknown": _("not measured"),
         "right": _("correct"), "wrong": _("WRONG"), "refused": _("rejected by torch"),
     }  # fmt: skip
+
+
+def say_count(number: int, state: str) -> str:
+    """2 wrong results."""
+    return _("{n} {state}").format(n=number, state=state)
 
 
 def standings() -> dict[str, str]:

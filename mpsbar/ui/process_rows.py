@@ -7,11 +7,11 @@ from mpsbar.core.actions import Copy, OpenReport
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, notes, progress, wording
-from mpsbar.ui.text.wording import _
 
 # Rows of ended processes; the report has them all.
 _MOST_ENDED = 3

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from probe_kit import needs_mps
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT
 
 WARNING = "The operator 'aten::{}' is not currently supported on the MPS backend and will fall back to run on the CPU."
@@ -139,7 +140,7 @@ def test_json_has_them_and_the_folder_is_gone(run, folder, tmp_path):
     file = tmp_path / "run.json"
     done = run('import torch; torch.fall("lcm")', "--summary=json", str(file), TMPDIR=str(tmp_path))
     assert "CPU fallbacks" not in done.stderr
-    record = json.loads(file.read_text())
+    record = read_json("run-summary", file.read_text())
     assert record["cpu_fallbacks"] == 1
     (one,) = record["fallbacks"]
     assert (one["name"], one["count"], one["seconds"]) == ("aten::lcm", 1, None)

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
@@ -152,7 +153,7 @@ def test_mpsbar_why(workers, library):
     assert shown.returncode == 0
     assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
     assert "  How sure: known\n  Evidence: the record that its agent left" in shown.stdout
-    (record,) = json.loads(run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
+    (record,) = read_json("why", run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
     assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")
     other = run(workers, "why", "nobody.py", "--json")
     assert (other.returncode, json.loads(other.stdout)) == (1, [])

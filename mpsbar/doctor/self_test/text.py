@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mpsbar.core.naming import printable
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.language import _
+from mpsbar.ui.text.wording import shorten_home
 
 # skip: not possible here, and the detail says why; look: only a person can see it.
 SelfCheckState = Literal["pass", "fail", "skip", "look"]

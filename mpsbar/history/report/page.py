@@ -18,9 +18,9 @@ from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
-from mpsbar.ui.columns import REPORTED
+from mpsbar.language import _
+from mpsbar.ui.columns import REPORTED, translate
 from mpsbar.ui.text import findings, wording
-from mpsbar.ui.text.wording import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
     level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
+    when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time)
     return tag(
         "header",
         tag("h1", _("mpsbar report")),
@@ -161,7 +161,7 @@ def build_workers(snapshot: Snapshot) -> Markup:
     workers = snapshot.workers
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
-    heads = [_(column.title) for column in REPORTED]
+    heads = [translate(column.title) for column in REPORTED]
     rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
     return build_table(_("Connected processes"), heads, rows)
 
@@ -172,7 +172,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
         return None
     columns = [column for column in REPORTED if column.is_outside]
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
-    heads = [titles.get(column.key, _(column.title)) for column in columns]
+    heads = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
     for process in processes[:_MOST_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)

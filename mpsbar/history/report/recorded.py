@@ -10,11 +10,12 @@ from mpsbar.core.native_operations import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
+from mpsbar.language import _
 from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
 from mpsbar.ui.text.fallbacks import say_limits, say_remedy, say_times, shorten_place
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_CHARTS = 20
 _MOST_MARKS = 60

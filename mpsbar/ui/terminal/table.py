@@ -12,12 +12,12 @@ from textual.widgets.data_table import ColumnKey, RowKey
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Worker
+from mpsbar.language import _
 from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
 from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 Heads = list[tuple[str, str, int]]  # of each column its key, its text and its width
 
@@ -101,8 +101,7 @@ class ProcessTable(SteadyTable):
 
 def _head(column: FittedColumn, state: TerminalState) -> str:
     mark = ("▼" if state.descending else "▲") if column.key == state.sort else ""
-    head = column.head[: column.width - len(mark)] + mark
-    return head.rjust(column.width) if column.column.to_right else head
+    return column.mark_head(mark)
 
 
 def _draw_row(

@@ -11,9 +11,10 @@ from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
+from mpsbar.language import _
 from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.findings import say_advice
-from mpsbar.ui.text.wording import _, ago, clock, duration, shorten, size
+from mpsbar.ui.text.wording import ago, clock, duration, shorten, size
 
 # macOS's and Linux's numbers agree on these; SIGBUS has two.
 _SIGNALS = {

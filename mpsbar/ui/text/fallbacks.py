@@ -6,8 +6,9 @@ from pathlib import PurePath
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.torch_facts import Release, parse_release
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_SHOWN = 20
 

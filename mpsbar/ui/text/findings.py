@@ -7,8 +7,9 @@ from typing import get_args
 
 from mpsbar.core.findings import Advice, Health, Reason, Value
 from mpsbar.core.naming import Kind, printable
+from mpsbar.language import _
 from mpsbar.ui.text.progress import say_speeds
-from mpsbar.ui.text.wording import UNKNOWN, _, clock, duration, how_to_connect, shorten, size
+from mpsbar.ui.text.wording import UNKNOWN, clock, duration, how_to_connect, shorten, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
 _TIMES = {"seconds"}

@@ -1,8 +1,8 @@
 """How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
 
 from mpsbar.core.progress import RunBar, RunProgress
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_NAME = 24
 
@@ -36,7 +36,7 @@ def say_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
     whole = max(1, round(seconds)) if seconds < 10 else seconds
-    time = f"{whole} s" if seconds < 10 else wording.duration(whole)
+    time = _("{n} s").format(n=whole) if seconds < 10 else wording.duration(whole)
     return _("{time} left").format(time=time)
 
 

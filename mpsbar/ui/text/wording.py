@@ -1,6 +1,5 @@
-"""Sizes, times, percentages and the words that several views share, and the one `_()`. Pure."""
+"""Sizes, times, percentages and the words that several views share. Pure."""
 
-import gettext
 import re
 import shlex
 from collections.abc import Sequence
@@ -10,19 +9,19 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-
-_ = gettext.translation("mpsbar", fallback=True).gettext
+from mpsbar.language import _
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
     """What to type to connect a process; it takes effect when the process is restarted."""
     python = shlex.quote(python)
     enable = f"mpsbar enable --python {python}"
-    return {
-        "script": f"{enable}, then restart it (or for one run: mpsbar run {python} …)",
-        "notebook": f"{enable} && mpsbar enable --jupyter, then restart the kernel",
-        "server": f"{enable}, then restart the server",
+    text = {
+        "script": _("{command}, then restart it (or for one run: mpsbar run {python} …)"),
+        "notebook": _("{command} && mpsbar enable --jupyter, then restart the kernel"),
+        "server": _("{command}, then restart the server"),
     }[kind]
+    return text.format(command=enable, python=python)
 
 
 UNKNOWN = "?"
@@ -47,14 +46,14 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return _("{n} s").format(n=f"{seconds:.1f}")
     if seconds < 119.5:
-        return f"{seconds:.0f} s"
+        return _("{n} s").format(n=f"{seconds:.0f}")
     if seconds < 7170:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
+        return _("{n} min").format(n=f"{seconds / 60:.0f}")
+    return _("{n} h").format(n=f"{seconds / 3600:.0f}")
 
 
 def clock(time: float | None) -> str:
@@ -256,7 +255,7 @@ def unconnected(process: Process) -> str:
 
 def without_framework() -> str:
     return _("not connected, and neither {frameworks} was found in it").format(
-        frameworks=join_labels("nor")
+        frameworks=join_labels(_("nor"))
     )
 
 
