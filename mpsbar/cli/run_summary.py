@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from mpsbar.core.naming import name_process
 from mpsbar.core.native_operations import NativeOperations, parse_native_operations
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
-from mpsbar.language import _
+from mpsbar.language import _, english
 from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
 from mpsbar.system.exits import parse_wait_status
@@ -151,12 +152,14 @@ def run(
         end = run_command(command, environ, collector.start, computer.read_exit_reason)
     finally:
         collector.close()
-    summary = build_summary(command, end, collector, computer)
     explanation = None if explain is None else explain()
+    with nullcontext() if json_file is None else english():
+        summary = build_summary(command, end, collector, computer)
+        if explanation is not None:
+            summary |= _build_fallbacks(explanation)
     if explanation is not None:
         for line in explanation.stderr:
             print(line, file=sys.stderr)
-        summary |= _build_fallbacks(explanation)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
