@@ -50,6 +50,7 @@ CONTENTS = {
         "scale", "figures", "project/security", "trust",
     ],
     "Project": ["project/changelog", "project/contributing", "project/code-of-conduct"],
+    "한국어": ["ko/quick-start"],
 }  # fmt: skip
 _LINK = re.compile(r'(\]\(|src="|srcset=")([^)"#\s]+)')
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
