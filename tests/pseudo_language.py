@@ -26,7 +26,9 @@ _LETTERS = {
 
 
 def disguise(text: str) -> str:
-    return "".join(part if _KEPT.fullmatch(part) else part.translate(_LETTERS) for part in _KEPT.split(text))
+    return "".join(
+        part if _KEPT.fullmatch(part) else part.translate(_LETTERS) for part in _KEPT.split(text)
+    )
 
 
 def reveal(text: str) -> str:
