@@ -5,8 +5,10 @@ import os
 import shutil
 from typing import NoReturn
 
+from mpsbar.cli.argparse_words import translate_argparse
 from mpsbar.language import _
 
+translate_argparse()
 # What a limit means, in the help of each verb that sets one.
 ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "

@@ -11,7 +11,7 @@ from mpsbar.core.naming import printable
 from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
 from mpsbar.language import _, ngettext
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.startup import say_doubt, say_no_icon
 from mpsbar.ui.text.status_json import build_machine
@@ -121,8 +121,8 @@ def _render_mps(device: Device) -> str | None:
 
 def _render_reasons(reasons: Sequence[Reason]) -> list[str]:
     labels = {"ok": _("note"), "warning": _("warning"), "critical": _("critical")}
-    width = max(map(len, labels.values()))
-    return [f"  {labels[reason.level]:{width}}  {sentence(reason)}" for reason in reasons]
+    width = max(map(cells.width, labels.values()))
+    return [f"  {cells.pad(labels[reason.level], width)}  {sentence(reason)}" for reason in reasons]
 
 
 def _render_rest(checkup: Checkup) -> list[str]:

@@ -18,6 +18,7 @@ from mpsbar.dtypes.text import say_count, states
 from mpsbar.dtypes.verdicts import Change
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.cells import pad, width
 
 _MOST_LINES = 30
 _COLUMNS = (
@@ -114,11 +115,11 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
         news = sum(cell.news == "worse" for cell in cells)
         numbers = [str(counts[state] or "–") for state in columns]
         rows.append([dtype, *numbers, str(news or "–")])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(heads))]
     lines = [
         "  ".join(
-            cell.ljust(width) if not i else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, most, to_right=i > 0)
+            for i, (cell, most) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]
