@@ -20,7 +20,7 @@ help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
 	@echo "make quick     lint, types and the tests that start no process: about a minute"
-	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls on each Python, 200 random networks"
+	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls, more Pythons, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
 	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"

@@ -105,7 +105,7 @@ def test_the_compiled_catalogue_is_that_of_the_texts(path):
 
 
 def test_make_messages_twice_changes_nothing_more(code):
-    catalogue = Catalog(locale="ko")
+    catalogue = Catalog(locale="ko", header_comment="# Korean")
     catalogue.update(code)
     once = update_messages.render_catalogue(catalogue)
     again = read_po(io.BytesIO(once), locale="ko")

@@ -14,7 +14,7 @@ from mpsbar.dtypes.deep_results import (
 )
 from mpsbar.dtypes.headlines import say_change
 from mpsbar.dtypes.table import TableStyle
-from mpsbar.dtypes.text import states
+from mpsbar.dtypes.text import say_count, states
 from mpsbar.dtypes.verdicts import Change
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -88,7 +88,7 @@ def _count_states(cells: Iterable[DeepCell]) -> list[str]:
         "inaccurate": _("wrong"), "crashed": _("crashed"), "hung": _("hung"),
         "fallback": _("fell back to the CPU"),
     }  # fmt: skip
-    return [f"{counts[state]} {words[state]}" for state in DEEP_STATES if counts[state]]
+    return [say_count(counts[state], words[state]) for state in DEEP_STATES if counts[state]]
 
 
 def _subject(probe: DeepProbe) -> str:

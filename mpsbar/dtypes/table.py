@@ -9,7 +9,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.headlines import find_headlines, say_change
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import generalise_error, say_why, standings, states
+from mpsbar.dtypes.text import generalise_error, say_count, say_why, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -252,7 +252,7 @@ def _say_checks(probe: Probe) -> str:
         if here
         else _("none of {n} known silent bugs found")
     )
-    others = [f"{count} {states()[state]}" for state, count in counts.items() if state != "right"]
+    others = [say_count(n, states()[state]) for state, n in counts.items() if state != "right"]
     return "; ".join([words.format(here=here, n=number), *others])
 
 

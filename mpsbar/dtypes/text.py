@@ -29,6 +29,11 @@ def states() -> dict[str, str]:
     }  # fmt: skip
 
 
+def say_count(number: int, state: str) -> str:
+    """2 wrong results."""
+    return _("{n} {state}").format(n=number, state=state)
+
+
 def standings() -> dict[str, str]:
     return {
         "supported": _("supported"), "limited": _("limited"), "unsupported": _("unsupported"),

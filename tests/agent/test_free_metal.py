@@ -6,7 +6,6 @@ over it is given back at the next allocation (mlx/backend/metal/allocator.cpp).
 """
 
 import importlib.util
-import os
 import signal
 
 import pytest
@@ -128,17 +127,19 @@ def watch():
     while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
     print("waits")
 threading.Thread(target=watch).start()
-def wake(number, frame): raise queue.Empty
-signal.signal(signal.SIGUSR1, wake)
-try: queue.Queue().get(timeout=3600)
-except queue.Empty: print(calls, metal.limit)
+class Next(Exception): pass
+def go_on(*_): raise Next
+signal.signal(signal.SIGUSR1, go_on)
+try: queue.Queue().get()
+except Next: print(calls, metal.limit)
 while True: time.sleep(0.05)
 """)  # fmt: skip
     worker.wait_line("waits")
+    worker.wait_asleep()
     report = free(worker, seconds=0.5)
     assert (report["state"], report["freed"]) == ("busy", 0)
     assert report["reason"]["code"] == "main_waiting"
-    os.kill(worker.pid, signal.SIGUSR1)
+    worker.process.send_signal(signal.SIGUSR1)
     line = worker.wait_line("[")  # nothing was allocated: the limit came back all the same
     assert line == f"[('set_cache_limit', 0), ('set_cache_limit', {1 << 30})] {1 << 30}"
     report = free(worker)  # it runs bytecode again

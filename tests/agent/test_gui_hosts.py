@@ -10,7 +10,7 @@ from host_kit import ALONE, CANARIES, Load, ask_for_report, start_host
 from screen_kit import start_screen, why_no_screen
 from worker_kit import wait_for
 
-every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
+each_kind_of_python = pytest.mark.parametrize("version", interpreters.EACH_KIND)
 
 
 @pytest.fixture(scope="module")
@@ -179,12 +179,12 @@ def check_end(worker):
     assert found["ticks"] > 5
 
 
-@every_python
+@each_kind_of_python
 def test_tcl_interpreters(workers, version):
     check_survival(start_host(workers, CANARIES + HOLDERS + TCL, version), toolkit="Tk")
 
 
-@every_python
+@each_kind_of_python
 def test_tk_windows(workers, display, version):
     worker = start_host(workers, CANARIES + HOLDERS + TK, version, DISPLAY=display)
     check_survival(worker, toolkit="Tk", frees=20)
@@ -217,7 +217,7 @@ while True: event.wait(0.001)
 """
 
 
-@every_python
+@each_kind_of_python
 def test_tk_windows_of_another_thread(workers, display, version):
     # A collection on main would end their interpreters there: Tcl aborts.
     worker = start_host(workers, CANARIES + HOLDERS + TK_THREAD, version, DISPLAY=display)

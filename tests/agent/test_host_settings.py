@@ -7,7 +7,7 @@ import interpreters
 import pytest
 from host_kit import CANARIES, Load, ask_for_report, start_host
 
-every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
+each_kind_of_python = pytest.mark.parametrize("version", interpreters.EACH_KIND)
 
 START = (
     CANARIES
@@ -85,7 +85,7 @@ SETTERS = {
 }
 
 
-@every_python
+@each_kind_of_python
 @pytest.mark.parametrize("setter", SETTERS)
 def test_the_host_finds_its_settings_as_it_set_them(workers, version, setter):
     worker = start_host(workers, START + SETTERS[setter], version)
@@ -100,7 +100,7 @@ def test_the_host_finds_its_settings_as_it_set_them(workers, version, setter):
     assert found == {"faults": [], "count": 0, "changed": []}
 
 
-@every_python
+@each_kind_of_python
 def test_the_hosts_garbage_is_collected_as_ever_while_it_is_polled(workers, version):
     worker = start_host(workers, CANARIES + """
 import torch, mpsbar

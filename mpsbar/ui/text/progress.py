@@ -36,7 +36,7 @@ def say_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
     whole = max(1, round(seconds)) if seconds < 10 else seconds
-    time = f"{whole} s" if seconds < 10 else wording.duration(whole)
+    time = _("{n} s").format(n=whole) if seconds < 10 else wording.duration(whole)
     return _("{time} left").format(time=time)
 
 

@@ -46,14 +46,14 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return _("{n} s").format(n=f"{seconds:.1f}")
     if seconds < 119.5:
-        return f"{seconds:.0f} s"
+        return _("{n} s").format(n=f"{seconds:.0f}")
     if seconds < 7170:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
+        return _("{n} min").format(n=f"{seconds / 60:.0f}")
+    return _("{n} h").format(n=f"{seconds / 3600:.0f}")
 
 
 def clock(time: float | None) -> str:
@@ -255,7 +255,7 @@ def unconnected(process: Process) -> str:
 
 def without_framework() -> str:
     return _("not connected, and neither {frameworks} was found in it").format(
-        frameworks=join_labels("nor")
+        frameworks=join_labels(_("nor"))
     )
 
 
