@@ -179,13 +179,11 @@ def run(
             print(line, file=sys.stderr)
         for pid, counted in explanation.by_process.items():
             complete_fallbacks(pid, end.began, counted)
+    found = (
+        find_first_fallbacks(end, collector.usage) if explanation is None else explanation.fallbacks
+    )
     with nullcontext() if json_file is None else english():
         summary = build_summary(command, end, collector, computer)
-        found = (
-            find_first_fallbacks(end, collector.usage)
-            if explanation is None
-            else explanation.fallbacks
-        )
         summary |= _build_fallbacks(found)
     if json_file is not None:
         try:
