@@ -321,7 +321,11 @@ def build_self_test(s: Schemas) -> Schema:
 
 def build_run_summary(s: Schemas) -> Schema:
     child = {"pid": int, "name": str, "how": str}
-    operation = {**read_fields(FallbackOperation), "remedy": str | None}
+    operation = {
+        **read_fields(FallbackOperation),
+        "native_since": Annotated[str | None, "the torch that has it on MPS"],
+        "remedy": str | None,
+    }
     return s.object_of(
         {
             "command": Annotated[str, "its name"],
@@ -337,12 +341,12 @@ def build_run_summary(s: Schemas) -> Schema:
             "largest_cache": Annotated[int | None, "bytes"],
             "peak_footprint": Annotated[int | None, "bytes"],
             "frees": int,
-            "cpu_fallbacks": Annotated[int | None, "not known without --explain"],
+            "cpu_fallbacks": Annotated[int | None, "not counted without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
-        },
-        {  # with --explain
-            "fallbacks": s.or_null(s.list_of(s.object_of(operation))),
-            "fallbacks_complete": bool,
+            "fallbacks": s.or_null(
+                s.list_of(s.object_of(operation)), "without --explain the first; null: not known"
+            ),
+            "fallbacks_complete": bool | None,
         },
     )
 
