@@ -56,14 +56,18 @@ def _find_locale_folder() -> Path:
 
 def _load() -> gettext.NullTranslations:
     wanted = list_wanted(os.environ)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if not wanted and sys.platform == "darwin":
         from mpsbar.language.macos import read_preferred_languages
 
-        wanted = read_preferred_languages()
+        wanted, encoding = read_preferred_languages(), "utf-8"  # an app writes into windows
     path = find_catalogue(wanted, _find_locale_folder())
     if path is not None:
         with suppress(Exception):  # unreadable, or damaged in one of many ways: English
-            return gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            texts = gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            # Better English than a question mark for each letter.
+            texts.gettext("unknown").encode(encoding)
+            return texts
     return gettext.NullTranslations()
 
 

@@ -88,6 +88,15 @@ def test_a_catalogue_that_cannot_be_read_costs_the_language_only(content, tmp_pa
         assert speak(tmp_path, LANG="ko_KR.UTF-8") == "memory pressure high None"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "language"),
+    [("utf-8", "ko"), ("euc-kr", "ko"), ("ascii", "None"), ("latin-1", "None")],
+)
+def test_where_its_letters_cannot_be_written_it_is_english(encoding, language):
+    environment = {"MPSBAR_LANG": "ko", "PYTHONIOENCODING": f"{encoding}:replace"}
+    assert speak(ROOT, **environment).split()[-1] == language
+
+
 def test_english_costs_no_catalogue():
     """`mpsbar status` is measured against an empty Python: nothing is read where nothing is needed."""
     code = "import sys; sys.addaudithook(lambda name, args: name == 'open' and print(args[0])); import mpsbar.language"
