@@ -27,6 +27,7 @@ SETTINGS = {
 # Files of the repository that are pages of the site.
 PAGES = {
     "README.md": "index.md",
+    "README.ko.md": "ko/index.md",
     "examples/README.md": "project/examples.md",
     "UNINSTALL.md": "project/uninstall.md",
     "SECURITY.md": "project/security.md",
@@ -49,6 +50,7 @@ CONTENTS = {
         "numbers", "how-it-works", "free", "in-your-process", "endings", "check", "architecture",
         "scale", "figures", "project/security", "trust",
     ],
+    "한국어": ["ko/index", "ko/quick-start"],
     "Project": ["project/changelog", "project/contributing", "project/code-of-conduct"],
 }  # fmt: skip
 _LINK = re.compile(r'(\]\(|src="|srcset=")([^)"#\s]+)')
