@@ -10,12 +10,16 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 RESOURCES = sorted(p.relative_to(ROOT) for p in (ROOT / "resources").rglob("[!.]*") if p.is_file())
+LANGUAGES = sorted(path.name for path in (ROOT / "resources/locale").iterdir() if path.is_dir())
 # Where the package lies in the app: resources/ goes into it, as in a wheel.
 APP_PACKAGE = Path(f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/mpsbar")
 VERSION = runpy.run_path(str(ROOT / "mpsbar/agent/__init__.py"))["__version__"]
 IDENTIFIER = "io.github.mpsbar"
 
 PLIST = {
+    "CFBundleDevelopmentRegion": "en",
+    # For these macOS words its own dialogs and menus, and offers a choice in System Settings.
+    "CFBundleLocalizations": ["en", *LANGUAGES],
     "CFBundleName": "mpsbar",
     "CFBundleDisplayName": "mpsbar",
     "CFBundleIdentifier": IDENTIFIER,

@@ -34,7 +34,11 @@ Schema = dict[str, Any]
 _PLAIN: dict[Any, str] = {
     int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null",
 }  # fmt: skip
+# Behind a field, or on the line above it where there is no room.
 _COMMENT = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
+_ABOVE = re.compile(r"^    # (.+)\n    (\w+): ", re.MULTILINE)
+_IN_JSON = {"None": "null", "True": "true", "False": "false"}
+_WORDS = re.compile(rf"\b({'|'.join(_IN_JSON)})\b")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -109,8 +113,10 @@ def _describe(schema: Schema, text: str) -> Schema:
 
 def read_fields(kind: Any, without: Sequence[str] = ()) -> dict[str, Any]:
     """The types of a dataclass's fields, each with the comment behind it."""
-    found = _COMMENT.findall(inspect.getsource(kind))
-    comments = {name: re.sub(r"\bNone\b", "null", text) for name, text in found}
+    source = inspect.getsource(kind)
+    above = [(name, text.rstrip(".")) for text, name in _ABOVE.findall(source)]
+    found = [*above, *_COMMENT.findall(source)]
+    comments = {name: _WORDS.sub(lambda word: _IN_JSON[word[0]], text) for name, text in found}
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind) if field.name not in without]
     return {
@@ -315,7 +321,11 @@ def build_self_test(s: Schemas) -> Schema:
 
 def build_run_summary(s: Schemas) -> Schema:
     child = {"pid": int, "name": str, "how": str}
-    operation = {**read_fields(FallbackOperation), "remedy": str | None}
+    operation = {
+        **read_fields(FallbackOperation),
+        "native_since": Annotated[str | None, "the torch that has it on MPS"],
+        "remedy": str | None,
+    }
     return s.object_of(
         {
             "command": Annotated[str, "its name"],
@@ -331,12 +341,12 @@ def build_run_summary(s: Schemas) -> Schema:
             "largest_cache": Annotated[int | None, "bytes"],
             "peak_footprint": Annotated[int | None, "bytes"],
             "frees": int,
-            "cpu_fallbacks": Annotated[int | None, "not known without --explain"],
+            "cpu_fallbacks": Annotated[int | None, "not counted without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
-        },
-        {  # with --explain
-            "fallbacks": s.or_null(s.list_of(s.object_of(operation))),
-            "fallbacks_complete": bool,
+            "fallbacks": s.or_null(
+                s.list_of(s.object_of(operation)), "without --explain the first; null: not known"
+            ),
+            "fallbacks_complete": bool | None,
         },
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
 OWN_FILES = {
-    "system.files", "system.ownership", "system.paths", "system.single_instance",
+    "system.files", "system.native_operations", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
 THROWAWAY = {
@@ -47,6 +47,8 @@ FOLDERS: dict[str, set[str]] = {
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
+    # All ends that are known, for `mpsbar why` and the report.
+    "end_reader": {"core", "system", "end_follower", "history"},
     "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
@@ -56,11 +58,11 @@ FOLDERS: dict[str, set[str]] = {
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "language", "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop", "workers.environments",
+        "history.report", "monitor", "end_reader", "desktop", "workers.environments",
     },
     "cli": {
         "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop",
         "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.

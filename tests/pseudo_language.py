@@ -8,6 +8,7 @@ import sys
 import unicodedata
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
@@ -40,19 +41,20 @@ def is_disguised(text: str) -> bool:
     return any(letter in text for letter in _LETTERS.values())
 
 
-def read_code() -> Catalog:
+def load_update_messages() -> ModuleType:
+    """packaging/update_messages.py, which is a script."""
     sys.path.insert(0, str(ROOT / "packaging"))
     try:
         import update_messages
     finally:
         sys.path.remove(str(ROOT / "packaging"))
-    return update_messages.read_code()
+    return update_messages
 
 
 def write_catalogue(resources: Path) -> None:
     """Into the resources of a copy of mpsbar."""
     catalogue = Catalog(locale="ko")  # any: it only says how many plural forms there are
-    for message in read_code():
+    for message in load_update_messages().read_code():
         if isinstance(message.id, tuple):
             catalogue.add(message.id, (disguise(message.id[1]),))
         elif message.id:

@@ -5,8 +5,10 @@ import os
 import shutil
 from typing import NoReturn
 
+from mpsbar.cli.argparse_words import translate_argparse
 from mpsbar.language import _
 
+translate_argparse()
 # What a limit means, in the help of each verb that sets one.
 ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
@@ -55,7 +57,9 @@ def parse_moment(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 2**40:
-        raise argparse.ArgumentTypeError(f"not a time in seconds since 1970: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a time in seconds since 1970: {text!r}").format(text=text)
+        )
     return value
 
 

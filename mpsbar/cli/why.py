@@ -48,7 +48,8 @@ def _parse_number(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.why(hosts, options)
-    from mpsbar.cli.ended_runs import build_json, fits, read_all_ends, render
+    from mpsbar.cli.ended_runs import build_json, fits, render
+    from mpsbar.end_reader import read_all_ends
 
     found = [end for end in read_all_ends(time.time()) if fits(end, options.which)]
     shown = found[: options.number]

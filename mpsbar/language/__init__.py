@@ -12,8 +12,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _ENGLISH = ("en", "C", "POSIX")
@@ -73,6 +73,25 @@ def mark(text: str) -> str:
 
 
 _translations = _load()
-_ = _translations.gettext
-ngettext = _translations.ngettext
-is_english = type(_translations) is gettext.NullTranslations
+
+
+def _(text: str) -> str:
+    """The text in the language that was chosen."""
+    return _translations.gettext(text)
+
+
+def ngettext(singular: str, plural: str, count: int) -> str:
+    """The text for this count: English has two, Korean one, others more."""
+    return _translations.ngettext(singular, plural, count)
+
+
+@contextmanager
+def english() -> Iterator[None]:
+    """Meanwhile, in all threads, texts are English: sentences that programs read."""
+    global _translations  # noqa: PLW0603 - the language of the process
+    before = _translations
+    _translations = gettext.NullTranslations()
+    try:
+        yield
+    finally:
+        _translations = before

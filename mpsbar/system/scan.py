@@ -22,10 +22,8 @@ LONGEST_WAIT = 60.0
 # One with torch may have loaded another framework too, or become another program by exec. The
 # latter also shows in its footprint, and in its agent, which is gone: it is examined sooner then.
 FOUND_WAIT = 30.0
-SHRUNK, SHRUNK_WAIT = (
-    0.5,
-    5.0,
-)  # the part of its footprint that is left; seconds since the last time
+# The part of its footprint that is left; at least so many seconds after the last examination.
+SHRUNK, SHRUNK_WAIT = 0.5, 5.0
 # A failure may pass. One that is stuck costs nothing: read_timeouts does not read it meanwhile.
 RETRY_WAIT = 0.5
 # Two readings of the GPU times closer than this say nothing: the driver updates them in steps.

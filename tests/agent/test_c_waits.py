@@ -178,7 +178,7 @@ def test_a_look_keeps_nothing_of_the_host_alive():
 
     def is_proven():
         frame = host_frames.current_frames()[thread.ident]
-        return idle_check.waits_in_c(frame, frame.f_code)
+        return idle_check.waits_in_c(frame, frame.f_code, thread.ident)
 
     wait_for(lambda: seen and is_proven(), "its sleep")
     go_on.set()
@@ -216,7 +216,7 @@ def test_the_class_of_an_object_is_never_compared_or_hashed_by_its_own_code():
 
     def is_proven():
         frame = host_frames.current_frames().get(thread.ident)
-        return frame is not None and idle_check.waits_in_c(frame, frame.f_code)
+        return frame is not None and idle_check.waits_in_c(frame, frame.f_code, thread.ident)
 
     wait_for(is_proven, "its select")
     os.write(writes, b"x")

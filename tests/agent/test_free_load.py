@@ -10,7 +10,7 @@ import threading
 import httpx
 import pytest
 from thorough import two_sizes
-from worker_kit import NO_MPS
+from worker_kit import NO_MPS, need_module
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -209,3 +209,40 @@ finish()
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, group, freed, busy)
     assert told["done"] > 0
+
+
+# What Qt calls is torch's own function in C, without a frame, with moments in between.
+QT = """
+import functools
+from BINDING import QtCore, QtWidgets
+app = QtWidgets.QApplication([])
+matrix = torch.ones(300, 300, device="mps")
+result = torch.empty_like(matrix)
+timer = QtCore.QTimer()
+timer.setSingleShot(True)
+timer.timeout.connect(functools.partial(torch.mm, matrix, matrix, out=result))
+timer.timeout.connect(timer.start)  # from here on, so long as that took
+timer.start(50)
+ending = os.pipe()
+os.set_blocking(ending[1], False)
+signal.set_wakeup_fd(ending[1])
+signal.signal(signal.SIGUSR1, lambda *_: None)
+def end():
+    done[0] = int((result == 300).sum())
+    finish()
+notifier = QtCore.QSocketNotifier(ending[0], QtCore.QSocketNotifier.Type.Read)
+notifier.activated.connect(lambda *_: end())
+assert mpsbar.attach()
+app.exec()
+"""
+
+
+@pytest.mark.parametrize("binding", ["PySide6", "PyQt6"])
+@two_sizes("releases", small=[40], whole=[2000])
+def test_operations_that_the_loop_of_qt_calls(workers, binding, releases):
+    need_module(binding)
+    worker = workers.start_mps(START + QT.replace("BINDING", binding), QT_QPA_PLATFORM="offscreen")
+    freed, busy = free_many(worker, releases)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, binding, freed, busy)
+    assert told["done"] == 300 * 300

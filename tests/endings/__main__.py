@@ -27,7 +27,7 @@ def main(seen: int, unseen: int) -> int:
     workers = Workers()
     os.environ["MPSBAR_RUN_DIR"] = str(workers.run_dir)
     os.environ["MPSBAR_DATA_DIR"] = str(workers.folder / "data")
-    from mpsbar.cli.ended_runs import read_all_ends
+    from mpsbar.end_reader import read_all_ends
     from mpsbar.monitor import Monitor
 
     library = find_library(workers)

@@ -12,8 +12,8 @@ from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
 from endings.ways import QUICK
-from mpsbar.cli.ended_runs import read_all_ends
 from mpsbar.core.events import EndedProcess
+from mpsbar.end_reader import read_all_ends
 from mpsbar.history.recorder import Recorder
 from mpsbar.monitor import Monitor
 from mpsbar.system import scan

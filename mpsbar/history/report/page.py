@@ -7,6 +7,8 @@ from datetime import datetime, tzinfo
 
 from mpsbar.core.advice import advise
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.deep_results import DeepProbe
@@ -33,13 +35,17 @@ class Report:
     deep: DeepProbe | None = None  # the last of mpsbar probe --deep
     home: str = ""  # shown as ~
     diagnostics: str = ""  # to paste into a bug report
+    ends: tuple[EndedProcess, ...] = ()  # newest first
+    native: NativeOperations | None = None  # for what ran on the CPU in those
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
     snapshot, periods, home = report.snapshot, report.periods, report.home
     sections = (
-        build_section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
+        build_section(
+            "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
+        ),
         build_section("memory", _("Memory over time"), build_past(periods, zone)),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),

@@ -1,6 +1,7 @@
 """What is known of the selected process, or of the machine: a chart, and facts."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.segment import Segment
@@ -14,6 +15,7 @@ from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Worker
 from mpsbar.core.trends import MachineSeries
 from mpsbar.language import _
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_tensors
 from mpsbar.ui.terminal.chart import (
     CellRun,
@@ -110,7 +112,8 @@ def _list_facts(state: TerminalState) -> Iterable[Fact]:
     if isinstance(process, Process):
         return _of_process(process)
     if state.ended is not None:
-        lines = endings.say_details(state.ended) or [endings.describe_end(state.ended, 0.0)]
+        lines = endings.say_details(state.ended, read_native_operations, str(Path.home()))
+        lines = lines or [endings.describe_end(state.ended, 0.0)]
         return [(None, line) for line in lines]
     if state.row is not None:  # children that are copies
         return [(None, f"{state.row.cells['NAME']}, {state.row.cells['NOTE']}")]
