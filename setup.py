@@ -61,6 +61,10 @@ OPTIONS = {
     "plist": PLIST,
 }  # fmt: skip
 TOOL = ("bin", ["packaging/app/bin/mpsbar"])
+# What macOS shows when it asks for a permission, in each language.
+INFO_TEXTS = [
+    (f"{name}.lproj", [f"packaging/app/{name}.lproj/InfoPlist.strings"]) for name in LANGUAGES
+]
 # For man and for the shells, below the prefix of an installation; in the app beside its bin folder.
 SHELL = [
     ("share/man/man1", ["packaging/shell/mpsbar.1"]),
@@ -102,7 +106,12 @@ class AppDistribution(Distribution):
 if "py2app" in sys.argv:
     setup(
         app=["packaging/app/start_app.py"],
-        data_files=[TOOL, *SHELL, *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES)],
+        data_files=[
+            TOOL,
+            *INFO_TEXTS,
+            *SHELL,
+            *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES),
+        ],
         options={"py2app": OPTIONS},
         distclass=AppDistribution,
     )

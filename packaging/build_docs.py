@@ -27,6 +27,7 @@ SETTINGS = {
 # Files of the repository that are pages of the site.
 PAGES = {
     "README.md": "index.md",
+    "README.ko.md": "ko/index.md",
     "examples/README.md": "project/examples.md",
     "UNINSTALL.md": "project/uninstall.md",
     "SECURITY.md": "project/security.md",
@@ -50,7 +51,7 @@ CONTENTS = {
         "scale", "figures", "project/security", "trust",
     ],
     "Project": ["project/changelog", "project/contributing", "project/code-of-conduct"],
-    "한국어": ["ko/quick-start"],
+    "한국어": ["ko/index", "ko/quick-start"],
 }  # fmt: skip
 _LINK = re.compile(r'(\]\(|src="|srcset=")([^)"#\s]+)')
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 LANGUAGE = "xx"
 # What is filled in or marks up, and so stays: {name}, %(name)s, %s, [b], <b>.
 _KEPT = re.compile(r"(\{[^{}]*\}|%\(\w+\)[a-z]|%[a-z%]|\[/?[a-z ]*\]|</?[a-z]+>)")
+# A translation may write dates in another way, or without names, of which Python has English ones.
+_DATE = re.compile(r"\{(\w+):[^{}]*%[aAbB][^{}]*\}")
 # Mathematical Monospace: one cell each, no upper or lower case to change.
 _LETTERS = {
     ord(letter): chr(start + number)
@@ -27,6 +29,7 @@ _LETTERS = {
 
 
 def disguise(text: str) -> str:
+    text = _DATE.sub(r"{\1:%m-%d %H:%M}", text)
     return "".join(
         part if _KEPT.fullmatch(part) else part.translate(_LETTERS) for part in _KEPT.split(text)
     )

@@ -47,15 +47,18 @@ def find_gaps(catalogue: Catalog, code: Catalog) -> list[str]:
 
 
 def list_fields(text: str) -> list[str]:
-    """{name}, {size:.1f}, {text!r}, %s, %(name)s and %%, however they are ordered."""
+    """{name}, {size:.1f}, {text!r}, %s, %(name)s and %%, however they are ordered; a date in any form."""
     try:
         parsed = list(string.Formatter().parse(text))
     except ValueError as problem:
         return [f"broken: {problem}"]
     fields = [
-        f"{name}!{conversion}:{spec}" for _, name, spec, conversion in parsed if name is not None
+        f"{name}!{conversion}:{'date' if '%' in spec else spec}"
+        for _, name, spec, conversion in parsed
+        if name is not None
     ]
-    return sorted([*fields, *re.findall(r"%(?:\(\w+\))?[srd%]", text)])
+    plain = "".join(literal for literal, *_ in parsed)
+    return sorted([*fields, *re.findall(r"%(?:\(\w+\))?[srd%]", plain)])
 
 
 def find_broken(catalogue: Catalog) -> list[str]:
@@ -105,7 +108,7 @@ def test_the_compiled_catalogue_is_that_of_the_texts(path):
 
 
 def test_make_messages_twice_changes_nothing_more(code):
-    catalogue = Catalog(locale="ko")
+    catalogue = Catalog(locale="ko", header_comment="# Korean")
     catalogue.update(code)
     once = update_messages.render_catalogue(catalogue)
     again = read_po(io.BytesIO(once), locale="ko")
@@ -195,6 +198,8 @@ def test_a_gap_is_found(catalogue, gap):
         ("{n} {n}", "{n}", True),
         ("%(name)s: %s", "%(name)s: %s", False),
         ("75%% of it", "75% 그중", True),
+        ("on {day:%a %d %b}", "{day:%m월 %d일}", False),
+        ("on {day:%a %d %b}", "%d일", True),
         (("1 process", "{n} processes"), ("프로세스 {n}개",), False),
         (("1 process", "{n} processes"), ("프로세스 {m}개",), True),
         (("{n} process of {host}", "{n} processes of {host}"), ("프로세스 {n}개",), True),

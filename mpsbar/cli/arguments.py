@@ -29,7 +29,17 @@ class HelpFormatter(argparse.HelpFormatter):
     """Wraps the description and leaves the examples, which have lines, as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
+        if "\n" in text:
+            return text
+        return "\n".join(indent + line for line in self._split_lines(text, width - len(indent)))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """By cells, where a letter may take two of them."""
+        if text.isascii():
+            return super()._split_lines(text, width)
+        from mpsbar.ui.text.cells import wrap
+
+        return wrap(" ".join(text.split()), width)
 
 
 def parse_pid(text: str) -> int:

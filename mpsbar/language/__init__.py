@@ -63,8 +63,20 @@ def _load() -> gettext.NullTranslations:
     path = find_catalogue(wanted, _find_locale_folder())
     if path is not None:
         with suppress(Exception):  # unreadable, or damaged in one of many ways: English
-            return gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            found = gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            if _can_be_printed(found.gettext("examples:")):
+                return found
     return gettext.NullTranslations()
+
+
+def _can_be_printed(text: str) -> bool:
+    """Not in a terminal whose characters are ASCII; an app has no terminal."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            text.encode(getattr(stream, "encoding", None) or "utf-8")
+        except (UnicodeError, LookupError):
+            return False
+    return True
 
 
 def mark(text: str) -> str:

@@ -13,9 +13,11 @@ from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.cli.main import VERBS
 
-PAGES = [ROOT / "README.md", ROOT / "CODE_OF_CONDUCT.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.ko.md", "CODE_OF_CONDUCT.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 LONG = 4 * TIMEOUT  # four seconds of a core
-KOREAN = [ROOT / "README.ko.md"]
 LINK = re.compile(r"\]\(([^)\s]+)\)|src(?:set)?=\"([^\"]+)\"")
 
 
@@ -24,7 +26,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES + KOREAN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_within_the_repository_leads_somewhere(page):
     for found in LINK.findall(page.read_text(encoding="utf-8")):
         link, _, anchor = "".join(found).partition("#")
@@ -35,7 +37,7 @@ def test_every_link_within_the_repository_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES + KOREAN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_is_one(page):
     text = page.read_text(encoding="utf-8")
     for verb in re.findall(r"(?:^\$ |`)mpsbar ([a-z]+)", text, re.MULTILINE):

@@ -51,6 +51,8 @@ class TerminalApp(BaseApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         *build_bindings(),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
+        # As textual's own, whose word is English.
+        Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
 
     class Ticked(Message):
