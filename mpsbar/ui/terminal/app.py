@@ -159,6 +159,7 @@ class TerminalApp(App[None]):
     # --- what happens
 
     def on_terminal_app_ticked(self, _message: Ticked) -> None:
+        self._controller.follow_settings()
         self._take()
 
     def on_terminal_app_called(self, message: Called) -> None:
