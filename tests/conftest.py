@@ -44,6 +44,8 @@ def restore_signals() -> None:
 
 
 restore_signals()
+# Whoever runs the tests may read mpsbar in another language.
+os.environ["MPSBAR_LANG"] = "en"
 
 
 def pytest_sessionfinish() -> None:

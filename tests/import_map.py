@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
 OWN_FILES = {
-    "system.files", "system.ownership", "system.paths", "system.single_instance",
+    "system.files", "system.native_operations", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
 THROWAWAY = {
@@ -19,8 +19,9 @@ THROWAWAY = {
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
+    "language": set(),
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
-    "core": {"agent.frameworks", "agent.secrets"},
+    "core": {"language", "agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
     "workers": {
         "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
@@ -40,12 +41,14 @@ FOLDERS: dict[str, set[str]] = {
     "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
-    "history": {"core", *OWN_FILES},
+    "history": {"language", "core", *OWN_FILES},
     # One page shows what all features found.
     "history.report": {"language", "core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
+    # All ends that are known, for `mpsbar why` and the report.
+    "end_reader": {"core", "system", "end_follower", "history"},
     "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
@@ -55,11 +58,11 @@ FOLDERS: dict[str, set[str]] = {
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
         "language", "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop", "workers.environments",
+        "history.report", "monitor", "end_reader", "desktop", "workers.environments",
     },
     "cli": {
         "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop",
         "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.

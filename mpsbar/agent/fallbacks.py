@@ -9,13 +9,13 @@ after Python has ended, so the end of stderr goes to a file that `mpsbar run` re
 import atexit
 import json
 import os
-import re
 import sys
 import warnings
 from types import FrameType
 from typing import Any, Callable, Optional
 
 from . import gil_io
+from .fallback_warnings import PATTERN, is_fallback, name_operation
 
 # The folder for our files, given by `mpsbar run --explain`.
 VARIABLE = "MPSBAR_EXPLAIN"
@@ -23,10 +23,6 @@ VARIABLE = "MPSBAR_EXPLAIN"
 PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
 MOST_OPERATIONS = 100
 _MOST_TEXT = 200
-_PATTERN = r"(?s).*fall(ing|s)? ?back.*CPU"
-_FALLBACK = re.compile(_PATTERN, re.IGNORECASE)
-_OPERATOR = re.compile(r"operator '([\w:.]{1,100})'")
-_FUNCTION = re.compile(r"(\w{1,60}): MPS implementation")
 
 _counts: "dict[str, list[Any]]" = {}  # by name: how often, the line of the first
 _pid = 0
@@ -56,7 +52,7 @@ def _start(torch: Any) -> None:
     # What the interpreter calls for each warning that passes the filters; catch_warnings leaves it.
     _show = warnings._showwarnmsg  # type: ignore[attr-defined]
     warnings._showwarnmsg = _note  # type: ignore[attr-defined]
-    warnings.filterwarnings("always", message=_PATTERN, category=UserWarning)
+    warnings.filterwarnings("always", message=PATTERN, category=UserWarning)
     torch.set_warn_always(True)
     atexit.register(_at_exit)
     _write(is_final=False)
@@ -67,7 +63,7 @@ def _note(message: Any) -> None:
     is_new = True
     try:
         text = str(message.message)
-        if _FALLBACK.match(text):
+        if is_fallback(text):
             is_new = _count(text)
     except Exception:  # noqa: BLE001, S110 - shown as without us
         pass
@@ -81,7 +77,7 @@ def _count(text: str) -> bool:
     if _pid != os.getpid():  # forked: the parent reports its own
         _pid = os.getpid()
         _counts.clear()
-    name = _name(text)
+    name = name_operation(text)
     entry = _counts.get(name)
     if entry is None:
         if len(_counts) >= MOST_OPERATIONS:
@@ -91,11 +87,6 @@ def _count(text: str) -> bool:
     if entry[0] & (entry[0] - 1) == 0:  # a process that is killed has not lost all
         _write(is_final=False)
     return bool(entry[0] == 1)
-
-
-def _name(text: str) -> str:
-    found = _OPERATOR.search(text) or _FUNCTION.match(text)
-    return found[1] if found else text.partition(" (Triggered")[0][:_MOST_TEXT]
 
 
 def _find_line(frame: "Optional[FrameType]") -> str:

@@ -5,31 +5,36 @@ import os
 import shutil
 from typing import NoReturn
 
+from mpsbar.cli.argparse_words import translate_argparse
+from mpsbar.language import _
+
+translate_argparse()
 # What a limit means, in the help of each verb that sets one.
-ABOVE_TORCH = (
+ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
     "which ends most programs."
 )
-ABOVE_MLX = "MLX returns its cache and waits for running work, but raises no error."
+ABOVE_MLX = _("MLX returns its cache and waits for running work, but raises no error.")
 
 
 class Parser(argparse.ArgumentParser):
     """Reports bad arguments in one line, with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        text = _("{program}: {message} (see {program} --help)")
+        self.exit(2, text.format(program=self.prog, message=message) + "\n")
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps the description and leaves the examples as they are."""
+    """Wraps the description and leaves the examples, which have lines, as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("example") else super()._fill_text(text, width, indent)
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def parse_pid(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
+        raise argparse.ArgumentTypeError(_("not a process id: {text!r}").format(text=text))
     return int(text)
 
 
@@ -39,7 +44,22 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"not a number of seconds between 0 and 3600: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a number of seconds between 0 and 3600: {text!r}").format(text=text)
+        )
+    return value
+
+
+def parse_moment(text: str) -> float:
+    """Seconds since 1970."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 2**40:
+        raise argparse.ArgumentTypeError(
+            _("not a time in seconds since 1970: {text!r}").format(text=text)
+        )
     return value
 
 

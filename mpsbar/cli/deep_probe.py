@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
 from mpsbar.cli.python_choice import say_choice
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Progress
@@ -37,7 +38,10 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if options.python is None:
         say_choice(probe.python)
     if runner.problem is not None:
-        print(f"mpsbar: couldn't keep what was measured: {runner.problem}", file=sys.stderr)
+        print(
+            _("mpsbar: couldn't keep what was measured: {problem}").format(problem=runner.problem),
+            file=sys.stderr,
+        )
     file, is_saved = _save(probe)
     if options.csv:
         print(render_csv(probe), end="")
@@ -47,7 +51,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":
         if options.only is None and runner.problem is None:
-            print("mpsbar: run the same command again to continue", file=sys.stderr)
+            print(_("mpsbar: run the same command again to continue"), file=sys.stderr)
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 
@@ -79,10 +83,14 @@ def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print("mpsbar: cancelled before anything was measured", file=sys.stderr)
+        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
         return INTERRUPTED
     if probe.ended == "ok":
-        options.refuse(f"no operation of torch matches {options.only!r}; try '*matmul*'")
+        options.refuse(
+            _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
+                pattern=options.only
+            )
+        )
     whole = Probe(probe.python, probe.ended, torch=probe.torch, device=probe.device,
                   error=probe.error)  # fmt: skip
     if options.python is not None and probe.ended in ("no_python", "not_python"):
@@ -99,6 +107,8 @@ def _save(probe: "DeepProbe") -> tuple[str | None, bool]:
         file = write_deep_result(probe)
     except OSError as error:
         text = error.strerror or str(error)
-        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
+        print(
+            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
+        )
         return None, False
     return (None if file is None else str(file)), True

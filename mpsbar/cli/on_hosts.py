@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpsbar.cli.output import is_coloured, line_width, print_each
 from mpsbar.core.errors import UserError
+from mpsbar.language import _, ngettext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +36,11 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         metavar="HOST",
         action="append",
-        help="another computer, over ssh, or a group of the settings (repeat it for several)",
+        help=_("another computer, over ssh, or a group of the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help="those of the setting hosts")
+    parser.add_argument("--hosts", action="store_true", help=_("those of the setting hosts"))
     parser.add_argument(
-        "--ssh", metavar="OPTIONS", default="", help="options for ssh, such as '-p 2222'"
+        "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )
 
 
@@ -51,7 +52,7 @@ def find_hosts(options: argparse.Namespace) -> list[str]:
 
     settings = read_settings().settings
     if options.hosts and not settings.hosts:
-        raise UserError('no hosts are set: write hosts = ["mac1", "mac2"] (mpsbar config edit)')
+        raise UserError(_('no hosts are set: write hosts = ["mac1", "mac2"] (mpsbar config edit)'))
     named = [member for name in options.host or () for member in settings.groups.get(name, (name,))]
     return list(dict.fromkeys([*(settings.hosts if options.hosts else ()), *named]))
 
@@ -152,6 +153,8 @@ def _free_words(options: argparse.Namespace) -> list[str]:
         words.append("--when-possible")
     if options.cancel:
         words.append("--cancel")
+    if options.started is not None:
+        words += ["--started", repr(options.started)]
     targets = [str(target) for target in dict.fromkeys(options.targets)]
     return [*words, "--all"] if options.all else [*words, "--", *targets]
 
@@ -178,7 +181,7 @@ def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]"
 
     for host, outcomes in found.items():
         if not isinstance(outcomes, list):
-            yield f"{host}: no answer ({outcomes.text})"
+            yield _("{host}: no answer ({problem})").format(host=host, problem=outcomes.text)
         elif not outcomes:
             yield f"{host}: {wording.workers_connected(0)}"
         else:
@@ -200,8 +203,8 @@ def _ask_each(
     from mpsbar.fleet.ssh import build_command
 
     def build(hosts: list[str]) -> dict[str, list[str]]:
-        extra = {host: questions.options_of(host) if questions else [] for host in hosts}
-        return {host: build_command(host, words, options.ssh, extra[host]) for host in hosts}
+        sockets = {host: questions.socket_of(host) if questions else None for host in hosts}
+        return {host: build_command(host, words, options.ssh, sockets[host]) for host in hosts}
 
     found = ask_hosts(build(names), parse, seconds)
     opened = [
@@ -239,8 +242,8 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
     from mpsbar.system.settings_file import read_settings
     from mpsbar.ui.terminal.hosts_app import HostsApp
 
-    def free(host: str, pid: int | None) -> str:
-        return _free_from_screen(host, pid, options, questions)
+    def free(host: str, pid: int | None, started: float | None) -> str:
+        return _free_from_screen(host, pid, started, options, questions)
 
     def hang_up(*_: object) -> None:
         """The window was closed: there is no screen to leave, and every ssh ends."""
@@ -257,7 +260,11 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
 
 
 def _free_from_screen(
-    host: str, pid: int | None, options: argparse.Namespace, questions: "Questions | None"
+    host: str,
+    pid: int | None,
+    started: float | None,
+    options: argparse.Namespace,
+    questions: "Questions | None",
 ) -> str:
     """What became of it, in one line for each process; nothing is asked over the screen."""
     from mpsbar.fleet.hosts import ask_hosts
@@ -265,13 +272,16 @@ def _free_from_screen(
     from mpsbar.fleet.ssh import build_command
 
     words = ["free", "--json", "--all" if pid is None else str(pid)]
-    extra = questions.options_of(host) if questions else []
-    command = build_command(host, words, options.ssh, extra)
+    if started is not None:
+        words += ["--started", repr(started)]
+    socket = questions.socket_of(host) if questions else None
+    command = build_command(host, words, options.ssh, socket)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
     lines = list(_say_freed(found))
     more = len(lines) - _MOST_NOTICE_LINES
     if more > 0:
-        lines[_MOST_NOTICE_LINES:] = [f"{host}: and {more} more"]
+        text = ngettext("{host}: and {n} more", "{host}: and {n} more", more)
+        lines[_MOST_NOTICE_LINES:] = [text.format(host=host, n=more)]
     return "\n".join(lines)
 
 
@@ -299,14 +309,14 @@ def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
     opened = [host for host in waiting if _ask(host, questions)]
     for host in opened:
         assert questions is not None
-        hosts.restart(host, questions.options_of(host))
+        hosts.restart(host, questions.socket_of(host))
     return bool(opened)
 
 
 def _ask(host: str, questions: "Questions | None") -> bool:
     if questions is None:
         return False
-    print(f"mpsbar: connecting to {host}", file=sys.stderr, flush=True)
+    print(_("mpsbar: connecting to {host}").format(host=host), file=sys.stderr, flush=True)
     return questions.ask(host)
 
 
@@ -336,4 +346,6 @@ def _judge_late(reading: "HostReading") -> "HostReading":
         return reading
     from dataclasses import replace
 
-    return replace(reading, problem=f"nothing within {_ONCE_SECONDS:g} seconds")
+    return replace(
+        reading, problem=_("nothing within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+    )

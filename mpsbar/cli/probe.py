@@ -12,13 +12,14 @@ from mpsbar.cli.output import INTERRUPTED, is_coloured, run_cancellable, show_pr
 from mpsbar.cli.python_choice import DEFAULT, say_choice
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.snapshot import Snapshot
     from mpsbar.dtypes.table import TableStyle
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "
     "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
@@ -40,35 +41,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         choices=("auto", "mps", "cuda", "cpu"),
         default="auto",
-        help="default: cuda, else mps, else cpu",
+        help=_("default: cuda, else mps, else cpu"),
     )
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help=f"{DEFAULT} with torch",
+        help=DEFAULT,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
     parser.add_argument(
-        "--against", metavar="FILE", help="show what changed since this result of --json"
+        "--against", metavar="FILE", help=_("show what changed since this result of --json")
     )
     parser.add_argument(
-        "--no-compile", action="store_true", help="don't try torch.compile (on a GPU)"
+        "--no-compile", action="store_true", help=_("don't try torch.compile (on a GPU)")
     )
     parser.add_argument(
         "--deep",
         action="store_true",
-        help="every operation of torch in 12 dtypes, against what torch's own tests expect; "
-        "goes on where an interrupted one stopped",
+        help=_(
+            "every operation of torch in 12 dtypes, against what torch's own tests expect; "
+            "goes on where an interrupted one stopped"
+        ),
     )
     parser.add_argument(
-        "--only", metavar="PATTERN", help="with --deep: operations such as 'nn.functional.conv*'"
+        "--only", metavar="PATTERN", help=_("with --deep: operations such as 'nn.functional.conv*'")
     )
-    parser.add_argument("--csv", action="store_true", help="with --deep: print CSV, not a table")
+    parser.add_argument("--csv", action="store_true", help=_("with --deep: print CSV, not a table"))
     parser.add_argument(
-        "--restart", action="store_true", help="with --deep: start over instead of resuming"
+        "--restart", action="store_true", help=_("with --deep: start over instead of resuming")
     )
     parser.add_argument(
-        "--force", action="store_true", help="probe even while memory pressure is critical"
+        "--force", action="store_true", help=_("probe even while memory pressure is critical")
     )
     parser.set_defaults(refuse=parser.error)
 
@@ -110,16 +113,18 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
 
     for objection in find_objections(snapshot):
         if objection.is_refusal and not force:
-            raise UserError(f"{objection.text}; use --force to run it anyway")
+            raise UserError(
+                _("{objection}; use --force to run it anyway").format(objection=objection.text)
+            )
         print(f"mpsbar: {objection.text}", file=sys.stderr)
 
 
 def _check_options(options: argparse.Namespace) -> None:
     for name in ("only", "csv", "restart"):
         if getattr(options, name) and not options.deep:
-            options.refuse(f"--{name} is for --deep")
+            options.refuse(_("--{option} is for --deep").format(option=name))
     if options.csv and options.json:
-        options.refuse("either --json or --csv, not both")
+        options.refuse(_("either --json or --csv, not both"))
 
 
 def _run_deep(options: argparse.Namespace) -> int:
@@ -154,7 +159,7 @@ def _complain(probe: "Probe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print("mpsbar: cancelled before anything was measured", file=sys.stderr)
+        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
         return INTERRUPTED
     named = options.python is not None
     if named and probe.ended in ("no_python", "not_python"):
@@ -171,7 +176,9 @@ def _save(probe: "Probe") -> tuple[str | None, bool]:
         file = write_result(probe)
     except OSError as error:
         text = error.strerror or str(error)
-        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
+        print(
+            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
+        )
         return None, False
     return (None if file is None else str(file)), True
 

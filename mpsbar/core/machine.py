@@ -37,6 +37,10 @@ class Machine:
     recording: str | None = None  # what was recorded, if this is no live machine
 
 
+# Seconds by which two readings of one start may differ: the boot time it is based on moves.
+SAME_START = 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """A process with a framework's libraries loaded, as seen from the outside."""

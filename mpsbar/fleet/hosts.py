@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
-from mpsbar.fleet.parse_status import NotAStatus, NotJson, parse_status
+from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
+from mpsbar.language import _
 
 _T = TypeVar("_T")
 # Between two attempts; doubled each time, until it answers again.
@@ -19,10 +21,8 @@ _LONGEST_PAUSE = 60.0
 _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What argparse says about a verb or an option that it does not know.
+# What it says, in English, about a verb or an option that it does not know.
 _OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
-_INSTALL = "uv tool install '.[terminal]' in a checkout of mpsbar"
-_UPGRADE = "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 
@@ -72,21 +72,28 @@ class Host:
             self._running.end()
 
     def _follow(self, running: RemoteCommand) -> HostProblem | None:
+        """Take every line that is a status; what a login script prints may look like JSON too."""
         noise, has_answered = 0, False
+        wrong: HostProblem | None = None
         try:
             for line in running.read_lines():
-                if not line.startswith(b"{"):
-                    noise += 1
-                    if noise > _MOST_NOISE:
-                        return HostProblem("it sends something other than answers")
+                try:
+                    self._note(status=parse_status(line), problem=None)
+                    noise, has_answered, wrong = 0, True, None
                     continue
-                self._note(status=parse_status(line), problem=None)
-                has_answered = True
+                except NotFromMpsbar:
+                    pass
+                except NotAStatus as problem:
+                    wrong = HostProblem(str(problem))
+                    self._note(problem=wrong)
+                noise += 1
+                if noise > _MOST_NOISE:
+                    return wrong or HostProblem(_("it sends something other than answers"))
         except TooMuch:
-            return HostProblem("its answer is too long")
-        except NotAStatus as problem:
-            return HostProblem(str(problem))
-        return None if has_answered and not self._again else explain_end(running)
+            return HostProblem(_("its answer is too long"))
+        if has_answered and not self._again:
+            return None
+        return wrong or explain_end(running)
 
     def _note(
         self,
@@ -110,11 +117,23 @@ def explain_end(running: RemoteCommand) -> HostProblem:
     """Say in one clause why the command ended without an answer."""
     code, complaint = running.wait(), running.complaint
     if code == _NO_MPSBAR:
-        return HostProblem(f"mpsbar is not installed there: {_INSTALL}")
+        return HostProblem(
+            _(
+                "mpsbar is not installed there: "
+                "uv tool install '.[terminal]' in a checkout of mpsbar"
+            )
+        )
     if code == _WRONG_ARGUMENTS and any(words in complaint for words in _OLDER):
-        return HostProblem(f"its mpsbar is older and can't do this: {_UPGRADE}")
+        return HostProblem(
+            _(
+                "its mpsbar is older and can't do this: "
+                "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+            )
+        )
     needs_person = code == _SSH_FAILED and any(words in complaint for words in _WANTS_PERSON)
-    return HostProblem(complaint or f"the connection ended (exit code {code})", needs_person)
+    return HostProblem(
+        complaint or _("the connection ended (exit code {code})").format(code=code), needs_person
+    )
 
 
 class Hosts:
@@ -130,10 +149,10 @@ class Hosts:
     def readings(self) -> list[HostReading]:
         return [host.reading for host in self._hosts.values()]
 
-    def restart(self, name: str, extra: Sequence[str]) -> None:
-        """Ask this one anew at once, with more options for ssh."""
+    def restart(self, name: str, socket: Path | None) -> None:
+        """Ask this one anew at once, over the connection that is open there."""
         self._hosts[name].close()
-        self._hosts[name] = self._start(name, extra)
+        self._hosts[name] = self._start(name, socket)
 
     def wait(self, seconds: float) -> list[HostReading]:
         """What there is after all have ended, or this time is over."""
@@ -147,8 +166,8 @@ class Hosts:
             with contextlib.suppress(OSError):
                 host.close()
 
-    def _start(self, name: str, extra: Sequence[str] = ()) -> Host:
-        command = build_command(name, self._words, self._options, extra)
+    def _start(self, name: str, socket: Path | None = None) -> Host:
+        command = build_command(name, self._words, self._options, socket)
         return Host(name, command, again=self._again)
 
 
@@ -193,13 +212,13 @@ class _Running:
 def _ask_host(
     command: list[str], parse: Callable[[bytes], _T], seconds: float, all_running: _Running
 ) -> _T | HostProblem:
-    """The first line of JSON that comes; that host's own checks hold."""
+    """The first line that is an answer; that host's own checks hold."""
     try:
         running = all_running.start(command)
     except OSError as problem:
         return HostProblem(problem.strerror or str(problem))
     if running is None:
-        return HostProblem("it was not asked")
+        return HostProblem(_("it was not asked"))
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -210,21 +229,23 @@ def _ask_host(
     timer.daemon = True
     timer.start()
     noise = 0
+    wrong: HostProblem | None = None
     try:
         for line in running.read_lines():
-            if line.startswith((b"{", b"[")):
-                with contextlib.suppress(NotJson):
-                    return parse(line)
+            try:
+                return parse(line)
+            except NotFromMpsbar:
+                pass
+            except NotAStatus as problem:
+                wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MOST_NOISE:
-                return HostProblem("it sends something other than answers")
+                return wrong or HostProblem(_("it sends something other than answers"))
         if is_late.is_set():
-            return HostProblem(f"nothing within {seconds:g} seconds")
-        return explain_end(running)
+            return HostProblem(_("nothing within {seconds:g} seconds").format(seconds=seconds))
+        return wrong or explain_end(running)
     except TooMuch:
-        return HostProblem("its answer is too long")
-    except NotAStatus as problem:
-        return HostProblem(str(problem))
+        return HostProblem(_("its answer is too long"))
     finally:
         timer.cancel()
         running.end()

@@ -38,9 +38,10 @@ class Questions:
         self._tried.append((host, path))
         done = subprocess.run(
             [
-                # Before the user's own: ssh takes the first value of an option.
+                # Before the user's own: ssh takes the first value of an option. But of -S, which
+                # overrules ControlPath, it takes the last.
                 find_ssh(), "-oControlMaster=yes", f"-oControlPersist={_PERSIST_SECONDS}",
-                f"-oControlPath={path}", *split_options(self._options), "-T",
+                *split_options(self._options), "-S", str(path), "-T",
                 "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
                 "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
                 "-oForwardX11=no", "--", host, "true",
@@ -54,10 +55,9 @@ class Questions:
         self._sockets[host] = path
         return True
 
-    def options_of(self, host: str) -> list[str]:
-        """What makes ssh use the connection that was opened; nothing where there is none."""
-        path = self._sockets.get(host)
-        return [] if path is None else [f"-oControlPath={path}", "-oControlMaster=no"]
+    def socket_of(self, host: str) -> Path | None:
+        """Of the connection that was opened, for `build_command`; None: there is none."""
+        return self._sockets.get(host)
 
     def close(self) -> None:
         for host, path in self._tried:
@@ -74,7 +74,7 @@ class Questions:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired, UserError):
             subprocess.run(
                 [
-                    find_ssh(), f"-oControlPath={path}", *split_options(self._options),
+                    find_ssh(), *split_options(self._options), "-S", str(path),
                     "-Oexit", "--", host,
                 ],
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_SECONDS,

@@ -12,6 +12,7 @@ from typing import Any
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.events import Alert, EndedProcess, Event
+from mpsbar.core.machine import SAME_START
 from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
@@ -28,8 +29,6 @@ MOST_PROCESSES = 200
 _MOST_WAITING = 5_000
 _MOST_DETAILS = 2_000
 _MOST_NAME = 300
-# Seconds by which two readings of one start may differ: the boot time it is based on moves.
-_SAME_START = 2.0
 _MOST_ENDED = 20
 _FIND = (
     "SELECT id FROM runs WHERE pid = ? AND (abs(started - ?) < ? OR (started IS NULL AND"
@@ -215,7 +214,7 @@ class RunWriter:
                 left_out += sum(not _execute(connection, statement, row) for row in values)
             for end in rows.corrected:
                 started = end.started
-                row = (*_describe_end(end), end.pid, started, _SAME_START, started)
+                row = (*_describe_end(end), end.pid, started, SAME_START, started)
                 left_out += not _execute(connection, _CORRECT, row)
             connection.execute("COMMIT")
         except BaseException:
@@ -264,7 +263,7 @@ class RunWriter:
         known = self._ids.get(id(process))
         if known is not None:
             return known[1]
-        row = connection.execute(_FIND, (process.pid, process.started, _SAME_START)).fetchone()
+        row = connection.execute(_FIND, (process.pid, process.started, SAME_START)).fetchone()
         if row is None:
             values = (process.pid, process.started, process.name[:_MOST_NAME])
             times = (int(process.first * 1000), int(process.last * 1000))
@@ -306,7 +305,8 @@ def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
     if end.verdict is not None:
         record = json.dumps(build_record(end.verdict))
         if len(record) > _MOST_VERDICT:
-            record = json.dumps(build_record(replace(end.verdict, values={})))
+            # The agent's record has the fallbacks too.
+            record = json.dumps(build_record(replace(end.verdict, values={}, fallbacks=None)))
     return int(end.ended * 1000), end.how if end.was_seen else "unseen", record
 
 

@@ -404,10 +404,12 @@ class Controller:
 
     def _write_report(self, checkup: "Future[Checkup]") -> Path:
         """Off the main thread."""
+        from mpsbar.end_reader import read_all_ends
         from mpsbar.history.report.build import write_report  # 9 MB that few need
 
         try:
-            return write_report(self._monitor.latest, checkup.result())
+            latest = self._monitor.latest
+            return write_report(latest, checkup.result(), ends=read_all_ends(latest.time))
         finally:
             self.front_end.call_on_main(self._end_report)
 

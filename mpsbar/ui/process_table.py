@@ -69,6 +69,13 @@ class FittedColumn:
     def key(self) -> str:
         return self.column.key
 
+    def mark_head(self, mark: str) -> str:
+        """The head with a mark after it, which shows by what the table is sorted."""
+        head = self.head
+        while cells.width(head + mark) > self.width:
+            head = head[:-1]
+        return cells.pad(head + mark, self.width, True) if self.column.to_right else head + mark
+
     def fit(self, text: str) -> str:
         """The text in exactly this width; a long name is cut in its middle."""
         if self.key == "NAME" and cells.width(text) > self.width:
@@ -133,7 +140,7 @@ def _measure(
     column: Column, rows: Sequence[TableRow], snapshot: Snapshot, is_steady: bool
 ) -> int:  # fmt: skip
     words = [row.cells.get(column.key, "") for row in rows]
-    longest = max([len(column.head(snapshot)), *map(cells.width, words)])
+    longest = max([cells.width(column.head(snapshot)), *map(cells.width, words)])
     if column.key == "NAME":
         longest = min(longest, MOST_NAME)
     return max(longest, column.width) if is_steady or column.drawing else longest

@@ -14,7 +14,8 @@ import threading
 import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
-from worker_kit import ROOT, TIMEOUT, need_module, wait_for
+from schema_kit import read_json
+from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.cli import on_hosts
 
@@ -41,7 +42,7 @@ def test_two_hosts_side_by_side(workers, ssh_hosts):
     assert "20.0 MB" in alpha
     assert beta.startswith("Apple M1")
     code, out, _ = ask(workers, ssh_hosts, "status", "--json", "--host", "alpha", "--host", "beta")
-    answer = json.loads(out)
+    answer = read_json("status-hosts", out)
     assert answer["schema"] == 1
     pids = [worker["pid"] for worker in answer["hosts"]["alpha"]["status"]["workers"]]
     assert worker.pid in pids
@@ -57,7 +58,7 @@ def test_a_cache_is_freed_there(workers, ssh_hosts):
     assert out.startswith(f"alpha: {worker.pid} worker0.py: freed 16.0 MB")
     code, out, _ = ask(workers, ssh_hosts, "free", "999999", "--json", "--host", "alpha")
     assert code == 1
-    assert json.loads(out)["hosts"]["alpha"]["freed"][0]["state"] == "gone"
+    assert read_json("free-hosts", out)["hosts"]["alpha"]["freed"][0]["state"] == "gone"
 
 
 def test_a_pid_is_of_one_host(workers, ssh_hosts):
@@ -146,11 +147,12 @@ def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts, term):
     )  # fmt: skip
     os.close(theirs)
     try:
+        redrawn, headline = b"\x1b[H\x1b[2J", b"1 of 1 hosts answer"
+        wanted, unwanted = (headline, redrawn) if term == "xterm" else (redrawn, headline)
         seen = b""
-        while b"train.py" not in seen:
+        while b"train.py" not in seen or wanted not in seen:
             seen += os.read(ours, 4096)
-        assert (b"\x1b[H\x1b[2J" in seen) == (term == "dumb")
-        assert (b"1 of 1 hosts answer" in seen) == (term == "xterm")
+        assert unwanted not in seen
         children = psutil.Process(process.pid).children()
         assert [child.name() for child in children] == ["ssh"]
         process.send_signal(signal.SIGTERM if term == "xterm" else signal.SIGINT)
@@ -214,7 +216,7 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
     assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
-    found = json.loads(out)["hosts"]
+    found = read_json("why-hosts", out)["hosts"]
     assert found["told"]["ended"][0]["next_steps"] == ["use a smaller batch"]
     assert found["older"]["ended"] == []
 
@@ -312,7 +314,10 @@ def test_a_watch_under_nohup_outlives_its_terminal(workers, ssh_hosts):
 
 
 def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
-    ssh_hosts.add("chatty", "echo '[motd] welcome'; echo '{today}'; echo hello; echo '[]'; exit 1")
+    ssh_hosts.add(
+        "chatty",
+        "echo '[motd] welcome'; echo '{today}'; echo '[\"welcome\"]'; echo hello; echo '[]'; exit 1",
+    )
     ssh_hosts.add("only", "echo '[motd] welcome'; echo 'mpsbar: broken' >&2; exit 1")
     ssh_hosts.add("endless", "exec yes '[motd]'")
     names = ("--host", "chatty", "--host", "only", "--host", "endless")
@@ -321,6 +326,27 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert "chatty: no run has ended" in out
     assert "only: no answer (mpsbar: broken)" in out
     assert "endless: no answer (it sends something other than answers)" in out
+
+
+@pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])
+def test_json_of_a_login_script_is_no_answer(workers, ssh_hosts, watch):
+    """Lines of JSON before ours are skipped; where no status follows, what failed is said."""
+    motd = "echo '{today}'; echo '{\"motd\": 1}'; echo '[]'; echo 42; echo '{\"schema\": 3}'"
+    ssh_hosts.add("chatty", f"{motd}; echo '{STATUS_LINE}'")
+    ssh_hosts.add("broken", "echo '{\"motd\": 1}'; echo 'mpsbar: broken' >&2; exit 1")
+    ssh_hosts.add("newer", "echo '{\"motd\": 1}'; echo '{\"schema\": 99}'; exec sleep 1000")
+    names = ("chatty", "broken") if not watch else ("chatty", "broken", "newer")
+    arguments = [word for name in names for word in ("--host", name)]
+    arguments += ["--json", "--ssh", ssh_hosts.options, *watch]
+    with run_mpsbar(workers, "status", *arguments) as process:
+        while line := process.stdout.readline():
+            found = json.loads(line)["hosts"]
+            if all(host["status"] or host["problem"] for host in found.values()):
+                break
+    assert found["chatty"]["status"]["machine"]["chip"] == "Apple M1"
+    assert found["broken"]["problem"] == "mpsbar: broken"
+    if watch:
+        assert found["newer"]["problem"] == "its mpsbar is another version (schema 99)"
 
 
 def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
@@ -337,11 +363,23 @@ def test_a_report_says_what_it_does_not_know(workers, ssh_hosts, tmp_path):
     assert 'class="health ok"' not in text
 
 
+def test_a_free_from_the_screen_is_of_the_process_that_was_seen(workers, ssh_hosts):
+    """Its pid may be another process's by now, on that host."""
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    ssh_hosts.add("alpha")
+    options = argparse.Namespace(ssh=ssh_hosts.options)
+    started = psutil.Process(worker.pid).create_time()
+    for moved, words in ((-100.0, "no connected process has this PID"), (0.0, "freed ")):
+        told = on_hosts._free_from_screen("alpha", worker.pid, started + moved, options, None)
+        assert told.startswith(f"alpha: {worker.pid} ")
+        assert words in told
+
+
 def test_a_notice_of_many_processes_is_short(ssh_hosts):
     freed = [{"pid": pid, "name": "train.py", "state": "done", "freed": 0} for pid in range(1, 101)]
     ssh_hosts.add("many", f"echo '{json.dumps({'schema': 1, 'freed': freed})}'")
     options = argparse.Namespace(ssh=ssh_hosts.options)
-    lines = on_hosts._free_from_screen("many", None, options, None).split("\n")
+    lines = on_hosts._free_from_screen("many", None, None, options, None).split("\n")
     assert len(lines) == 9
     assert lines[0].startswith("many: 1 train.py: ")
     assert lines[-1] == "many: and 92 more"

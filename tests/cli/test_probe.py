@@ -15,6 +15,7 @@ import pytest
 from fake_torch import add_startup
 from probe_kit import RESULTS, add_small_speeds, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
 
 from mpsbar.cli import main, probe
@@ -76,7 +77,7 @@ def test_on_the_cpu_in_a_pipe(mpsbar, cpu, workers):
 
 def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     done = mpsbar(*cpu, "--json")
-    record = json.loads(done.stdout)
+    record = read_json("probe", done.stdout)
     assert (done.returncode, record["device"], record["headline"]) == (0, "cpu", "as expected")
     assert len(record["cells"]) + len(record["checks"]) == RESULTS
     (file,) = list_results(workers)
@@ -85,7 +86,7 @@ def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     worker = workers.start(
         "import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n"
     )
-    reported = json.loads(mpsbar("--json", verb="status").stdout)
+    reported = read_json("status", mpsbar("--json", verb="status").stdout)
     assert worker.pid in [worker_status["pid"] for worker_status in reported["workers"]]
     assert (reported["dtypes"]["device"], reported["dtypes"]["headline"]) == ("cpu", "as expected")
     assert reported["dtypes"]["verdicts"]["float32"]["verdict"] == "supported"
@@ -206,7 +207,7 @@ def test_a_python_that_prints_noise(mpsbar, cpu, tmp_path):
     script.chmod(0o755)
     done = mpsbar("--python", str(script), "--device", "cpu", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["ended"] == "ok"
+    assert read_json("probe", done.stdout)["ended"] == "ok"
 
 
 def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):

@@ -93,9 +93,9 @@ def person(workers):
 def find_socket_folder(process):
     """Where the ssh that is asking now will leave its connection."""
     for child in psutil.Process(process.pid).children():
-        for word in child.cmdline():
-            if word.startswith("-oControlPath="):
-                return Path(word.partition("=")[2]).parent
+        words = child.cmdline()
+        if "-S" in words:
+            return Path(words[words.index("-S") + 1]).parent
     raise AssertionError("no ssh asks")
 
 

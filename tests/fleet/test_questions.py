@@ -20,8 +20,8 @@ def fail_every_command(ssh_hosts, name):
     keys.write_text("\n".join([*others, f'command="exit 255" {last}', ""]))
 
 
-def ask_over(ssh_hosts, questions, name):
-    command = build_command(name, ["status"], ssh_hosts.options, questions.options_of(name))
+def ask_over(ssh_hosts, questions, name, own=""):
+    command = build_command(name, ["status"], own or ssh_hosts.options, questions.socket_of(name))
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
     )
@@ -37,7 +37,7 @@ def test_no_host_answers_over_the_connection_of_another(ssh_hosts):
         assert not questions.ask("bad")
         assert questions.ask("good")
         assert questions.ask("other")
-        assert questions.options_of("bad") == []
+        assert questions.socket_of("bad") is None
         folder = questions._make_folder()
         assert ask_over(ssh_hosts, questions, "good") == "good\n"
         assert ask_over(ssh_hosts, questions, "other") == "other\n"
@@ -45,10 +45,17 @@ def test_no_host_answers_over_the_connection_of_another(ssh_hosts):
     assert not folder.exists()
 
 
-def test_a_connection_of_the_users_own_options_is_not_ours(ssh_hosts, tmp_path):
+@pytest.mark.parametrize(
+    "own",
+    ["-oControlMaster=no -oControlPath={}", "-S {}", "-oControlMaster=yes -S {}", "-S none"],
+)
+def test_a_connection_of_the_users_own_options_is_not_ours(ssh_hosts, tmp_path, own):
     ssh_hosts.add("good", "echo good")
-    own = f"{ssh_hosts.options} -oControlMaster=no -oControlPath={tmp_path}/own"
+    own = f"{ssh_hosts.options} {own.format(tmp_path / 'own')}"
     with closing(Questions(own)) as questions:
         assert questions.ask("good")
-        assert ask_over(ssh_hosts, questions, "good") == "good\n"
+        assert not (tmp_path / "own").exists()
+        # Over that connection: the server lets nobody in any more.
+        ssh_hosts.folder.joinpath("authorized_keys").write_text("")
+        assert ask_over(ssh_hosts, questions, "good", own) == "good\n"
     assert not (tmp_path / "own").exists()

@@ -13,6 +13,7 @@ import pytest
 from worker_kit import ROOT
 
 import mpsbar
+from mpsbar.desktop.command_line_link import SHELL_FILES
 
 HERE = Path(__file__).parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -88,6 +89,9 @@ def test_it_has_a_mach_o_program_and_the_command(contents):
     tool = contents / "Resources/bin/mpsbar"
     assert os.access(tool, os.X_OK)
     assert tool.read_bytes() == (ROOT / "packaging/app/bin/mpsbar").read_bytes()
+    for name in SHELL_FILES:
+        source = ROOT / "packaging/shell" / Path(name).name
+        assert (contents / "Resources" / name).read_bytes() == source.read_bytes()
 
 
 def test_mpsbar_is_in_it_once_and_as_files(contents):

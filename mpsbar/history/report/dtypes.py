@@ -39,7 +39,7 @@ def _subject(probe: Probe, home: str, zone: tzinfo | None) -> str:
     words = (
         f"torch {probe.torch}", f"{device} ({probe.device_name})" if probe.device_name else device,
         f"Python {probe.version}", f"{probe.os} {probe.system}", probe.python,
-        when and when.strftime("%a %d %b %Y %H:%M"),
+        when and _("{time:%a %d %b %Y %H:%M}").format(time=when),
     )  # fmt: skip
     return shorten_home(" · ".join(word for word in words if word), home)
 

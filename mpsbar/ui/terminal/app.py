@@ -1,21 +1,17 @@
 """The terminal app: shows each snapshot, and hands keys and clicks on. Never waits for a worker."""
 
-import asyncio
 import contextlib
-import os
-import signal
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
 from textual import events
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Input, Static
+from textual.widgets import DataTable, Footer, Static
 
 from mpsbar.core.actions import Choose
 from mpsbar.core.settings import Loaded
@@ -25,8 +21,7 @@ from mpsbar.dtypes.summary import say_headline
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.menu import build_menu
-from mpsbar.ui.rows import Row
+from mpsbar.ui.terminal.base_app import BaseApp
 from mpsbar.ui.terminal.detail import (
     ChartView,
     build_chart,
@@ -35,45 +30,24 @@ from mpsbar.ui.terminal.detail import (
     render_title,
 )
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
-from mpsbar.ui.terminal.driver import choose_driver
+from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
 from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
 from mpsbar.ui.terminal.note_log import NoteLog
-from mpsbar.ui.terminal.screens import (
-    ChoiceScreen,
-    DetailScreen,
-    LiveScreen,
-    TableScreen,
-    TextScreen,
-)
+from mpsbar.ui.terminal.row_actions import RowActions
+from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, TextScreen
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
-from mpsbar.ui.terminal.themes import (
-    DEFAULTS,
-    THEMES,
-    Palette,
-    make_palette,
-    setting_name,
-    theme_name,
-)
+from mpsbar.ui.terminal.themes import setting_name
 
-_FILTER_LENGTH = 60
-_LONGEST_TYPING = 1.0  # seconds until letters that were typed are in their field
 _WIDE = 110
 
 
-class TerminalApp(App[None]):
+class TerminalApp(BaseApp):
     """The app of `mpsbar top`; `run` returns when the person has quit."""
 
-    TITLE = "mpsbar"
-    CSS_PATH = "top.tcss"
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
-        (0, "-narrow"), (80, "-medium"), (_WIDE, "-wide"), (170, "-huge"),
-    ]  # fmt: skip
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-tiny"), (14, "-short"), (24, "-middle"), (34, "-tall"),
-    ]  # fmt: skip
+    CSS_PATH = ["common.tcss", "top.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         *build_bindings(),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
@@ -90,22 +64,14 @@ class TerminalApp(App[None]):
             self.function = function
 
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
-        # textual would show greys; with its own filter for ANSI colours there are none at all.
-        no_colour = True if os.environ.get("NO_COLOR") else None
-        super().__init__(driver_class=choose_driver(), ansi_color=no_colour)
+        super().__init__(loaded.settings)
         self._monitor = monitor
         self.state = TerminalState(monitor.latest, loaded.settings)
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
-        self._palette: Palette | None = None
+        self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = theme_name(loaded.settings.theme)
         for complaint in loaded.complaints:
             self.state.note(complaint, "warning")
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return DEFAULTS
 
     def compose(self) -> ComposeResult:
         yield Static(id="head")
@@ -123,24 +89,16 @@ class TerminalApp(App[None]):
                 with VerticalScroll(id="about", can_focus=False):
                     yield Static(id="facts")
                 yield NoteLog(id="log")
-        yield Input(
-            id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
-            max_length=_FILTER_LENGTH, compact=True, select_on_focus=False,
-        )  # fmt: skip
+        yield FilterField()
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
-            loop.add_signal_handler(signal.SIGTERM, self.exit)
         self.query_one("#processes").border_title = _("processes")
         self.query_one("#memory").border_title = _("memory")
         self.query_one("#machine").border_title = _("machine")
         self.query_one("#about").border_title = _("about")
         self.query_one("#log").border_title = _("events")
-        self.query_one("#filter", Input).display = False
-        self._main.set_focus(self.query_one(ProcessTable))
-        self.theme_changed_signal.subscribe(self, self._take_theme)
+        self.main_screen.set_focus(self.main_table)
         self.call_after_refresh(self._take)
 
     # --- from other threads
@@ -188,14 +146,9 @@ class TerminalApp(App[None]):
             self.state.sort_by(event.column_key.value)
             self._show()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if event.input.id == "filter":
-            self.state.set_filter(event.input.value)  # the event's own may be older
-            self._show()
-
     def on_key(self, event: events.Key) -> None:
         """With nothing selected the arrows select again."""
-        if self._is_filtering:
+        if self.is_filtering:
             return
         if event.key in ("up", "down", "j", "k") and not self.state.selected:
             self.state.wants_selection = True
@@ -209,10 +162,10 @@ class TerminalApp(App[None]):
         if action in OWN_ACTIONS:
             if len(self.screen_stack) > 1:
                 return False
-            if self._is_filtering:
+            if self.is_filtering:
                 return False
         if action == "leave_filter":
-            return self._is_filtering
+            return self.is_filtering
         if action == "row":
             return str(parameters[0]) in self._offered
         if action == "menu" and parameters[0] == "free-all":
@@ -224,20 +177,15 @@ class TerminalApp(App[None]):
     def action_row(self, name: str) -> None:
         """Do what a row of the selected process's menu stands for."""
         self._sync_selection()
-        row = next((row for row in self.state.actions if _kind(row) == name), None)
-        if row is not None:
-            self._do(row, self._selected_name)
+        self._row_actions.do_kind(name)
 
     def action_menu(self, key: str) -> None:
         """Do what a row of the menu stands for."""
-        menu = build_menu(self.state.snapshot, self.state.ui_state)
-        row = _find(menu.rows, key)
-        if row is not None and can_press(row):
-            self._do(row)
+        self._row_actions.do_key(key)
 
     def action_actions(self) -> None:
         self._sync_selection()
-        self._choose(self._selected_name, self.state.actions)
+        self._row_actions.choose(self.state.selected_name, self.state.actions)
 
     def action_detail(self) -> None:
         self._sync_selection()
@@ -257,38 +205,18 @@ class TerminalApp(App[None]):
         about = f"{title} (torch {probe.torch} · {probe.device})"
         self.push_screen(TableScreen(about, (_("dtype"), _("verdict"), _("why")), rows))
 
-    def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.display = True
-        # At once: `focus()` waits its turn, and the next keys would be lost.
-        self._main.set_focus(field)
-
-    async def action_leave_filter(self, clears: bool) -> None:
-        """Back to the table, once the letters that were typed before are in the filter."""
-        field = self.query_one("#filter", Input)
-        typed = asyncio.Event()
-        field.call_later(typed.set)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(typed.wait(), _LONGEST_TYPING)
-        if clears:
-            self._close_filter()
-        self._main.set_focus(self.query_one(ProcessTable))
-        self.state.set_filter(field.value)
-        self._show()
-
-    def _close_filter(self) -> None:
-        field = self._main.query_one("#filter", Input)
-        field.value = ""
-        field.display = False
-
     @property
-    def _is_filtering(self) -> bool:
-        return self.focused is not None and self.focused.id == "filter"
+    def main_table(self) -> ProcessTable:
+        return self.main_screen.query_one(ProcessTable)
+
+    def set_filter(self, text: str) -> None:
+        self.state.set_filter(text)
+        self._show()
 
     def action_deselect(self) -> None:
         """Esc clears the filter, or else the selection; with neither it selects the first row."""
-        if self.query_one("#filter", Input).display:
-            self._close_filter()
+        if self.filter_field.display:
+            self.filter_field.close()
         else:
             first = self.state.rows[0].key if self.state.rows else ""
             self.state.select("" if self.state.selected else first)
@@ -313,61 +241,20 @@ class TerminalApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """For the command palette: what textual has, and every action that works now."""
         yield from super().get_system_commands(screen)
-        name = self._selected_name
-        for row in self.state.actions:
-            if can_press(row):
-                yield SystemCommand(row.text, name, partial(self._do, row, name))
-        menu = build_menu(self.state.snapshot, self.state.ui_state)
-        for key in ("free-all", "probe", "report", "auto-free", "diagnostics"):
-            found = _find(menu.rows, key)
-            if found is not None and can_press(found):
-                yield SystemCommand(found.text, found.tooltip, partial(self._do, found))
-
-    def _do(self, row: Row, name: str = "") -> None:
-        self._controller.open_children(row)
-        title = f"{name}: {row.text}" if name else row.text
-        if any(can_press(child) for child in row.children):
-            self._choose(title, row.children)
-        elif row.children or row.opens:
-            self.push_screen(TextScreen(title, partial(self._render_children, row.key)))
-        else:
-            self._controller.click(row)
-
-    def _choose(self, title: str, children: tuple[Row, ...]) -> None:
-        rows = [row for row in children if can_press(row)]
-        is_choice = not any(row.children or row.opens for row in rows)
-        checked = (n for n, row in enumerate(rows) if row.is_checked and is_choice)
-        choices = [("✓ " if row.is_checked else "") + row.text for row in rows]
-
-        def take(number: int | None) -> None:
-            if number is not None:
-                self._do(rows[number], self._selected_name if not is_choice else "")
-
-        self.push_screen(ChoiceScreen(title, choices, next(checked, 0)), take)
-
-    def _render_children(self, key: str) -> Text:
-        """The rows of a submenu as they are now: tensors are counted meanwhile."""
-        row = next((row for row in self.state.actions if row.key == key), None)
-        lines = [child.text for child in row.children] if row is not None else [_("ended")]
-        return Text("\n").join(make_text(line) for line in lines)
+        yield from self._row_actions.list_commands()
 
     def _sync_selection(self) -> None:
         """Select the row under the cursor: textual's message of its move may not have come yet."""
-        table = self._main.query_one(ProcessTable)
+        table = self.main_screen.query_one(ProcessTable)
         if table.show_cursor and (key := table.cursor_key):
             self.state.select(key)
-
-    @property
-    def _selected_name(self) -> str:
-        row = self.state.row
-        return "" if row is None else row.cells["NAME"].removeprefix("└ ")
 
     # --- drawing
 
     def note(self, text: str, level: str = "") -> None:
         """Add a line to the log; where it would be cut off, show it as a notification too."""
         self.state.note(text, level)
-        if self._main.query_one(NoteLog).is_too_small_for(text) and self.is_running:
+        if self.main_screen.query_one(NoteLog).is_too_small_for(text) and self.is_running:
             severity = "warning" if level in ("warning", "critical") else "information"
             self.notify(text, severity=severity, markup=False)  # type: ignore[arg-type]
 
@@ -377,8 +264,8 @@ class TerminalApp(App[None]):
         self.state.arrange()
         self._show()
 
-    def _take_theme(self, theme: object) -> None:
-        self._palette = None
+    def take_theme(self, theme: object) -> None:
+        super().take_theme(theme)
         name = setting_name(getattr(theme, "name", ""))
         if name is not None and name != self.state.ui_state.settings.theme:
             self._controller.perform(Choose("theme", name))
@@ -392,17 +279,11 @@ class TerminalApp(App[None]):
             self.bell()
         self._show()
 
-    @property
-    def palette(self) -> Palette:
-        if self._palette is None:
-            self._palette = make_palette(self.theme_variables, not self.no_color)
-        return self._palette
-
     def _show(self) -> None:
         """Bring every widget up to date; what has not changed is not drawn."""
-        if not self.is_running or not self.size.width or not self._main.is_mounted:
+        if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
-        state, palette, main = self.state, self.palette, self._main
+        state, palette, main = self.state, self.palette, self.main_screen
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)
         _update_text(head, render_head(snapshot, head.size.width, head.size.height, palette))
@@ -425,10 +306,6 @@ class TerminalApp(App[None]):
         if isinstance(self.screen, LiveScreen):
             self.screen.show()
 
-    @property
-    def _main(self) -> Screen[object]:
-        return self.screen_stack[0]
-
     def _show_detail(self, main: Screen[object]) -> None:
         if main.query_one("#panels").size.height:
             chart, facts = main.query_one("#chart", ChartView), main.query_one("#facts", Static)
@@ -447,32 +324,13 @@ class TerminalApp(App[None]):
         _update_text(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _rewrite_log(self) -> None:
-        self._main.query_one(NoteLog).rewrite(self.state, self.palette)
+        self.main_screen.query_one(NoteLog).rewrite(self.state, self.palette)
 
     def _refresh_keys(self) -> None:
-        offered = frozenset(_kind(row) for row in self.state.actions if can_press(row))
-        offered |= {"free-all"} if self.state.snapshot.workers else set()
+        offered = self._row_actions.offered
         if offered != self._offered:
             self._offered = offered
             self.refresh_bindings()
-
-
-def can_press(row: Row) -> bool:
-    return bool(row.actions or row.opens or row.children)
-
-
-def _kind(row: Row) -> str:
-    """What a row of a process stands for, whichever process it is."""
-    return row.key.rpartition("-")[0]
-
-
-def _find(rows: tuple[Row, ...], key: str) -> Row | None:
-    """The row with this key, also in submenus."""
-    for row in rows:
-        found = row if row.key == key else _find(row.children, key)
-        if found is not None:
-            return found
-    return None
 
 
 def _update_text(widget: Static, text: Text) -> None:

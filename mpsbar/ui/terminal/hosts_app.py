@@ -20,6 +20,7 @@ from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
+from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import FittedColumn, TableRow, build_rows, choose_columns
 from mpsbar.ui.terminal.drawing import draw_load, make_text
 from mpsbar.ui.terminal.driver import choose_driver
@@ -38,7 +39,8 @@ _MEMORY, _GPU, _HELD, _COUNT = 15, 5, 9, 5
 _LEAST_NOTE = 12
 _OWN_ACTIONS = ("free", "free_all", "filter", "keep_filter", "sort", "show_all", "help")
 
-Free = Callable[[str, int | None], str]  # host, and pid or None for all; returns what became of it
+# Of a host, one process by its pid and start, or with None all; returns what became of it.
+Free = Callable[[str, int | None, float | None], str]
 
 
 class HostTable(SteadyTable):
@@ -174,14 +176,14 @@ class HostsApp(App[None]):
         self._show()
 
     def action_free(self) -> None:
-        host, _slash, key = self._selected.partition("/")
-        pid = key.removeprefix("process-")
-        if pid.isdigit():
-            self._start_free(host, int(pid))
+        row = next((row for row in self._rows if row.key == self._selected), None)
+        if row is not None and row.process is not None:
+            process = row.process
+            self._start_free(row.cells["HOST"], process.pid, process.started or None)
 
     def action_free_all(self) -> None:
         if host := self._find_host():
-            self._start_free(host, None)
+            self._start_free(host, None, None)
 
     def action_help(self) -> None:
         lines = (
@@ -209,7 +211,7 @@ class HostsApp(App[None]):
         field.display = bool(field.value)
         self.screen.set_focus(self.query_one("#processes", SteadyTable))
 
-    def _start_free(self, host: str, pid: int | None) -> None:
+    def _start_free(self, host: str, pid: int | None, started: float | None) -> None:
         silent = [each for each in self._read() if each.host == host and each.problem is not None]
         if silent:  # its rows are old: the pid may be another process's by now
             text = f"{host}: {say_silence(silent[0])}"
@@ -217,7 +219,7 @@ class HostsApp(App[None]):
             return
 
         def run() -> None:
-            text = self._free(host, pid)
+            text = self._free(host, pid, started)
             with contextlib.suppress(RuntimeError):  # it has ended
                 self.call_from_thread(self.notify, text, markup=False)
 
@@ -254,10 +256,12 @@ class HostsApp(App[None]):
         name = self._name_width
         fixed = name + _BAR + _MEMORY + _GPU + _HELD + _COUNT + 6
         heads: Heads = [
-            ("HOST", "HOST", name), ("BAR", "", _BAR), ("MEMORY", "MEMORY", _MEMORY),
-            ("GPU", "GPU".rjust(_GPU), _GPU), ("HELD", "HELD".rjust(_HELD), _HELD),
-            ("RUNS", "RUNS".rjust(_COUNT), _COUNT),
-            ("NOTE", "NOTE", max(width - fixed, _LEAST_NOTE)),
+            ("HOST", translate("HOST"), name), ("BAR", "", _BAR),
+            ("MEMORY", translate("MEMORY"), _MEMORY),
+            ("GPU", "GPU".rjust(_GPU), _GPU),
+            ("HELD", cells.fit(translate("HELD"), _HELD, to_right=True), _HELD),
+            ("RUNS", cells.fit(translate("RUNS"), _COUNT, to_right=True), _COUNT),
+            ("NOTE", translate("NOTE"), max(width - fixed, _LEAST_NOTE)),
         ]  # fmt: skip
         drawn = {reading.host: _draw_host(reading, heads, palette) for reading in self._readings}
         if width > 0:
@@ -277,7 +281,7 @@ class HostsApp(App[None]):
         if width <= 0:
             return
         columns = choose_columns(self._rows, Snapshot(0.0), width, "status", gap=1, is_steady=True)
-        heads: Heads = [("HOST", "HOST", self._name_width)]
+        heads: Heads = [("HOST", translate("HOST"), self._name_width)]
         heads += [(column.key, _head(column, self._sort), column.width) for column in columns]
         silent = {reading.host for reading in self._readings if reading.problem is not None}
         drawn = {
@@ -310,8 +314,7 @@ def _fits(row: TableRow, text: str) -> bool:
 
 def _head(column: FittedColumn, sort: str) -> str:
     mark = ("▲" if sort == "NAME" else "▼") if column.key == sort else ""
-    head = column.head[: column.width - len(mark)] + mark
-    return head.rjust(column.width) if column.column.to_right else head
+    return column.mark_head(mark)
 
 
 def _draw_host(reading: HostReading, heads: Heads, palette: Palette) -> list[Text]:

@@ -10,6 +10,7 @@ from textual.binding import Binding
 
 from mpsbar.language import _
 from mpsbar.ui.columns import explain_counters
+from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS
 from mpsbar.ui.text import cells
 
 
@@ -65,11 +66,8 @@ def build_bindings() -> list[Binding]:
                 key_display=key.sign or None, priority=key.action == "filter")
         for key in list_keys()
     ]  # fmt: skip
-    leaving = [
-        Binding(key, f"leave_filter({key == 'escape'})", show=False, priority=True)
-        for key in ("enter", "up", "down", "escape")
-    ]
-    return [*keys, *leaving, Binding("ctrl+c", "quit", show=False, priority=True, system=True)]
+    ending = Binding("ctrl+c", "quit", show=False, priority=True, system=True)
+    return [*keys, *LEAVING_BINDINGS, ending]
 
 
 def help_lines() -> list[str]:

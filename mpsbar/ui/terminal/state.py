@@ -12,7 +12,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries
 from mpsbar.ui.columns import COLUMNS
 from mpsbar.ui.process_rows import build_actions
-from mpsbar.ui.process_table import TableRow, build_rows
+from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.terminal.chart import ChartMark
 from mpsbar.ui.terminal.order import WORDS, arrange, matches
@@ -86,6 +86,10 @@ class TerminalState:
     @property
     def row(self) -> TableRow | None:
         return next((row for row in self.rows if row.key == self.selected), None)
+
+    @property
+    def selected_name(self) -> str:
+        return "" if self.row is None else self.row.cells["NAME"].removeprefix(INDENT)
 
     @property
     def process(self) -> Worker | Process | None:

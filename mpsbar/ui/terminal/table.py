@@ -101,8 +101,7 @@ class ProcessTable(SteadyTable):
 
 def _head(column: FittedColumn, state: TerminalState) -> str:
     mark = ("▼" if state.descending else "▲") if column.key == state.sort else ""
-    head = column.head[: column.width - len(mark)] + mark
-    return head.rjust(column.width) if column.column.to_right else head
+    return column.mark_head(mark)
 
 
 def _draw_row(

@@ -14,13 +14,16 @@ from mpsbar.core.settings import Settings
 from mpsbar.ui.terminal.hosts_app import HostsApp
 
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
+TUNE = Process(99, 5.0, "tune.py", ("torch",), footprint=8 * GB)
 SINCE = 1_000_000_000.0
 
 
 def make_readings(**more):
     """Three hosts: a good one, one that fell silent, one that never answered."""
     snapshot = make_snapshot(make_training())
-    other = replace(snapshot, workers=(make_training(pid=99, name="tune.py"),), processes=(SERVE,))
+    other = replace(
+        snapshot, workers=(make_training(pid=99, name="tune.py", process=TUNE),), processes=(SERVE,)
+    )
     return [
         HostReading("studio1", RemoteStatus(snapshot, "ok", ()), SINCE),
         HostReading("studio2", RemoteStatus(other, "warning", ("Memory is short",)), SINCE, **more),
@@ -130,10 +133,10 @@ def test_one_host_alone_filter_and_order():
 def test_a_cache_is_freed_on_the_host_of_the_row():
     asked, may_end = [], threading.Event()
 
-    def free(host, pid):
-        asked.append((host, pid))
+    def free(*what):
+        asked.append(what)
         may_end.wait(TIMEOUT)
-        return f"{host}: freed 3.0 GB [bold]really[/bold]"
+        return f"{what[0]}: freed 3.0 GB [bold]really[/bold]"
 
     async def person(p):
         await p.wait_for("tune.py")
@@ -145,7 +148,7 @@ def test_a_cache_is_freed_on_the_host_of_the_row():
         await p.press("F")
         while len(asked) < 2:
             await p.pilot.pause(0.02)
-        assert asked == [("studio2", 99), ("studio2", None)]
+        assert asked == [("studio2", 99, 5.0), ("studio2", None, None)]
 
     play([make_readings()], person, free)
 
@@ -178,7 +181,7 @@ def test_nothing_is_done_behind_the_help():
         assert asked == []
         await p.press("f")
         await p.wait_for("done it")
-        assert asked == [("studio1", 4711)]
+        assert asked == [("studio1", 4711, 100.0)]
 
     play([make_readings()], person, lambda *what: asked.append(what) or "done it")
 
@@ -195,7 +198,7 @@ def test_nothing_is_freed_on_a_host_that_is_silent():
         await p.press("F")
         await p.press("up", "f")
         await p.wait_for("done it")
-        assert asked == [("studio1", 4711)]
+        assert asked == [("studio1", 4711, 100.0)]
 
     readings = make_readings(problem="Connection timed out")
     play([readings], person, lambda *what: asked.append(what) or "done it")

@@ -1,0 +1,96 @@
+"""What both screens of `top` have in common: themes, colours, the filter, and how they end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+from textual.app import App
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from mpsbar.core.settings import Settings
+from mpsbar.ui.terminal.driver import choose_driver
+from mpsbar.ui.terminal.filter_field import FilterField
+from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
+
+
+class BaseApp(App[None]):
+    """`run` returns when the person has quit."""
+
+    TITLE = "mpsbar"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
+        (0, "-narrow"), (80, "-medium"), (110, "-wide"), (170, "-huge"),
+    ]  # fmt: skip
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-tiny"), (14, "-short"), (24, "-middle"), (34, "-tall"),
+    ]  # fmt: skip
+
+    def __init__(self, settings: Settings) -> None:
+        # textual would show greys; with its own filter for ANSI colours there are none at all.
+        no_colour = True if os.environ.get("NO_COLOR") else None
+        super().__init__(driver_class=choose_driver(), ansi_color=no_colour)
+        self._palette: Palette | None = None
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = theme_name(settings.theme)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return DEFAULTS
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
+            loop.add_signal_handler(signal.SIGTERM, self.exit)
+        self.theme_changed_signal.subscribe(self, self.take_theme)
+
+    # --- for the two apps
+
+    @property
+    def main_table(self) -> Widget:
+        """Has the focus, unless something else is open."""
+        raise NotImplementedError
+
+    def set_filter(self, text: str) -> None:
+        raise NotImplementedError
+
+    def take_theme(self, _theme: object) -> None:
+        self._palette = None
+
+    @property
+    def palette(self) -> Palette:
+        if self._palette is None:
+            self._palette = make_palette(self.theme_variables, not self.no_color)
+        return self._palette
+
+    @property
+    def main_screen(self) -> Screen[object]:
+        """That of the tables, also while another is open over it."""
+        return self.screen_stack[0]
+
+    # --- the filter
+
+    @property
+    def filter_field(self) -> FilterField:
+        return self.main_screen.query_one(FilterField)
+
+    @property
+    def is_filtering(self) -> bool:
+        return isinstance(self.focused, FilterField)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if isinstance(event.input, FilterField):
+            self.set_filter(event.input.value)  # the event's own may be older
+
+    def action_filter(self) -> None:
+        self.filter_field.open()
+
+    async def action_leave_filter(self, clears: bool) -> None:
+        """Back to the table, once the letters that were typed before are in the filter."""
+        field = self.filter_field
+        await field.wait_typed()
+        if clears:
+            field.close()
+        self.main_screen.set_focus(self.main_table)
+        self.set_filter(field.value)
