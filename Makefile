@@ -13,7 +13,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # What the installation depends on; the stamp holds its checksum, so a moved checkout,
 # another torch or a changed requirement installs again and nothing else does.
-INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py Makefile
+INPUTS := pyproject.toml packaging/trainers-requirements.txt tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py Makefile
 WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
@@ -54,6 +54,7 @@ install:
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null || { echo "mpsbar: .venv has no pip and ensurepip failed: make clean setup"; exit 1; }
 	$(PY) -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r packaging/trainers-requirements.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps
 	$(PY) tests/appkit/install.py
 	$(PY) tests/install_from_npm.py
