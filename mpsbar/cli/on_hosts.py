@@ -244,6 +244,13 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
     def free(host: str, pid: int | None, started: float | None) -> str:
         return _free_from_screen(host, pid, started, options, questions)
 
+    def ask(host: str) -> bool:
+        """For a host that was slower than the others, or wants to be asked again."""
+        is_open = _ask(host, questions)
+        if questions is not None and is_open:
+            hosts.restart(host, questions.socket_of(host))
+        return is_open
+
     def hang_up(*_: object) -> None:
         """The window was closed: there is no screen to leave, and every ssh ends."""
         hosts.close()
@@ -253,7 +260,7 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
 
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGHUP, hang_up)
-    app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
+    app = HostsApp(lambda: hosts.readings, free, read_settings().settings, ask)
     app.run()
     return app.return_code or 0
 
