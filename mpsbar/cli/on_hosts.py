@@ -76,11 +76,12 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
 
 def show_top(names: list[str], options: argparse.Namespace) -> int:
     """All hosts on one screen; without textual or a terminal the same as text, again and again."""
-    from mpsbar.cli.top import end, why_no_terminal
+    from mpsbar.cli.top import end, import_asyncio, why_no_terminal
 
     options.json, options.wide = False, False
     if why_no_terminal() is not None:
         return _watch(names, options, options.every or 2.0)
+    import_asyncio()
     return end(_watch(names, options, options.every or 2.0, is_screen=True))
 
 
