@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.widgets import DataTable, Footer, Static
+from textual.widgets import DataTable, Static
 
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
@@ -23,6 +23,7 @@ from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS, FilterField
 from mpsbar.ui.terminal.hosts_state import HostsState
 from mpsbar.ui.terminal.hosts_table import HostTable, choose_height, draw_host, fit_columns
+from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
 from mpsbar.ui.text import cells
@@ -83,7 +84,7 @@ class HostsApp(BaseApp):
         with Vertical(id="memory"):
             yield ChartView(id="chart")
         yield FilterField()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one("#hosts-box").border_title = _("hosts")

@@ -1,5 +1,6 @@
 """The terminal app under textual's Pilot: screens as text, keys, the mouse, the end of workers."""
 
+import gc
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -430,6 +431,26 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
         await p.pilot.pause(0.1)
         assert "c Connect" in keys()
         assert "f Free F" not in keys()
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
+    """textual's own footer keeps every one (Textualize/textual#6666)."""
+
+    def count():
+        gc.collect()
+        return sum(type(each).__name__ == "FooterKey" for each in gc.get_objects())
+
+    async def person(p):
+        await p.pilot.pause(0.1)
+        before = count()
+        for _ in range(5):
+            for place, key in (("end", "c Connect"), ("home", "f Free F")):
+                await p.press(place)
+                while key not in p.screen().splitlines()[-1]:
+                    await p.pilot.pause(0.02)
+        assert count() <= before + 10
 
     play(FakeMonitor(seen()), person)
 
