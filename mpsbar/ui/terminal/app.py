@@ -245,9 +245,7 @@ class TerminalApp(BaseApp):
         yield from self._row_actions.list_commands()
 
     def _sync_selection(self) -> None:
-        """Select the row under the cursor: textual's message of its move may not have come yet."""
-        table = self.main_screen.query_one(ProcessTable)
-        if table.show_cursor and (key := table.cursor_key):
+        if key := self.main_table.moved_to:
             self.state.select(key)
 
     # --- drawing
@@ -284,6 +282,7 @@ class TerminalApp(BaseApp):
         """Bring every widget up to date; what has not changed is not drawn."""
         if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
+        self._sync_selection()
         state, palette, main = self.state, self.palette, self.main_screen
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)

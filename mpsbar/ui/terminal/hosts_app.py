@@ -89,6 +89,7 @@ class HostsApp(BaseApp):
     def on_mount(self) -> None:
         self.query_one("#hosts-box").border_title = _("hosts")
         self.main_screen.set_focus(self.main_table)
+        self.watch(self.main_table, "scroll_y", self._show_scrolled, init=False)
         self.set_interval(_REFRESH_SECONDS, self._take)
         self.call_after_refresh(self._take)
 
@@ -214,8 +215,7 @@ class HostsApp(BaseApp):
         return self.state.host or self._host_table.cursor_key
 
     def _sync_selection(self) -> None:
-        """Select the row under the cursor: textual's message of its move may not have come yet."""
-        if self.main_table.show_cursor and (key := self.main_table.cursor_key):
+        if key := self.main_table.moved_to:
             self.state.selected = key
 
     def _start_free(self, host: str, pid: int | None, started: float | None) -> None:
@@ -283,6 +283,7 @@ class HostsApp(BaseApp):
         table.show_cells(columns.heads, drawn, selected, height)
 
     def _show_processes(self) -> None:
+        self._sync_selection()
         box, state = self.main_screen.query_one("#processes-box"), self.state
         if state.only:
             box.border_title = _("processes of {host}").format(host=state.only)
@@ -308,11 +309,30 @@ class HostsApp(BaseApp):
             return [first, *drawn]
 
         layout = (name, tuple(columns), state.filter, self.palette)
-        drawn = {row.key: self._keep(row.key, row, layout, draw) for row in state.rows}
+        seen, empty = self._find_seen(), [Text("") for _column in heads]
+        drawn = {}
+        for place, row in enumerate(state.rows):
+            if place in seen:
+                drawn[row.key] = self._keep(row.key, row, layout, draw)
+            else:  # as it was; drawn when a person scrolls there
+                kept = self._drawn.get(row.key)
+                drawn[row.key] = kept[2] if kept is not None and kept[1] == layout else empty
         hosts = {reading.host for reading in state.readings}
         for key in [key for key in self._drawn if key not in drawn and key not in hosts]:
             del self._drawn[key]
         self.main_table.show_cells(heads, drawn, state.selected)
+
+    def _find_seen(self) -> set[int]:
+        """Places of the rows to be seen, with a window more above and below: a thousand would take
+        too long to draw."""
+        height, rows = self.size.height, self.state.rows
+        selected = next((n for n, row in enumerate(rows) if row.key == self.state.selected), 0)
+        middles = (int(self.main_table.scroll_y) + height // 2, selected)
+        return {place for at in middles for place in range(at - 2 * height, at + 2 * height)}
+
+    def _show_scrolled(self) -> None:
+        if len(self.state.rows) > self.size.height:
+            self._show_processes()
 
     def _keep(
         self, key: str, source: _Source, layout: object, draw: Callable[[_Source], list[Text]]

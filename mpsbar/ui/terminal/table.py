@@ -40,6 +40,7 @@ class SteadyTable(DataTable[Text]):
         self._fitted: Heads = []
         self._drawn: dict[str, list[Text]] = {}
         self._height = 1  # of each row
+        self._selected = ""  # the key of the row where we put the cursor
 
     def show_cells(
         self, heads: Heads, drawn: dict[str, list[Text]], selected: str, height: int = 1
@@ -52,10 +53,17 @@ class SteadyTable(DataTable[Text]):
             else:
                 self._update(heads, drawn)
             self._fitted, self._drawn, self._height = heads, drawn, height
-            self.show_cursor = bool(selected)
+            self.show_cursor, self._selected = bool(selected), selected
             place = next((number for number, key in enumerate(drawn) if key == selected), None)
             if place is not None and place != self.cursor_row:
                 self.move_cursor(row=place, animate=False)
+
+    @property
+    def moved_to(self) -> str:
+        """The key of the row to which a person moved the cursor: textual's message of that comes
+        later, and meanwhile nothing may put it back. "": it is where it was put."""
+        key = self.cursor_key if self.show_cursor else ""
+        return key if self._selected in self._drawn and key != self._selected else ""
 
     @property
     def cursor_key(self) -> str:

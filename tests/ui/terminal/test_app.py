@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
+from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
 
 pytest.importorskip("textual")
@@ -451,6 +452,21 @@ def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
                 while key not in p.screen().splitlines()[-1]:
                     await p.pilot.pause(0.02)
         assert count() <= before + 10
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_a_reading_does_not_put_the_cursor_back():
+    """A key moves the cursor at once; textual tells of it later, after the reading perhaps."""
+
+    async def person(p):
+        table = p.app.main_table
+        first = table.cursor_key
+        with table.prevent(DataTable.RowHighlighted):  # not yet told
+            table.action_cursor_down()
+        p.app._take()
+        assert table.cursor_key != first
+        assert p.app.state.selected == table.cursor_key
 
     play(FakeMonitor(seen()), person)
 

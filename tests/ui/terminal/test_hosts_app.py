@@ -303,6 +303,13 @@ def test_64_hosts_are_64_lines():
         p.app._take()
         new = [key for key, kept in p.app._drawn.items() if kept[2] is not before[key][2]]
         assert {key.partition("/")[0] for key in new} == {"mac00"}
+        assert len(p.app._drawn) < 64 + 5 * 40  # processes only where they are to be seen
+        await p.press("end")
+        await p.wait_for("mac63    20 train.py")
+        await p.press("home")
+        await p.wait_for("mac00     1 train.py")
+        p.app.main_table.scroll_to(y=600, animate=False, force=True)
+        await p.wait_for("mac30 ")
 
     play(readings, person, size=(120, 40))
 
