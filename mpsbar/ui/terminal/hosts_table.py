@@ -167,7 +167,8 @@ def _stack(lines: Sequence[Text] | Iterator[Text], most: int) -> Text:
 
 
 def _say_chip(reading: HostReading) -> str:
-    return "" if reading.status is None else reading.status.snapshot.machine.chip or ""
+    chip = None if reading.status is None else reading.status.snapshot.machine.chip
+    return (chip or "").removeprefix("Apple ")
 
 
 def _say_pressure(reading: HostReading) -> str:

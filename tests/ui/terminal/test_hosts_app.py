@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import replace
 
+import pytest
 from samples import GB, make_snapshot, make_training
 from worker_kit import TIMEOUT
 
@@ -322,3 +323,41 @@ def test_what_a_hostile_host_makes_us_keep_is_bounded():
         state.take([HostReading("bad", status, SINCE + 2 * step)])
         assert len(state.snapshot.process_series) <= 60
         assert state.snapshot.time == SINCE + 2 * step
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_the_stored_pictures(size, check_golden):
+    """By textual itself; `pytest --golden` writes them anew."""
+    import textual
+
+    if not textual.__version__.startswith("8.2."):
+        pytest.skip("they were made by textual 8.2")
+    names = {"studio1": "train.py", "studio2": "generate.py", "mini-3": "eval.py"}
+    readings = [[]]
+
+    def read(step):
+        found = []
+        for place, (host, name) in enumerate(names.items()):
+            run = RunProgress(RunBar("epoch 3", 200 + 7 * step, 1000, "it", 3.1, 120.0 + place))
+            held = (4 + place) * GB + step * GB // 20
+            worker = make_training(name=name, held=held, progress=run)
+            snapshot = make_snapshot(worker, processes=(SERVE,))
+            gpu = replace(snapshot.machine.gpu, utilization=25.0 * place + step % 30)
+            available = (30 - 6 * place) * GB - step * GB // 10
+            machine = replace(snapshot.machine, gpu=gpu, memory_available=available)
+            level, reasons = ("warning", ("Memory pressure is high",)) if place == 2 else ("ok", ())
+            status = RemoteStatus(replace(snapshot, machine=machine), level, reasons)
+            found.append(HostReading(host, status, SINCE + 2 * step))
+        return [*found, HostReading("mini-4", problem="Connection refused")]
+
+    async def person(p):
+        for step in range(60):
+            readings.append(read(step))
+            p.app._take()
+        await p.wait_for("f Free")
+        await p.pilot.pause()
+        p.app._show()
+        await p.pilot.pause()
+        check_golden(f"hosts-{size[0]}x{size[1]}.svg", p.app.export_screenshot() + "\n")
+
+    play(readings, person, size=size)
