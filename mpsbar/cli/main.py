@@ -23,6 +23,7 @@ _FRAMEWORKS = join_labels(_("and"))
 # one that is called is imported, because it imports its feature.
 # Grouped by what people want; the help is to fit a screen of 24 lines.
 GROUPS = {
+    # Translators: a heading in `mpsbar --help`, as Free, Connect, Check and More; at most 8 cells.
     _("See"): {
         "status": _("this computer and its {frameworks} processes").format(frameworks=_FRAMEWORKS),
         "top": _("the same live: select a process, free its cache"),

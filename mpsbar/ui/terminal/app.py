@@ -119,6 +119,7 @@ class TerminalApp(BaseApp):
     # --- what happens
 
     def on_terminal_app_ticked(self, _message: Ticked) -> None:
+        self._controller.follow_settings()
         self._take()
 
     def on_terminal_app_called(self, message: Called) -> None:
