@@ -50,7 +50,6 @@ CONTENTS = {
         "numbers", "how-it-works", "free", "in-your-process", "endings", "check", "architecture",
         "scale", "figures", "project/security", "trust",
     ],
-    "한국어": ["ko/index", "ko/quick-start"],
     "Project": ["project/changelog", "project/contributing", "project/code-of-conduct"],
     "한국어": ["ko/index", "ko/quick-start"],
 }  # fmt: skip

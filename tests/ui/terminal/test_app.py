@@ -1,5 +1,6 @@
 """The terminal app under textual's Pilot: screens as text, keys, the mouse, the end of workers."""
 
+import gc
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
+from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
 
 pytest.importorskip("textual")
@@ -431,6 +433,41 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
         await p.pilot.pause(0.1)
         assert "c Connect" in keys()
         assert "f Free F" not in keys()
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
+    """textual's own footer keeps every one (Textualize/textual#6666)."""
+
+    def count():
+        gc.collect()
+        return sum(type(each).__name__ == "FooterKey" for each in gc.get_objects())
+
+    async def person(p):
+        await p.pilot.pause(0.1)
+        before = count()
+        for _ in range(5):
+            for place, key in (("end", "c Connect"), ("home", "f Free F")):
+                await p.press(place)
+                while key not in p.screen().splitlines()[-1]:
+                    await p.pilot.pause(0.02)
+        assert count() <= before + 10
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_a_reading_does_not_put_the_cursor_back():
+    """A key moves the cursor at once; textual tells of it later, after the reading perhaps."""
+
+    async def person(p):
+        table = p.app.main_table
+        first = table.cursor_key
+        with table.prevent(DataTable.RowHighlighted):  # not yet told
+            table.action_cursor_down()
+        p.app._take()
+        assert table.cursor_key != first
+        assert p.app.state.selected == table.cursor_key
 
     play(FakeMonitor(seen()), person)
 
