@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
 OWN_FILES = {
-    "system.files", "system.ownership", "system.paths", "system.single_instance",
+    "system.files", "system.native_operations", "system.ownership", "system.paths", "system.single_instance",
 }  # fmt: skip
 # A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
 THROWAWAY = {
@@ -19,47 +19,50 @@ THROWAWAY = {
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
+    "language": set(),
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
-    "core": {"agent.frameworks", "agent.secrets"},
-    "system": {"core", "agent.frameworks", "agent.user_folders"},
+    "core": {"language", "agent.frameworks", "agent.secrets"},
+    "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
     "workers": {
-        "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
+        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
         "agent.protocol",
     },
-    "ui.text": {"core", "agent.frameworks", "ui.columns", "ui.process_table"},
+    "ui.text": {"language", "core", "agent.frameworks", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
-    "ui.columns": {"core", "ui.text"},
+    "ui.columns": {"language", "core", "ui.text"},
     # Their rows and which columns fit, for `status` and `top`.
-    "ui.process_table": {"core", "ui.text", "ui.columns"},
+    "ui.process_table": {"language", "core", "ui.text", "ui.columns"},
     # The words of a comparison are pure; the rest of `compare` imports torch.
     "dtypes": {
-        "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders", "dtypes.compare.text",
+        "language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders", "dtypes.compare.text",
     },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
-    "doctor": {"core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
+    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
     # mpsbar's check of itself tries every part of it.
-    "doctor.self_test": {"core", "system", "workers", "desktop", "ui.text"},
-    "history": {"core", *OWN_FILES},
+    "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
+    "history": {"language", "core", *OWN_FILES},
     # One page shows what all features found.
-    "history.report": {"core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
+    "history.report": {"language", "core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
+    # All ends that are known, for `mpsbar why` and the report.
+    "end_reader": {"core", "system", "end_follower", "history"},
     "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
-    "desktop": {"core", "agent.frameworks", *OWN_FILES},
+    "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
-        "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
+        "language", "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
-        "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "desktop", "workers.environments",
+        "language", "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
+        "history.report", "monitor", "end_reader", "desktop", "workers.environments",
     },
     "cli": {
-        "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_follower", "desktop",
+        "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
+        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop",
         "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.

@@ -11,6 +11,13 @@ import pytest
 VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 # For what takes long. Two of the newest: not every machine has the last one yet.
 OLDEST_AND_NEWEST = (VERSIONS[0], *VERSIONS[-2:])
+# For hosts that are put under load: 3.10 has the frames and the collector of 3.9, and in 3.11 the tests
+# with the real torch run. `make thorough` runs them in these too.
+LIKE_OTHERS = ("3.10", "3.11")
+EACH_KIND = [
+    pytest.param(version, marks=pytest.mark.thorough) if version in LIKE_OTHERS else version
+    for version in VERSIONS
+]
 
 
 @cache

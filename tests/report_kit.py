@@ -6,6 +6,10 @@ from datetime import timezone
 from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
 
 from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
+from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.verdicts import EndVerdict
 from mpsbar.doctor.diagnostics import render_diagnostics
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.summary import render_brief
@@ -84,6 +88,31 @@ def make_period(seconds=3600.0, step=120.0):
     return Period(since, NOW, machine, runs, events)
 
 
+def make_ends():
+    """One run that ran out of memory with operations on the CPU, and one whose texts are hostile."""
+    counted = Fallbacks(
+        (
+            FallbackOperation("aten::cumsum", 1204, f"{HOME}/work/train.py:31", 2.5, 3 << 20),
+            FallbackOperation("aten::never", 1),
+        ),
+        "2.13.0",
+        is_profiled=True,
+    )
+    first = Fallbacks((FallbackOperation(HOSTILE, 1, HOSTILE),), "2.13.0", is_counted=False)
+    memory = {"type": "RuntimeError", "text": "MPS backend out of memory", "at": 27 * 1024 * MB}
+    words = {"type": "ValueError", "text": HOSTILE, "where": "a.py:3"}
+    return (
+        EndedProcess(
+            4001, NOW - 9000, "train_1.py", NOW - 60, ran=8940.0, how="out_of_memory",
+            verdict=EndVerdict("out_of_memory", "known", memory, ("exit_status", "last_words"), (), counted),
+        ),
+        EndedProcess(
+            4003, NOW - 9000, HOSTILE, NOW - 90, how="exception",
+            verdict=EndVerdict("exception", "known", words, ("last_words",), ("system_reports",), first),
+        ),
+    )  # fmt: skip
+
+
 def make_report(**fields):
     snapshot, checkup, probe = make_snapshot(), make_checkup(), make_probe()
     diagnostics = render_diagnostics(
@@ -92,7 +121,7 @@ def make_report(**fields):
     given = {
         "deep": make_deep(),
         "periods": (make_period(), make_period(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
-        "diagnostics": diagnostics,
+        "diagnostics": diagnostics, "ends": make_ends(), "native": NativeOperations({"cumsum": (2, 14)}, (2, 15)),
     } | fields  # fmt: skip
     return Report("0.1.0", snapshot, checkup, **given)
 

@@ -14,6 +14,7 @@ from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 from mpsbar.cli.status import make_recorder
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
+    AutoFreeRule,
     CancelFree,
     CheckUp,
     Connect,
@@ -25,6 +26,7 @@ from mpsbar.core.actions import (
     Limit,
     Limited,
     ProbeDtypes,
+    SetAutoFree,
     Stop,
     Stopped,
     Tensors,
@@ -41,6 +43,7 @@ from mpsbar.system import this_computer
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
 from mpsbar.workers.environments import Environment, read_enabled
+from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
@@ -58,6 +61,15 @@ def monitor(computer, workers, monkeypatch):
     monitor = Monitor(computer, interval=0.01)
     yield monitor
     monitor.close()
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """A tick waits until every worker has answered: on busy cores half a second is not enough."""
+    poll = WorkerPoll.poll
+    monkeypatch.setattr(
+        WorkerPoll, "poll", lambda self, *clients: poll(self, *clients, seconds=TIMEOUT)
+    )
 
 
 def test_inside_and_outside_are_one_row(monitor, computer, workers):
@@ -100,6 +112,7 @@ def test_who_has_not_answered_is_known_from_the_outside(monitor, computer, worke
     assert row.command == ("python", f"train{worker.pid}.py")
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 @pytest.mark.parametrize(
     ("clients", "state"),
@@ -326,7 +339,8 @@ def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
 
 def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
-    worker = workers.start("import torch\nbig = torch.zeros(1 << 20)\n" + IDLE)
+    # Of what torch brought along nothing is listed: on busy cores that alone takes too long.
+    worker = workers.start("import gc, torch\ngc.freeze()\nbig = torch.zeros(1 << 20)\n" + IDLE)
 
     def find_groups():
         return monitor.perform(FindTensors(worker.pid)).result(TIMEOUT).groups
@@ -358,10 +372,14 @@ def test_it_rests_while_the_computer_sleeps(monitor, computer):
     monitor.start()
     wait_for(lambda: len(looks) > 2, "looks")
     monitor.rest()
-    time.sleep(0.2)
+
+    def rests():  # the look that is under way may take its time
+        before = len(looks)
+        time.sleep(0.3)
+        return len(looks) == before
+
+    wait_for(rests, "a pause without looks")
     before = len(looks)
-    time.sleep(0.3)
-    assert len(looks) == before
     monitor.wake()
     wait_for(lambda: len(looks) > before, "a look after waking")
 
@@ -470,6 +488,7 @@ def frees(snapshot):
     ]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_free_by_another_program_is_an_event_once(monitor, workers):
     pid = workers.start(IDLE).pid
     assert frees(monitor.tick()) == []
@@ -486,6 +505,7 @@ def test_a_free_by_another_program_is_an_event_once(monitor, workers):
     assert frees(monitor.tick())[2:] == [(pid, "done", False)]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_free_before_the_monitor_is_no_event_and_one_before_the_first_reading_is(
     computer, workers, monkeypatch
 ):
@@ -500,6 +520,7 @@ def test_a_free_before_the_monitor_is_no_event_and_one_before_the_first_reading_
     monitor.close()
 
 
+@pytest.mark.usefixtures("patient")
 def test_our_own_free_is_not_taken_for_anothers_while_its_answer_is_on_the_way(
     monitor, workers, monkeypatch
 ):
@@ -682,6 +703,7 @@ CACHED = (
 )
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cause(
     monitor, workers, monkeypatch
 ):
@@ -701,6 +723,35 @@ def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cau
     assert monitor.latest.workers[0].last_free.number == 1
 
 
+def test_of_two_monitors_one_frees_and_both_follow_a_choice(
+    monitor, computer, workers, monkeypatch
+):
+    need_module("mlx")
+    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
+    worker = workers.start(CACHED)
+    other = Monitor(computer, interval=0.01)
+    try:
+        monitor.start()
+        wait_for(lambda: monitor.ticks > 2, "the first to be the one that frees")
+        other.start()
+        wait_for(lambda: other.latest.workers, "the worker")
+        started = other.latest.workers[0].started
+        rule = AutoFreeRule(keep_cache_below=100 << 20)
+        other.set_auto_free(SetAutoFree(worker.pid, started, rule))
+        wait_for(lambda: other.latest.workers[0].cached == 0, "an automatic free")
+        wait_for(lambda: monitor.latest.events, "its event")
+        [event] = monitor.latest.events
+        assert event.what.cause == "keep_below"  # the other only saw that it happened
+        assert monitor.latest.auto_free[worker.pid].rule == rule
+        assert other.latest.auto_free[worker.pid].rule == rule
+        assert other.latest.workers[0].last_free.number == 1
+        monitor.set_auto_free(SetAutoFree(worker.pid, started, AutoFreeRule()))
+        wait_for(lambda: other.latest.auto_free == {}, "the choice to be taken back")
+    finally:
+        other.close()
+
+
+@pytest.mark.usefixtures("patient")
 def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
     """`mpsbar export`, `status --watch`: the menu bar app or top may run beside it."""
     need_module("mlx")
@@ -728,6 +779,7 @@ def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, work
     assert [(e.what.state, e.what.cause) for e in monitor.latest.events] == [("done", "idle")]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, workers):
     worker = workers.start_mps(

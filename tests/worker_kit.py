@@ -86,11 +86,27 @@ class Worker:
         with self.connect() as client:
             return client.ask(method, **params)
 
+    def ask_until_refused(self, code: str, method: str = "free", **params: Any) -> Any:
+        """An answer with this reason: on busy cores main may come by too late for it to be found."""
+        answers: list[Any] = []
+
+        def is_refused() -> bool:
+            answers.append(self.ask(method, **params))
+            return (answers[-1].get("reason") or {}).get("code") == code
+
+        wait_for(is_refused, code)
+        return answers[-1]
+
     def freeze(self) -> None:
         """Stopped in its tracks: no thread of it can answer until `thaw`."""
         self.process.send_signal(signal.SIGSTOP)
         process = psutil.Process(self.pid)
         wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop")
+
+    def wait_asleep(self) -> None:
+        """Until main stands in the call that it said it would make: its line comes a moment before."""
+        process = psutil.Process(self.pid)
+        wait_for(lambda: process.status() == psutil.STATUS_SLEEPING, "main in its call")
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)

@@ -5,14 +5,18 @@ frame's stack of values, so that a name which was given something else since doe
 Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What is not
 known is no wait. None of the functions below calls anybody's Python code without a frame, and while
 one of them waits it holds no lock of a framework.
+
+The loops of Qt and uvloop do call such code, in a way that can be seen (c_callbacks); outside it
+they only wait. Tk's calls it in a way that cannot: it is no wait.
 """
 
 from types import CodeType, FrameType
 from typing import Any, Optional
 
+from .c_callbacks import is_outside_callbacks
 from .call_site import CALLS, CallSite, find_call_site
 from .call_values import Evaluation, KnownValue, LoadedMethod, path_of, type_of
-from .frame_values import Bound, Unknown, is_one_of, read_attribute, stack_holds
+from .frame_values import Bound, NamedMethod, Unknown, is_one_of, read_attribute, stack_holds
 
 _FUNCTIONS = frozenset((
     "time.sleep",
@@ -47,19 +51,32 @@ _METHODS = frozenset((
     "grpc._cython.cygrpc.SegregatedCall.next_event",
     "ray._raylet.GcsErrorSubscriber.poll", "ray._raylet.GcsLogSubscriber.poll",
 ))  # fmt: skip
+_TAKES_ANYTHING = "uvloop.loop.Loop.run_until_complete"  # and gives it to functions of Python
+_LOOPS = frozenset((
+    "uvloop.loop.Loop.run_forever", _TAKES_ANYTHING,
+    *(
+        f"{binding}.{kind}.{name}"
+        for binding, name in (("PySide6", "exec"), ("PySide6", "exec_"), ("PyQt6", "exec"))
+        for kind in (
+            "QtWidgets.QApplication", "QtGui.QGuiApplication", "QtCore.QCoreApplication",
+            "QtWidgets.QDialog", "QtCore.QEventLoop", "QtCore.QThread",
+        )
+    ),
+))  # fmt: skip
 # Values of exactly these types run no code of their own when C code converts them.
 _PLAIN = (
     type(None), int, float, bool, str, bytes, bytearray, memoryview, list, tuple, dict, set,
     frozenset, range,
 )  # fmt: skip
 
+_WAITS = _FUNCTIONS | _METHODS
 _MOST_SITES = 100
 # Kept for the length of a job, which looks at the same threads several times.
 call_sites: "dict[tuple[CodeType, int], Optional[CallSite]]" = {}
 
 
-def is_waiting_in_c(frame: FrameType, code: CodeType, seen: "list[Any]") -> bool:
-    """Whether the frame is inside a call that only waits; calls no audit hook.
+def is_waiting_in_c(frame: FrameType, code: CodeType, ident: int, seen: "list[Any]") -> bool:
+    """Whether a thread's innermost frame is inside a call that only waits; calls no audit hook.
 
     `seen` gets the objects of the host that were looked at: the caller drops them with care.
     """
@@ -67,9 +84,10 @@ def is_waiting_in_c(frame: FrameType, code: CodeType, seen: "list[Any]") -> bool
     if site is None:
         return False
     try:
-        return _ends_in_wait(site, frame, code, seen)
+        path = _find_callee(site, frame, code, seen)
     except Unknown:
         return False
+    return path in _WAITS or (path in _LOOPS and is_outside_callbacks(ident))
 
 
 def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
@@ -82,33 +100,38 @@ def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
     return found
 
 
-def _ends_in_wait(site: CallSite, frame: FrameType, code: CodeType, seen: "list[Any]") -> bool:
+def _find_callee(site: CallSite, frame: FrameType, code: CodeType, seen: "list[Any]") -> str:
+    """Where the function is from that the frame is inside; empty if it is not surely that one."""
     evaluation = Evaluation(frame, code, seen)
     for instruction in site[:-1]:
         evaluation.follow(instruction)
     last = site[-1]
     if last.name in CALLS:
         callee, arguments = evaluation.take_call(last)
+        path = _callee_on_stack(callee, frame, code)
         are_plain = all(is_one_of(type_of(each), _PLAIN) for each in arguments)
-        return are_plain and _is_wait(callee, frame, code)
+        return path if are_plain or path == _TAKES_ANYTHING else ""
     item = evaluation.take()
     if type(item) is not KnownValue:
-        return False
+        return ""
     if last.name == "FOR_ITER":
         # Its iterator stays on the stack; a file is its own.
-        method = read_attribute(item.value, "__next__")
-        return path_of(method) in _METHODS and stack_holds(frame, code, item.value)
-    return path_of(read_attribute(item.value, "__enter__")) in _METHODS
+        path = path_of(read_attribute(item.value, "__next__"))
+        return path if stack_holds(frame, code, item.value) else ""
+    return path_of(read_attribute(item.value, "__enter__"))
 
 
-def _is_wait(callee: Any, frame: FrameType, code: CodeType) -> bool:
+def _callee_on_stack(callee: Any, frame: FrameType, code: CodeType) -> str:
     if type(callee) is LoadedMethod:  # both lie on the stack
         bound = callee.bound
-        is_known = path_of(bound) in _METHODS
-        return is_known and stack_holds(frame, code, bound.function, bound.instance)
+        is_there = stack_holds(frame, code, bound.function, bound.instance)
+        return path_of(bound) if is_there else ""
     if type(callee) is not KnownValue:
-        return False
-    path = path_of(callee.value)
-    if type(callee.value) is Bound:  # on the stack lies an object that was made for this call
-        return path in _METHODS
-    return (path in _FUNCTIONS or path in _METHODS) and stack_holds(frame, code, callee.value)
+        return ""
+    value = callee.value
+    # Of these, an object lies on the stack that was made for this call.
+    is_made = type(value) is Bound
+    if type(value) is NamedMethod:
+        value = value.function
+        is_made = value is None
+    return path_of(callee.value) if is_made or stack_holds(frame, code, value) else ""

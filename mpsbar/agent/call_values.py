@@ -5,12 +5,14 @@ the calls inside it are not run, so of their results at most the type is known.
 """
 
 import sys
-from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .call_site import CALLS, Instruction, effect_of
 from .frame_values import (
+    C_FUNCTIONS,
     Bound,
+    NamedMethod,
     class_path,
     is_one_of,
     read_attribute,
@@ -32,10 +34,8 @@ _PLAIN_CLASSES = (int, float, str, bytes, bool)
 _NUMBERS = (int, float, bool)
 _CONTAINERS = (tuple, list, dict)
 
-# From 3.9 on there is a second type, for methods that want to know their class.
-_C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
 # What may end on any thread.
-_OURS = (Bound, type(None), int, float, bool, str, bytes)
+_OURS = (Bound, NamedMethod, type(None), int, float, bool, str, bytes)
 
 
 class KnownValue:
@@ -172,7 +172,7 @@ class Evaluation:
     def _load_attribute(self, index: int, as_method: bool) -> None:
         item = self._stack.pop()
         found: Any = _UNKNOWN
-        if type(item) is KnownValue and type(item.value) is not Bound:
+        if type(item) is KnownValue and not is_one_of(type(item.value), (Bound, NamedMethod)):
             found = self._note(read_attribute(item.value, self._code.co_names[index]))
         if not as_method:
             self._stack.append(found)
@@ -240,7 +240,9 @@ def path_of(callee: Any) -> str:
     """time.sleep, _thread.lock.acquire: where a function of C is from; else an empty text."""
     if type(callee) is Bound:
         return f"{class_path(callee.owner)}.{callee.function.__name__}"
-    if not is_one_of(type(callee), _C_FUNCTIONS):
+    if type(callee) is NamedMethod:
+        return callee.path
+    if not is_one_of(type(callee), C_FUNCTIONS):
         return ""
     name, owner = callee.__name__, callee.__self__
     if type(owner) is ModuleType:

@@ -9,13 +9,13 @@ after Python has ended, so the end of stderr goes to a file that `mpsbar run` re
 import atexit
 import json
 import os
-import re
 import sys
 import warnings
 from types import FrameType
 from typing import Any, Callable, Optional
 
 from . import gil_io
+from .fallback_warnings import PATTERN, is_fallback, name_operation
 
 # The folder for our files, given by `mpsbar run --explain`.
 VARIABLE = "MPSBAR_EXPLAIN"
@@ -23,12 +23,9 @@ VARIABLE = "MPSBAR_EXPLAIN"
 PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
 MOST_OPERATIONS = 100
 _MOST_TEXT = 200
-_PATTERN = r"(?s).*fall(ing|s)? ?back.*CPU"
-_FALLBACK = re.compile(_PATTERN, re.IGNORECASE)
-_OPERATOR = re.compile(r"operator '([\w:.]{1,100})'")
-_FUNCTION = re.compile(r"(\w{1,60}): MPS implementation")
 
 _counts: "dict[str, list[Any]]" = {}  # by name: how often, the line of the first
+_total = 0  # of all of them, for `stats`
 _pid = 0
 _show: "Optional[Callable[..., Any]]" = None
 
@@ -50,13 +47,18 @@ def summarise() -> "list[list[Any]]":
     return sorted(found, key=lambda entry: -entry[1])[:MOST_OPERATIONS]
 
 
+def read_total() -> "Optional[int]":
+    """How often any of them has run on the CPU; None: nobody counts. From any thread."""
+    return _total if _show is not None and _pid == os.getpid() else None
+
+
 def _start(torch: Any) -> None:
     global _show, _pid  # noqa: PLW0603 - there is one torch in a process
     _pid = os.getpid()
     # What the interpreter calls for each warning that passes the filters; catch_warnings leaves it.
     _show = warnings._showwarnmsg  # type: ignore[attr-defined]
     warnings._showwarnmsg = _note  # type: ignore[attr-defined]
-    warnings.filterwarnings("always", message=_PATTERN, category=UserWarning)
+    warnings.filterwarnings("always", message=PATTERN, category=UserWarning)
     torch.set_warn_always(True)
     atexit.register(_at_exit)
     _write(is_final=False)
@@ -67,7 +69,7 @@ def _note(message: Any) -> None:
     is_new = True
     try:
         text = str(message.message)
-        if _FALLBACK.match(text):
+        if is_fallback(text):
             is_new = _count(text)
     except Exception:  # noqa: BLE001, S110 - shown as without us
         pass
@@ -77,11 +79,12 @@ def _note(message: Any) -> None:
 
 def _count(text: str) -> bool:
     """Whether this operation is new. What is counted so far is written now and then."""
-    global _pid  # noqa: PLW0603
+    global _pid, _total  # noqa: PLW0603
     if _pid != os.getpid():  # forked: the parent reports its own
-        _pid = os.getpid()
+        _pid, _total = os.getpid(), 0
         _counts.clear()
-    name = _name(text)
+    _total += 1
+    name = name_operation(text)
     entry = _counts.get(name)
     if entry is None:
         if len(_counts) >= MOST_OPERATIONS:
@@ -91,11 +94,6 @@ def _count(text: str) -> bool:
     if entry[0] & (entry[0] - 1) == 0:  # a process that is killed has not lost all
         _write(is_final=False)
     return bool(entry[0] == 1)
-
-
-def _name(text: str) -> str:
-    found = _OPERATOR.search(text) or _FUNCTION.match(text)
-    return found[1] if found else text.partition(" (Triggered")[0][:_MOST_TEXT]
 
 
 def _find_line(frame: "Optional[FrameType]") -> str:

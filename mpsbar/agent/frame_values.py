@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from operator import add, getitem, rshift
 from types import (
+    BuiltinFunctionType,
     CellType,
     CodeType,
     FrameType,
@@ -26,7 +27,7 @@ from types import (
 )
 from typing import Any, Optional
 
-_POINTER = 8
+POINTER = 8
 _ADDRESS = ~3  # of an object, without its tag
 _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dictionary
 
@@ -73,6 +74,16 @@ class Bound:
         self.function = function
         self.instance = instance
         self.owner = owner  # the class that has it
+
+
+class NamedMethod:
+    """A method written in C of another kind than Python's own: told by its class and its name."""
+
+    __slots__ = ("function", "path")
+
+    def __init__(self, function: Any, path: str) -> None:
+        self.function = function  # as it lies on the stack; None: one is made for each call
+        self.path = path
 
 
 def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
@@ -122,7 +133,7 @@ def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
     stack = _read(
         frame,
         code,
-        map(getitem, repeat(_numbers), map(slice, _words_at(frame, first), ends)),
+        map(getitem, repeat(ALL_MEMORY), map(slice, _words_at(frame, first), ends)),
     )
     stack = [(word or 0) & _ADDRESS for word in stack] if len(_layout.tags) > 1 else stack
     wanted = [id(thing) for thing in things]
@@ -182,11 +193,25 @@ def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any
         return own[name]
     if found is _MISSING:
         raise Unknown
-    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
-        return Bound(found, thing, owner)
+    method = _find_c_method(thing, name, classes, found, owner)
+    if method is not None:
+        return method
     if _has(type(found), "__get__"):
         raise Unknown  # a function of Python, a class method, …
     return found
+
+
+def _find_c_method(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+    """What a class has as a method written in C; else None."""
+    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
+        if any(class_path(each) in _OWN_LOOKUP for each in classes):
+            return NamedMethod(None, f"{class_path(owner)}.{name}")  # bound for each call
+        return Bound(found, thing, owner)
+    if type(found) is staticmethod and is_one_of(type(found.__func__), C_FUNCTIONS):
+        return NamedMethod(found.__func__, f"{class_path(owner)}.{name}")  # PySide
+    if class_path(type(found)) == "sip.methoddescriptor":
+        return NamedMethod(None, f"{class_path(owner)}.{name}")  # PyQt
+    return None
 
 
 def _own_dictionary(thing: Any, classes: Any) -> "Optional[dict[str, Any]]":
@@ -226,13 +251,17 @@ _MRO: Any = type.__dict__["__mro__"]
 _CLASS_DICT: Any = type.__dict__["__dict__"]
 _MODULE_DICT: Any = vars(ModuleType)["__dict__"]
 _CLASS_MODULE: Any = type.__dict__["__module__"]
-# Classes written in C whose entry __getattribute__ is object's own function.
-_PLAIN_LOOKUP = frozenset((
+# Those of PySide look among Qt's signals and properties for what object's function has not found.
+_OWN_LOOKUP = frozenset(("Shiboken.Object", "PySide6.QtCore.QObject"))
+# Classes written in C whose entry __getattribute__ is object's own function, or begins with it.
+_PLAIN_LOOKUP = _OWN_LOOKUP | {
     "_io.FileIO", "_socket.socket", "select.epoll", "select.kqueue", "_multiprocessing.SemLock",
-))  # fmt: skip
+}  # fmt: skip
 _CLASS_NAME: Any = type.__dict__["__name__"]
 _SLOT_WRAPPER = type(str.__len__)
 _C_METHODS = (type(str.join), _SLOT_WRAPPER)
+# From 3.9 on there is a second type, for methods that want to know their class.
+C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
 
 
 def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
@@ -253,23 +282,23 @@ def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
 def _expecting(allowed: "list[int]", words: "Iterator[int]") -> "Iterator[None]":
     """Steps that raise KeyError where another number stands in memory."""
     numbers = dict.fromkeys(allowed)
-    return map(getitem, repeat(numbers), map(getitem, repeat(_numbers), words))
+    return map(getitem, repeat(numbers), map(getitem, repeat(ALL_MEMORY), words))
 
 
 def _words_at(frame: FrameType, index: int) -> "Iterator[int]":
     """Where the variable or entry of the stack at `index` is."""
     assert _layout is not None
-    return _word_of(frame, _layout.values + index * _POINTER)
+    return _word_of(frame, _layout.values + index * POINTER)
 
 
 def _word_of(frame: FrameType, offset: int) -> "Iterator[int]":
     """The place in memory, in words, of what is at `offset` of the frame; found at each step."""
     assert _layout is not None
-    first: Iterator[Any] = repeat(id(frame) // _POINTER)
+    first: Iterator[Any] = repeat(id(frame) // POINTER)
     if _layout.inner is not None:
-        inner = repeat((id(frame) + _layout.inner) // _POINTER)
-        first = map(rshift, map(getitem, repeat(_numbers), inner), repeat(3))  # bytes to words
-    return map(add, first, repeat(offset // _POINTER))
+        inner = repeat((id(frame) + _layout.inner) // POINTER)
+        first = map(rshift, map(getitem, repeat(ALL_MEMORY), inner), repeat(3))  # bytes to words
+    return map(add, first, repeat(offset // POINTER))
 
 
 def _find_layout() -> Optional[_Layout]:
@@ -278,16 +307,23 @@ def _find_layout() -> Optional[_Layout]:
     layout = _LAYOUTS.get(sys.version_info[:2])
     if (
         layout is None
-        or struct.calcsize("P") != _POINTER
-        or sys.implementation.name != "cpython"
-        or object.__basicsize__ != 2 * _POINTER  # a build for debugging has more
-        or (layout.inner is None and FrameType.__basicsize__ != layout.values + _POINTER)
-        or not getattr(sys, "_is_gil_enabled", lambda: True)()
+        or not has_plain_memory()
+        or (layout.inner is None and FrameType.__basicsize__ != layout.values + POINTER)
     ):
         return None
     _layout = layout
     first, second = object(), [object()]
     return layout if _reads_itself(first, second, lambda: second) else None
+
+
+def has_plain_memory() -> bool:
+    """Whether this Python's objects are laid out as in CPython's usual builds, with a GIL."""
+    return (
+        struct.calcsize("P") == POINTER
+        and sys.implementation.name == "cpython"
+        and object.__basicsize__ == 2 * POINTER  # a build for debugging has more
+        and getattr(sys, "_is_gil_enabled", lambda: True)()
+    )
 
 
 def _reads_itself(first: Any, second: Any, third: Any) -> bool:
@@ -296,7 +332,7 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
     try:
         values = [read_variable(frame, code, index) for index in range(3)]
         places = [
-            _read(frame, code, map(getitem, repeat(_numbers), _words_at(frame, index)))
+            _read(frame, code, map(getitem, repeat(ALL_MEMORY), _words_at(frame, index)))
             for index in range(3)
         ]
     except Unknown:
@@ -309,7 +345,7 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
 
 # All of this process's memory, as numbers and as objects: an index reads it, and no hook is called.
 _WORDS = 1 << 59
-_numbers: Any = (ctypes.c_void_p * _WORDS).from_address(0)
+ALL_MEMORY: Any = (ctypes.c_void_p * _WORDS).from_address(0)
 _objects: Any = (ctypes.py_object * _WORDS).from_address(0)
 _layout: Optional[_Layout] = None
 _layout = _find_layout()

@@ -88,7 +88,7 @@ def check_others(
         for ident, frame in frames.items():
             code = frame.f_code
             is_known = code in waits
-            if not is_known and waits_in_c(frame, code):
+            if not is_known and waits_in_c(frame, code, ident):
                 is_known = True
                 if in_c is not None:
                     in_c[ident] = code
@@ -120,18 +120,18 @@ def check_unchanged(
     frames = _frames_without(skip)
     try:
         if frames != proven or not all(
-            waits_in_c(frames[ident], code) for ident, code in (in_c or {}).items()
+            waits_in_c(frames[ident], code, ident) for ident, code in (in_c or {}).items()
         ):
             raise Computing("thread_unproven", "a thread woke up")
     finally:
         drop_frames(frames)
 
 
-def waits_in_c(frame: FrameType, code: CodeType) -> bool:
-    """Whether a frame with this code is inside a call of C code that only waits."""
+def waits_in_c(frame: FrameType, code: CodeType, ident: int) -> bool:
+    """Whether a thread's innermost frame, with this code, is inside a call of C that only waits."""
     seen: list[Any] = []
     try:
-        return is_waiting_in_c(frame, code, seen)
+        return is_waiting_in_c(frame, code, ident, seen)
     finally:
         drop_references(seen)
 
@@ -172,8 +172,8 @@ def at_classic_prompt(main_frame: Optional[FrameType]) -> bool:
     return main_frame is None and hasattr(sys, "ps1")
 
 
-def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]") -> bool:
-    """Whether a stack ends in a known wait that has not ended since it was read.
+def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]", ident: int) -> bool:
+    """Whether a thread's stack ends in a known wait that has not ended since it was read.
 
     A frame that has returned has no caller any more. `threading._shutdown` never has one: Python
     calls it from C at the end of main.
@@ -184,7 +184,7 @@ def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]") -> bool:
     if code is agent_thread.AgentThread.start.__code__:
         return False  # in attach(): it goes on at once, and a Free on main can collect garbage
     if code not in waits:
-        return waits_in_c(stack[0], code)
+        return waits_in_c(stack[0], code, ident)
     return len(stack) > 1 or code is find_code("threading", "_shutdown")
 
 

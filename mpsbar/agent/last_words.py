@@ -13,7 +13,8 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import gil_io, memory, user_folders
+from . import fallback_warnings, gil_io, memory, user_folders
+from .backends import IN_USE, NOT_KNOWN, mps
 from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_title
 
 # A folder in the run directory; one file for each process: milliseconds of its end, pid.
@@ -67,7 +68,7 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
-        "fallbacks": _read_fallbacks(),
+        **_read_fallbacks(),
         "error": _find_error(),
     }
 
@@ -90,10 +91,18 @@ def _read_memory() -> "dict[str, int]":
         return {}
 
 
-def _read_fallbacks() -> "list[list[Any]]":
-    """What `mpsbar run --explain` counted; without it that module is not imported."""
+def _read_fallbacks() -> "dict[str, Any]":
+    """What `mpsbar run --explain` counted; without it that module is not imported, and only the
+    first is known."""
     fallbacks = sys.modules.get(f"{__package__}.fallbacks")
-    return [] if fallbacks is None else fallbacks.summarise()[:MOST_FALLBACKS]
+    if fallbacks is not None:
+        return {"fallbacks": fallbacks.summarise()[:MOST_FALLBACKS]}
+    try:
+        may_have_some = mps.state(None) in (IN_USE, NOT_KNOWN)
+        seen = fallback_warnings.find_first() if may_have_some else None
+    except Exception:  # noqa: BLE001 - a framework that is half gone already
+        seen = None
+    return {"fallbacks": [], "fallback_seen": seen}
 
 
 def _find_error() -> "Optional[dict[str, Any]]":

@@ -162,7 +162,7 @@ class MainThreadJob:
         try:
             state = MainState(
                 is_waiting=idle_check.at_classic_prompt(frame)
-                or idle_check.is_waiting(stack, self._waits),
+                or idle_check.is_waiting(stack, self._waits, self._main),
                 in_torch=host_frames.is_below(frame, self._folder),
                 in_our_call=any(each.f_code is ours for each in stack),
                 where=host_frames.describe_frame(frame),

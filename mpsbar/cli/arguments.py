@@ -3,33 +3,56 @@
 import argparse
 import os
 import shutil
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from mpsbar.cli.argparse_words import translate_argparse
+from mpsbar.language import _
+
+translate_argparse()
 # What a limit means, in the help of each verb that sets one.
-ABOVE_TORCH = (
+ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
     "which ends most programs."
 )
-ABOVE_MLX = "MLX returns its cache and waits for running work, but raises no error."
+ABOVE_MLX = _("MLX returns its cache and waits for running work, but raises no error.")
 
 
 class Parser(argparse.ArgumentParser):
     """Reports bad arguments in one line, with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        text = _("{program}: {message} (see {program} --help)")
+        self.exit(2, text.format(program=self.prog, message=message) + "\n")
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps the description and leaves the examples as they are."""
+    """Wraps by cells, of which a Korean letter takes two; examples, which have lines, stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("example") else super()._fill_text(text, width, indent)
+        if "\n" in text:
+            return text
+        return "\n".join(indent + line for line in self._split_lines(text, width - len(indent)))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        if text.isascii():
+            return super()._split_lines(text, width)
+        from mpsbar.ui.text.cells import wrap  # English help imports no part of a view
+
+        return wrap(" ".join(text.split()), width)
+
+    def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None) -> str:
+        prefix = _("usage: ") if prefix is None else prefix
+        if prefix.isascii():
+            return super()._format_usage(usage, actions, groups, prefix)
+        from mpsbar.ui.text.cells import width
+
+        as_wide = "_" * width(prefix)
+        return super()._format_usage(usage, actions, groups, as_wide).replace(as_wide, prefix, 1)
 
 
 def parse_pid(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
+        raise argparse.ArgumentTypeError(_("not a process id: {text!r}").format(text=text))
     return int(text)
 
 
@@ -39,7 +62,9 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"not a number of seconds between 0 and 3600: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a number of seconds between 0 and 3600: {text!r}").format(text=text)
+        )
     return value
 
 
@@ -50,7 +75,9 @@ def parse_moment(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 2**40:
-        raise argparse.ArgumentTypeError(f"not a time in seconds since 1970: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a time in seconds since 1970: {text!r}").format(text=text)
+        )
     return value
 
 

@@ -10,11 +10,12 @@ from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
 from mpsbar.cli.python_choice import DEFAULT, find_all, say_choice
 from mpsbar.core.errors import UserError
+from mpsbar.language import _, ngettext
 
 if TYPE_CHECKING:
     from mpsbar.dtypes.compare_runner import FileComparison
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
     "process of your own Python, and names the module that is at fault: wrong results, NaN, what "
     "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
@@ -31,26 +32,26 @@ _DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "subject", metavar="FILE.py:FUNCTION", help="your file, and the function in it to call"
+        "subject", metavar="FILE.py:FUNCTION", help=_("your file, and the function in it to call")
     )
     parser.add_argument(
         "--dtypes",
         metavar="NAMES",
-        help="default: float32,float16,bfloat16,autocast; also autocast:bfloat16",
+        help=_("default: float32,float16,bfloat16,autocast; also autocast:bfloat16"),
     )
     parser.add_argument(
-        "--device", choices=("mps", "cuda", "cpu"), help="default: cuda, else mps, else cpu"
+        "--device", choices=("mps", "cuda", "cpu"), help=_("default: cuda, else mps, else cpu")
     )
     parser.add_argument(
-        "--reference", choices=("float32", "float64"), help="dtype on the CPU (default: float32)"
+        "--reference", choices=("float32", "float64"), help=_("dtype on the CPU (default: float32)")
     )
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help=f"{DEFAULT} with torch",
+        help=DEFAULT,
     )
-    parser.add_argument("--no-timing", action="store_true", help="don't measure times")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument("--no-timing", action="store_true", help=_("don't measure times"))
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
     parser.set_defaults(refuse=parser.error)
 
 
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print()
     if result.ended == "cancelled":
-        print("mpsbar: cancelled; these dtypes were finished", file=sys.stderr)
+        print(_("mpsbar: cancelled; these dtypes were finished"), file=sys.stderr)
         return INTERRUPTED
     works = all(found["state"] == "works" for found in result.data["dtypes"].values())
     return 0 if works else 1
@@ -86,11 +87,13 @@ def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
     name, colon, function = options.subject.rpartition(":")
     if not colon or not name or not function.isidentifier():
         options.refuse(
-            f"name a file and a function in it, as model.py:make, not {options.subject!r}"
+            _("name a file and a function in it, as model.py:make, not {given!r}").format(
+                given=options.subject
+            )
         )
     file = Path(name).expanduser().absolute()
     if not file.is_file():
-        options.refuse(f"no such file: {name}")
+        options.refuse(_("no such file: {name}").format(name=name))
     return file, function
 
 
@@ -100,7 +103,9 @@ def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
     names = [name for name in options.dtypes.split(",") if name]
     for name in names:
         if name.partition(":")[0] not in _DTYPES:
-            options.refuse(f"not one of {', '.join(_DTYPES)}: {name!r}")
+            options.refuse(
+                _("not one of {names}: {name!r}").format(names=", ".join(_DTYPES), name=name)
+            )
     return names
 
 
@@ -111,20 +116,28 @@ def _find_pythons(named: str | None) -> list[str]:
 
 
 def _show_step(name: str, done: int, total: int) -> None:
-    from mpsbar.dtypes.compare.text import plural
-
-    what = f"{done} of {plural(total, 'call')}" if total > 1 else "running"
-    show_progress(f"Comparing… {name}: {what}")
+    if total > 1:
+        text = ngettext(
+            "Comparing… {name}: {done} of {n} call", "Comparing… {name}: {done} of {n} calls", total
+        )
+        show_progress(text.format(name=name, done=done, n=total))
+    else:
+        show_progress(_("Comparing… {name}: running").format(name=name))
 
 
 def _complain(result: "FileComparison", function: str) -> NoReturn:
     from mpsbar.dtypes.text import say_no_torch_found
 
     if result.ended == "failed":
-        lines = [f"couldn't load {function}(): {result.text}", *result.trace]
+        lines = [
+            _("couldn't load {function}(): {problem}").format(
+                function=function, problem=result.text
+            ),
+            *result.trace,
+        ]
         raise UserError("\n  ".join(lines))
     reasons = {
         "no_torch": say_no_torch_found(),
-        "crashed": f"the comparison crashed: {result.text}",
+        "crashed": _("the comparison crashed: {problem}").format(problem=result.text),
     }
     raise UserError(reasons.get(result.ended, f"{result.python}: {result.text}"))

@@ -4,7 +4,9 @@ import argparse
 import os
 import sys
 
-DESCRIPTION = (
+from mpsbar.language import _
+
+DESCRIPTION = _(
     "path: where the settings file is, or would be. edit: open it in $VISUAL or $EDITOR (else nano "
     "or vi), with every setting as a comment where there is no file yet, then validate it. print: "
     "the settings in force and where each comes from: the default, the file or, first of all, an "
@@ -21,7 +23,7 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices = ("path", "edit", "print", "validate")
     parser.add_argument(
-        "what", metavar="|".join(choices), choices=choices, help="what to show (see above)"
+        "what", metavar="|".join(choices), choices=choices, help=_("what to show (see above)")
     )
 
 
@@ -49,18 +51,26 @@ def _edit() -> int:
     try:
         command = shlex.split(named) if named else []
     except ValueError:
-        raise UserError(f"$VISUAL or $EDITOR is not a command: {named}") from None
+        raise UserError(
+            _("$VISUAL or $EDITOR is not a command: {named}").format(named=named)
+        ) from None
     if not command:
         command = [found for name in ("nano", "vi") if (found := shutil.which(name))][:1]
     if not command:
-        raise UserError("no editor was found: set $EDITOR, such as EDITOR=nano")
+        raise UserError(_("no editor was found: set $EDITOR, such as EDITOR=nano"))
     if shutil.which(command[0]) is None:
-        raise UserError(f"the editor {command[0]} was not found: set $EDITOR to another one")
+        raise UserError(
+            _("the editor {command} was not found: set $EDITOR to another one").format(
+                command=command[0]
+            )
+        )
     file = paths.settings_file()
     if not os.path.lexists(file):
         replace_own_file(file, render_template().encode())
     if (code := subprocess.call([*command, str(file)])) != 0:
-        raise UserError(f"the editor {command[0]} ended with code {code}")
+        raise UserError(
+            _("the editor {command} ended with code {code}").format(command=command[0], code=code)
+        )
     return _validate()
 
 

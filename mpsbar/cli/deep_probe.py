@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
+from mpsbar.cli.output import INTERRUPTED, run_cancellable, save_result, show_progress
 from mpsbar.cli.python_choice import say_choice
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Progress
@@ -20,7 +21,7 @@ _RATE_SECONDS = 2.0  # before that the time left is a guess
 
 
 def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") -> int:
-    from mpsbar.dtypes.deep_files import read_deep_result
+    from mpsbar.dtypes.deep_files import read_deep_result, write_deep_result
     from mpsbar.dtypes.deep_results import build_deep_changes, build_deep_record
     from mpsbar.dtypes.deep_runner import DeepRunner
     from mpsbar.dtypes.deep_text import render_csv, render_deep
@@ -37,8 +38,11 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if options.python is None:
         say_choice(probe.python)
     if runner.problem is not None:
-        print(f"mpsbar: couldn't keep what was measured: {runner.problem}", file=sys.stderr)
-    file, is_saved = _save(probe)
+        print(
+            _("mpsbar: couldn't keep what was measured: {problem}").format(problem=runner.problem),
+            file=sys.stderr,
+        )
+    file, is_saved = save_result(lambda: write_deep_result(probe))
     if options.csv:
         print(render_csv(probe), end="")
     elif options.json:
@@ -47,7 +51,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":
         if options.only is None and runner.problem is None:
-            print("mpsbar: run the same command again to continue", file=sys.stderr)
+            print(_("mpsbar: run the same command again to continue"), file=sys.stderr)
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 
@@ -79,26 +83,17 @@ def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print("mpsbar: cancelled before anything was measured", file=sys.stderr)
+        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
         return INTERRUPTED
     if probe.ended == "ok":
-        options.refuse(f"no operation of torch matches {options.only!r}; try '*matmul*'")
+        options.refuse(
+            _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
+                pattern=options.only
+            )
+        )
     whole = Probe(probe.python, probe.ended, torch=probe.torch, device=probe.device,
                   error=probe.error)  # fmt: skip
     if options.python is not None and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(whole))
     is_found = options.python is not None or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(whole) if is_found else say_no_torch_found())
-
-
-def _save(probe: "DeepProbe") -> tuple[str | None, bool]:
-    """The file, and whether saving worked. A result that cannot be saved is still shown."""
-    from mpsbar.dtypes.deep_files import write_deep_result
-
-    try:
-        file = write_deep_result(probe)
-    except OSError as error:
-        text = error.strerror or str(error)
-        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
-        return None, False
-    return (None if file is None else str(file)), True

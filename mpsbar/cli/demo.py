@@ -17,6 +17,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.cli.output import HOME_AND_CLEAR
 from mpsbar.cli.top import run_terminal, why_no_terminal
 from mpsbar.core.errors import UserError
+from mpsbar.language import _, ngettext
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
-_HINT = """That was mpsbar top with workers of its own. With yours:
+_HINT = _("""That was mpsbar top with workers of its own. With yours:
   mpsbar run python train.py     start one connected
   mpsbar enable                  connect all that this environment runs from now on
   mpsbar top                     watch them; ? lists the keys
-  mpsbar demo --recorded         a recorded Mac"""
+  mpsbar demo --recorded         a recorded Mac""")
 _SCRIPTS = Path(__file__).parent / "demo_workers"
 _NOTEBOOK = "notebook_worker.py"
 
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Starts small real workers. On a terminal they are shown live, as by mpsbar top; otherwise the "
     "menu is printed as text, a cache freed, and the menu printed again."
 )
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         nargs="?",
         const="m1max-64gb",
-        help="show a recorded Mac with invented workers (default: m1max-64gb)",
+        help=_("show a recorded Mac with invented workers (default: m1max-64gb)"),
     )
 
 
@@ -63,12 +64,17 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_workers()
     if not plan:
         raise UserError(
-            f"the demo needs {join_labels('or')} here: pip install '.[torch]' in a "
-            "checkout of mpsbar, or try a recorded Mac: mpsbar demo --recorded"
+            _(
+                "the demo needs {frameworks} here: pip install '.[torch]' in a "
+                "checkout of mpsbar, or try a recorded Mac: mpsbar demo --recorded"
+            ).format(frameworks=join_labels(_("or")))
         )
     from mpsbar.monitor import Monitor
 
-    print(f"Starting {len(plan)} small workers: {', '.join(plan)} …", flush=True)
+    text = ngettext(
+        "Starting {n} small worker: {names} …", "Starting {n} small workers: {names} …", len(plan)
+    )
+    print(text.format(n=len(plan), names=", ".join(plan)), flush=True)
     monitor = Monitor()
     try:
         with started(plan) as processes:
@@ -88,7 +94,11 @@ def _show_recorded(name: str) -> int:
 
     recording = read_recording(name)
     invented = "; ".join(recording.get("invented", []))
-    print(f"{recording.get('title')}. Made up for this recording: {invented}.")
+    print(
+        _("{title}. Made up for this recording: {invented}.").format(
+            title=recording.get("title"), invented=invented
+        )
+    )
     monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
@@ -184,7 +194,7 @@ def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
     if not mine:
-        print("mpsbar: couldn't reach any of the workers", file=sys.stderr)
+        print(_("mpsbar: couldn't reach any of the workers"), file=sys.stderr)
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")
@@ -216,7 +226,8 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
 
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
-    print(f"{free.text} on {worker.name} (pid {worker.pid}) …", flush=True)
+    text = _("{button} on {name} (pid {pid}) …")
+    print(text.format(button=free.text, name=worker.name, pid=worker.pid), flush=True)
     (action,) = free.actions
     assert isinstance(action, Free)
     outcome = monitor.perform(action).result()
@@ -225,7 +236,7 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
 
 
 def _stay(monitor: "Monitor") -> None:
-    print("Press Ctrl-C to stop.", flush=True)
+    print(_("Press Ctrl-C to stop."), flush=True)
     with monitor.watched():
         monitor.start(_draw)
         try:
@@ -238,5 +249,6 @@ def _stay(monitor: "Monitor") -> None:
 def _draw(snapshot: "Snapshot") -> None:
     from mpsbar.ui.menu import build_menu
 
-    sys.stdout.write(f"{HOME_AND_CLEAR}{build_menu(snapshot)}\n\nLive until Ctrl-C.\n")
+    live = _("Live until Ctrl-C.")
+    sys.stdout.write(f"{HOME_AND_CLEAR}{build_menu(snapshot)}\n\n{live}\n")
     sys.stdout.flush()

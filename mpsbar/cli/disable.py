@@ -8,16 +8,17 @@ from pathlib import Path
 
 from mpsbar.cli.python_choice import choose_for_disable
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
-DESCRIPTION = "Removes from an environment what mpsbar enable put there."
+DESCRIPTION = _("Removes from an environment what mpsbar enable put there.")
 EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--python", metavar="PATH", help="default: the active environment's")
-    choice.add_argument("--jupyter", action="store_true", help="disable the IPython profile")
-    choice.add_argument("--all", action="store_true", help="disable all that were enabled")
+    choice.add_argument("--python", metavar="PATH", help=_("default: the active environment's"))
+    choice.add_argument("--jupyter", action="store_true", help=_("disable the IPython profile"))
+    choice.add_argument("--all", action="store_true", help=_("disable all that were enabled"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,14 +56,18 @@ def _disable_known(python: str) -> None:
         _disable(python)
         return
     forget_enabled(python)
-    print(f"{python}: no longer exists")
+    print(_("{python}: no longer exists").format(python=python))
 
 
 def _disable_jupyter() -> None:
     from mpsbar.workers import jupyter
 
     path = jupyter.disable()
-    print(f"{path}: removed" if path else "mpsbar is not in the IPython profile")
+    print(
+        _("{path}: removed").format(path=path)
+        if path
+        else _("mpsbar is not in the IPython profile")
+    )
 
 
 def _disable(python: str) -> None:
@@ -72,4 +77,5 @@ def _disable(python: str) -> None:
     environment = read_environment(python)
     changed = disable(environment)
     forget_enabled(python)  # last: what could not be removed must stay known
-    print(f"{environment.prefix}: {'disabled' if changed else 'was not enabled'}")
+    text = _("{environment}: disabled") if changed else _("{environment}: was not enabled")
+    print(text.format(environment=environment.prefix))

@@ -10,12 +10,13 @@ from mpsbar import __version__
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import show_progress
 from mpsbar.cli.status import read_snapshot
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot
     from mpsbar.doctor.rules import Checkup
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Checks the Pythons of running torch processes, of enabled environments, the active one and "
     "python3: torch's version, whether MPS is built and available and if not, why, the device a "
     "script would get, and PYTORCH_* variables that do harm. Each is checked in a short-lived "
@@ -31,21 +32,23 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help="check only this Python; with --self-test: try a worker in it",
+        help=_("check only this Python; with --self-test: try a worker in it"),
     )
-    parser.add_argument("--self-test", action="store_true", help="check mpsbar itself, not torch")
     parser.add_argument(
-        "--share", action="store_true", help="with --self-test: show the readings it wrote"
+        "--self-test", action="store_true", help=_("check mpsbar itself, not torch")
+    )
+    parser.add_argument(
+        "--share", action="store_true", help=_("with --self-test: show the readings it wrote")
     )
 
 
 def run(options: argparse.Namespace) -> int:
     if options.share and not options.self_test:
-        print("mpsbar: --share needs --self-test", file=sys.stderr)
+        print(_("mpsbar: --share needs --self-test"), file=sys.stderr)
         return 2
     if options.self_test:
         return _test_self(options)
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         print(render_doctor(checkup, str(Path.home())))
     else:
         print(_render_whole(snapshot, checkup).rstrip("\n"))
-    has_no_torch = all(device.ended == "no_torch" for device, _ in checkup.pythons)
+    has_no_torch = all(device.ended == "no_torch" for device, _found in checkup.pythons)
     return 1 if checkup.worries or (named and has_no_torch) else 0
 
 
@@ -77,7 +80,6 @@ def _test_self(options: argparse.Namespace) -> int:
     from mpsbar.doctor.self_test.checks import check_all
     from mpsbar.doctor.self_test.text import build_self_test, render_self_test
     from mpsbar.doctor.self_test.worker_trial import find_python as find_torch
-    from mpsbar.ui.text.wording import _
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()
@@ -103,7 +105,12 @@ def _write_readings(python: str | None, share: bool) -> None:
     try:
         file = write_readings(python)
     except OSError as error:
-        print(f"mpsbar: couldn't write the readings: {error.strerror or error}", file=sys.stderr)
+        print(
+            _("mpsbar: couldn't write the readings: {problem}").format(
+                problem=error.strerror or error
+            ),
+            file=sys.stderr,
+        )
         return
     print("\n" + say_readings(shorten_home(str(file), str(Path.home())), share))
     if share:

@@ -7,11 +7,12 @@ from mpsbar.agent import __version__
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.python_choice import choose_for_enable
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
-DESCRIPTION = (
-    f"Connects every process of an environment that imports {join_labels('or')}, from its next "
+DESCRIPTION = _(
+    "Connects every process of an environment that imports {frameworks}, from its next "
     "start on. Changes only the environment you name; mpsbar disable undoes it."
-)
+).format(frameworks=join_labels(_("or")))
 EXAMPLES = (
     "mpsbar enable --python ~/venv/bin/python",
     "mpsbar enable --jupyter",
@@ -21,13 +22,13 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--list", action="store_true", help="list the enabled environments")
+    choice.add_argument("--list", action="store_true", help=_("list the enabled environments"))
     choice.add_argument(
         "--python",
         metavar="PATH",
-        help="default: the active environment's; without one, a list to choose from",
+        help=_("default: the active environment's; without one, a list to choose from"),
     )
-    choice.add_argument("--jupyter", action="store_true", help="enable the IPython profile")
+    choice.add_argument("--jupyter", action="store_true", help=_("enable the IPython profile"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,23 +47,35 @@ def _enable(python: str) -> int:
         case "refused":
             raise UserError(outcome.error)
         case "enabled_before":
-            print(f"{outcome.prefix}: already enabled (agent {__version__})")
+            print(
+                _("{environment}: already enabled (agent {version})").format(
+                    environment=outcome.prefix, version=__version__
+                )
+            )
         case "enabled":
             print(
-                f"{outcome.prefix}: enabled, agent {__version__} answered. "
-                f"Processes that import {join_labels('or')} are shown from their next start."
+                _(
+                    "{environment}: enabled, agent {version} answered. "
+                    "Processes that import {frameworks} are shown from their next start."
+                ).format(
+                    environment=outcome.prefix, version=__version__, frameworks=join_labels(_("or"))
+                )
             )
         case "no_answer":
             print(
-                f"mpsbar: {outcome.prefix} is enabled, but its agent did not answer; "
-                f"{python} -v shows what its site module does",
+                _(
+                    "mpsbar: {environment} is enabled, but its agent did not answer; "
+                    "{python} -v shows what its site module does"
+                ).format(environment=outcome.prefix, python=python),
                 file=sys.stderr,
             )
             return 1
     if not outcome.has_framework:
         print(
-            f"mpsbar: neither {join_labels('nor')} is installed in {outcome.prefix}: "
-            "nothing is shown until one is",
+            _(
+                "mpsbar: neither {frameworks} is installed in {environment}: "
+                "nothing is shown until one is"
+            ).format(frameworks=join_labels(_("nor")), environment=outcome.prefix),
             file=sys.stderr,
         )
     return 0
@@ -77,12 +90,18 @@ def _enable_jupyter() -> int:
     try:
         agent = copy_agent(data_folder()).parent
     except OSError as problem:
-        raise UserError(f"couldn't copy the agent: {problem.strerror or problem}") from None
+        raise UserError(
+            _("couldn't copy the agent: {problem}").format(problem=problem.strerror or problem)
+        ) from None
     path = jupyter.enable(agent)
-    print(f"{path}: every kernel and IPython shell has %mpsbar from its next start")
+    print(
+        _("{path}: every kernel and IPython shell has %mpsbar from its next start").format(
+            path=path
+        )
+    )
     missed = [(kernel, why) for kernel in find_kernels() if (why := why_not_reached(kernel, path))]
     if missed:
-        print("Not reached:")
+        print(_("Not reached:"))
     for kernel, why in missed:
         print(f"  {kernel.title} ({kernel.name}): {why}")
     return 0
@@ -94,7 +113,7 @@ def _list() -> int:
 
     pythons = read_enabled()
     if not pythons:
-        print("No environment is enabled. To enable one: mpsbar enable --python PATH")
+        print(_("No environment is enabled. To enable one: mpsbar enable --python PATH"))
     for python in pythons:
         print(f"{python}  {refresh_agent(python)}")
     return 0
@@ -109,9 +128,9 @@ def refresh_agent(python: str) -> str:
         environment = read_environment(python)
         version = read_version(environment.site)
         if version is None:
-            return "no longer enabled"
+            return _("no longer enabled")
         if not enable(environment):
-            return f"agent {version}"
-        return f"agent {__version__}, refreshed (was {version})"
+            return _("agent {version}").format(version=version)
+        return _("agent {version}, refreshed (was {old})").format(version=__version__, old=version)
     except EnvironmentProblem as problem:
-        return f"unusable: {problem}"
+        return _("unusable: {problem}").format(problem=problem)

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.fleet.exporter import Exporter, TextFile
     from mpsbar.fleet.server import MetricsServer
     from mpsbar.monitor import Monitor
 
-DESCRIPTION = (
-    f"Serves this computer, its {join_labels('and')} processes and what their allocators hold as "
+DESCRIPTION = _(
+    "Serves this computer, its {frameworks} processes and what their allocators hold as "
     "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
     "them unless --listen names another address, which takes TLS or --insecure. With --textfile "
     "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "
     "2: wrong arguments."
-)
+).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar export",
     "mpsbar export --textfile /usr/local/var/mpsbar.prom",
@@ -32,25 +33,31 @@ _FILE_SECONDS = 10.0  # Prometheus usually reads every 15 s or less often
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--listen", metavar="ADDRESS:PORT", help="where to serve (default: 127.0.0.1:9478)"
+        "--listen", metavar="ADDRESS:PORT", help=_("where to serve (default: 127.0.0.1:9478)")
     )
     parser.add_argument(
-        "--textfile", metavar="FILE", help="write FILE.prom for node_exporter's textfile collector"
+        "--textfile",
+        metavar="FILE",
+        help=_("write FILE.prom for node_exporter's textfile collector"),
     )
-    parser.add_argument("--tls-cert", metavar="FILE", help="serve over TLS with this certificate")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key (default: in the same file)")
     parser.add_argument(
-        "--tls-client-ca", metavar="FILE", help="only for clients with a certificate signed by this"
+        "--tls-cert", metavar="FILE", help=_("serve over TLS with this certificate")
+    )
+    parser.add_argument("--tls-key", metavar="FILE", help=_("its key (default: in the same file)"))
+    parser.add_argument(
+        "--tls-client-ca",
+        metavar="FILE",
+        help=_("only for clients with a certificate signed by this"),
     )
     secret = parser.add_mutually_exclusive_group()
     secret.add_argument(
-        "--token-file", metavar="FILE", help="only for clients that send this bearer token"
+        "--token-file", metavar="FILE", help=_("only for clients that send this bearer token")
     )
     secret.add_argument(
-        "--password-file", metavar="FILE", help="only for clients that send this USER:PASSWORD"
+        "--password-file", metavar="FILE", help=_("only for clients that send this USER:PASSWORD")
     )
     parser.add_argument(
-        "--insecure", action="store_true", help="serve other computers without encryption"
+        "--insecure", action="store_true", help=_("serve other computers without encryption")
     )
     parser.set_defaults(refuse=parser.error)
 
@@ -69,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if server is not None:
             server.start()
-            print(f"mpsbar: metrics at {server.url}", flush=True)
+            print(_("mpsbar: metrics at {url}").format(url=server.url), flush=True)
         _serve(monitor, exporter, options.textfile)
     except KeyboardInterrupt:
         return 0
@@ -82,11 +89,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if options.tls_cert is None and (options.tls_key or options.tls_client_ca):
-        options.refuse("--tls-key and --tls-client-ca need --tls-cert")
+        options.refuse(_("--tls-key and --tls-client-ca need --tls-cert"))
     if options.listen is None and options.textfile is not None:
         given = ("tls_cert", "token_file", "password_file", "insecure")
         if any(getattr(options, name) for name in given):
-            options.refuse("--textfile alone opens no port: name one with --listen")
+            options.refuse(_("--textfile alone opens no port: name one with --listen"))
 
 
 def _import_prometheus() -> None:

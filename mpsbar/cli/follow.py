@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.output import is_coloured, line_width
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot
@@ -31,7 +32,9 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
         snapshot = monitor.read_once()
         if find_row(snapshot, pid) is None:
             raise UserError(
-                f"no {join_labels('or')} process of yours has the PID {pid} (see mpsbar status)"
+                _("no {frameworks} process of yours has the PID {pid} (see mpsbar status)").format(
+                    frameworks=join_labels(_("or")), pid=pid
+                )
             )
         if as_json and seconds is None:
             print(_render_json(snapshot, pid))
@@ -68,7 +71,7 @@ def _follow(
             return
         snapshot = read_after(monitor, seconds)
     if not as_json:
-        yield f"{name}: ended"
+        yield _("{name}: ended").format(name=name)
 
 
 def find_row(snapshot: "Snapshot", pid: int) -> "TableRow | None":
@@ -98,10 +101,12 @@ class _Lines:
         columns = [column for column in chosen if column.key not in ("PID", "NAME")]
         keys = [column.key for column in columns]
         if not self._printed:
-            yield f"{row.cells['NAME']} ({self._pid}), until it ends or Ctrl-C"
+            yield _("{name} ({pid}), until it ends or Ctrl-C").format(
+                name=row.cells["NAME"], pid=self._pid
+            )
         if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
             heads = [cells.fit(c.head, c.width, c.column.to_right) for c in columns]
-            head = "  ".join(["TIME    ", *heads]).rstrip()
+            head = "  ".join([cells.fit(_("TIME"), len(clock)), *heads]).rstrip()
             yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")
         self._keys = keys
         self._printed += 1

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_moment, parse_seconds
 from mpsbar.cli.targets import find_pids, parse_target, say_why_not_connected
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.actions import CancelFree, Free, Freed, FreeWhenPossible
     from mpsbar.core.snapshot import Snapshot
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
     "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too; with "
     "--when-possible also: it waits), 1: one was busy or refused, 2: wrong arguments."
@@ -33,32 +34,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PID|NAME",
         nargs="*",
         type=parse_target,
-        help="a process that mpsbar status lists; a name means all connected ones called so",
+        help=_("a process that mpsbar status lists; a name means all connected ones called so"),
     )
-    parser.add_argument("--all", action="store_true", help="free every connected process")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument("--all", action="store_true", help=_("free every connected process"))
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=parse_seconds,
         default=30.0,
-        help="how long to wait for an answer (default: 30)",
+        help=_("how long to wait for an answer (default: 30)"),
     )
     later = parser.add_mutually_exclusive_group()
     later.add_argument(
         "--when-possible",
         action="store_true",
-        help="a busy worker frees at the first safe moment, within 10 minutes; returns at once",
+        help=_("a busy worker frees at the first safe moment, within 10 minutes; returns at once"),
     )
     later.add_argument(
-        "--cancel", action="store_true", help="cancel a free that --when-possible left waiting"
+        "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")
     )
     parser.add_argument(
         "--started",
         metavar="TIME",
         type=parse_moment,
-        help="free the PID only if its process started then, as mpsbar status --json tells it: "
-        "a PID may have been used again",
+        help=_(
+            "free the PID only if its process started then, as mpsbar status --json tells it: "
+            "a PID may have been used again"
+        ),
     )
     on_hosts.add_host_arguments(parser)
     parser.set_defaults(refuse=parser.error)
@@ -66,14 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.all and options.targets:
-        options.refuse("either PIDs or names, or --all, not both")
+        options.refuse(_("either PIDs or names, or --all, not both"))
     if not options.all and not options.targets:
-        options.refuse("give PIDs or names of connected processes, or --all")
+        options.refuse(_("give PIDs or names of connected processes, or --all"))
     if options.started is not None and [type(target) for target in options.targets] != [int]:
-        options.refuse("--started is for one PID")
+        options.refuse(_("--started is for one PID"))
     if hosts := on_hosts.find_hosts(options):
         if len(hosts) > 1 and any(isinstance(target, int) for target in options.targets):
-            options.refuse("a PID belongs to one host: give one --host, a name, or --all")
+            options.refuse(_("a PID belongs to one host: give one --host, a name, or --all"))
         return on_hosts.free(hosts, options)
     from dataclasses import asdict
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH, parse_pid
 from mpsbar.cli.targets import say_why_not_connected
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.actions import Limited
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 _OFF = "off"
 
-DESCRIPTION = (
-    f"Limits the GPU memory of a running process. {ABOVE_TORCH} {ABOVE_MLX} PyTorch takes memory "
+DESCRIPTION = _(
+    "Limits the GPU memory of a running process. {above_torch} {above_mlx} PyTorch takes memory "
     "in blocks of up to 1 GB: a process may hold that much more than its limit, and needs that "
     "much room below it. A limit below what is in use is refused. What a program has set itself "
     "can't be read; mpsbar run --limit limits one from its start, more exactly. Exit code 0: set, "
     "1: busy or refused, 2: wrong arguments."
-)
+).format(above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
 EXAMPLES = (
     "mpsbar limit 4711 24GB",
     "mpsbar limit 4711 75%",
@@ -30,13 +31,13 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", metavar="PID", type=parse_pid, help="a process in mpsbar status")
+    parser.add_argument("pid", metavar="PID", type=parse_pid, help=_("a process in mpsbar status"))
     parser.add_argument(
         "limit",
         metavar="SIZE|off",
-        help="24GB, 1500MB, a part of Metal's budget such as 75%%, or off",
+        help=_("24GB, 1500MB, a part of Metal's budget such as 75%%, or off"),
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
     parser.set_defaults(refuse=parser.error)
 
 

@@ -4,10 +4,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from mpsbar.language import _
+
 if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
     "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
     "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code 0: done, or status is on; "
@@ -25,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="on|off|status",
         choices=("on", "off", "status"),
-        help="turn it on or off, or show whether it is on",
+        help=_("turn it on or off, or show whether it is on"),
     )
     parser.add_argument(
-        "--export", action="store_true", help="serve metrics to Prometheus from login on"
+        "--export", action="store_true", help=_("serve metrics to Prometheus from login on")
     )
 
 

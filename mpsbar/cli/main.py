@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from mpsbar import __version__
 from mpsbar.agent.frameworks import join_labels
@@ -13,39 +14,43 @@ from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
 from mpsbar.cli.output import INTERRUPTED
 from mpsbar.cli.plain_characters import use_plain_characters
 from mpsbar.core.errors import UserError
+from mpsbar.language import _, english
 
 BARS = ("memory", "gpu", "progress", "dot", "icon")  # as in core/settings, which is slow to import
 
-_FRAMEWORKS = join_labels("and")
+_FRAMEWORKS = join_labels(_("and"))
 # Each is a module of this folder with DESCRIPTION, EXAMPLES, add_arguments() and run(). Only the
 # one that is called is imported, because it imports its feature.
 # Grouped by what people want; the help is to fit a screen of 24 lines.
 GROUPS = {
-    "See": {
-        "status": f"this computer and its {_FRAMEWORKS} processes",
-        "top": "the same live: select a process, free its cache",
-        "why": "how runs ended, and what to do about it",
-        "report": "everything on one HTML page",
+    # Translators: a heading in `mpsbar --help`, as Free, Connect, Check and More; at most 8 cells.
+    _("See"): {
+        "status": _("this computer and its {frameworks} processes").format(frameworks=_FRAMEWORKS),
+        "top": _("the same live: select a process, free its cache"),
+        "why": _("how runs ended, and what to do about it"),
+        "report": _("everything on one HTML page"),
     },
-    "Free": {
-        "free": "free the caches of connected processes",
-        "limit": "limit the memory of a connected process",
+    _("Free"): {
+        "free": _("free the caches of connected processes"),
+        "limit": _("limit the memory of a connected process"),
     },
-    "Connect": {
-        "run": f"run a command and connect its {_FRAMEWORKS} processes",
-        "enable": "connect every process of an environment, or every kernel",
-        "disable": "undo mpsbar enable",
+    _("Connect"): {
+        "run": _("run a command and connect its {frameworks} processes").format(
+            frameworks=_FRAMEWORKS
+        ),
+        "enable": _("connect every process of an environment, or every kernel"),
+        "disable": _("undo mpsbar enable"),
     },
-    "Check": {
-        "probe": "measure which dtypes work here, in seconds",
-        "compare": "compare your own model on the device with the CPU",
-        "doctor": "check whether torch works here, and if not, why",
+    _("Check"): {
+        "probe": _("measure which dtypes work here, in seconds"),
+        "compare": _("compare your own model on the device with the CPU"),
+        "doctor": _("check whether torch works here, and if not, why"),
     },
-    "More": {
-        "export": "serve metrics to Prometheus",
-        "demo": "try mpsbar with small real workers",
-        "login": "choose whether mpsbar opens at login",
-        "config": "show or edit the settings, and what is wrong with them",
+    _("More"): {
+        "export": _("serve metrics to Prometheus"),
+        "demo": _("try mpsbar with small real workers"),
+        "login": _("choose whether mpsbar opens at login"),
+        "config": _("show or edit the settings, and what is wrong with them"),
     },
 }
 VERBS = {name: summary for verbs in GROUPS.values() for name, summary in verbs.items()}
@@ -76,8 +81,8 @@ def run(arguments: Sequence[str]) -> int:
         if is_debugging():
             traceback.print_exc()
         else:
-            text = f"mpsbar: internal error: {type(error).__name__}: {error}"
-            print(f"{text} (MPSBAR_DEBUG=1 shows where)", file=sys.stderr)
+            text = _("mpsbar: internal error: {problem} (MPSBAR_DEBUG=1 shows where)")
+            print(text.format(problem=f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     return code
 
@@ -94,16 +99,23 @@ def _run_verb(arguments: Sequence[str]) -> int:
         parser.error(_say_unknown(arguments[0]))
     options = parser.parse_args(arguments)
     if options.verb and (options.bar or options.interval):
-        parser.error(f"--bar and --interval are for the menu bar, not for {options.verb}")
+        parser.error(
+            _("--bar and --interval are for the menu bar, not for {verb}").format(verb=options.verb)
+        )
     verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
-    return int(verb.run(options))
+    # Not in anyone's language: what programs read.
+    with english() if options.json or getattr(options, "csv", False) else nullcontext():
+        return int(verb.run(options))
 
 
 def _say_unknown(verb: str) -> str:
     import difflib
 
     close = difflib.get_close_matches(verb, VERBS, n=1)
-    return f"there is no verb {verb!r}" + (f": did you mean {close[0]}?" if close else "")
+    if close:
+        text = _("there is no verb {verb!r}: did you mean {close}?")
+        return text.format(verb=verb, close=close[0])
+    return _("there is no verb {verb!r}").format(verb=verb)
 
 
 class _MainParser(Parser):
@@ -111,36 +123,47 @@ class _MainParser(Parser):
 
     def format_help(self) -> str:
         lines = [
-            "usage: mpsbar [VERB …]     mpsbar VERB --help says more, with examples",
+            _("usage: mpsbar [VERB …]     mpsbar VERB --help says more, with examples"),
             "",
-            f"Who holds my GPU memory, and can I get it back? For {_FRAMEWORKS}.",
-            "Without a verb: the menu bar on a Mac; elsewhere top, or status in a pipe.",
+            _("Who holds my GPU memory, and can I get it back? For {frameworks}.").format(
+                frameworks=_FRAMEWORKS
+            ),
+            _("Without a verb: the menu bar on a Mac; elsewhere top, or status in a pipe."),
             "",
         ]
         for group, verbs in GROUPS.items():
             for number, (name, summary) in enumerate(verbs.items()):
-                lines.append(f"{'' if number else group:9}{name:9}{summary}")
+                lines.append(f"{_pad('' if number else group)}{name:9}{summary}")
         lines += [
-            "-V, --version; for the menu bar: --interval SECONDS,",
+            _("-V, --version; for the menu bar: --interval SECONDS,"),
             f"--bar {{{','.join(BARS)}}}",
         ]
         return "\n".join(lines) + "\n"
 
 
-def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Every verb by name, and the arguments of the one that is called."""
+def _pad(group: str) -> str:
+    """To 9 cells. English needs no import for that: its letters take one cell each."""
+    if group.isascii():
+        return f"{group:9}"
+    from mpsbar.ui.text.cells import fit
+
+    return fit(group, 9)
+
+
+def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argparse.ArgumentParser:
+    """Every verb by name, and the arguments of the one that is called, or of all."""
     parser = _MainParser(prog="mpsbar", formatter_class=HelpFormatter)
     parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
         "--bar",
         choices=BARS,
-        help="what the menu bar shows until mpsbar quits",
+        help=_("what the menu bar shows until mpsbar quits"),
     )
     parser.add_argument(
         "--interval",
         metavar="SECONDS",
         type=parse_seconds,
-        help="time between two readings until mpsbar quits",
+        help=_("time between two readings until mpsbar quits"),
     )
     parser.set_defaults(
         json=False,
@@ -157,7 +180,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     called = next((argument for argument in arguments if argument in VERBS), None)
     for name, summary in VERBS.items():
         verb_parser = verbs.add_parser(name, help=summary, formatter_class=HelpFormatter)
-        if name == called:
+        if name == called or with_all_verbs:
             verb = importlib.import_module(f"mpsbar.cli.{name}")
             verb_parser.description = verb.DESCRIPTION
             verb_parser.epilog = _list_examples(verb.EXAMPLES)
@@ -166,4 +189,4 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _list_examples(commands: Sequence[str]) -> str:
-    return "\n  ".join(["examples:" if len(commands) > 1 else "example:", *commands])
+    return "\n  ".join([_("examples:") if len(commands) > 1 else _("example:"), *commands])

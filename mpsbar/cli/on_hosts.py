@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpsbar.cli.output import is_coloured, line_width, print_each
 from mpsbar.core.errors import UserError
+from mpsbar.language import _, ngettext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +36,11 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         metavar="HOST",
         action="append",
-        help="another computer, over ssh, or a group of the settings (repeat it for several)",
+        help=_("another computer, over ssh, or a group of the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help="those of the setting hosts")
+    parser.add_argument("--hosts", action="store_true", help=_("those of the setting hosts"))
     parser.add_argument(
-        "--ssh", metavar="OPTIONS", default="", help="options for ssh, such as '-p 2222'"
+        "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )
 
 
@@ -51,7 +52,7 @@ def find_hosts(options: argparse.Namespace) -> list[str]:
 
     settings = read_settings().settings
     if options.hosts and not settings.hosts:
-        raise UserError('no hosts are set: write hosts = ["mac1", "mac2"] (mpsbar config edit)')
+        raise UserError(_('no hosts are set: write hosts = ["mac1", "mac2"] (mpsbar config edit)'))
     named = [member for name in options.host or () for member in settings.groups.get(name, (name,))]
     return list(dict.fromkeys([*(settings.hosts if options.hosts else ()), *named]))
 
@@ -181,7 +182,7 @@ def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]"
 
     for host, outcomes in found.items():
         if not isinstance(outcomes, list):
-            yield f"{host}: no answer ({outcomes.text})"
+            yield _("{host}: no answer ({problem})").format(host=host, problem=outcomes.text)
         elif not outcomes:
             yield f"{host}: {wording.workers_connected(0)}"
         else:
@@ -287,7 +288,8 @@ def _free_from_screen(
     lines = list(_say_freed(found))
     more = len(lines) - _MOST_NOTICE_LINES
     if more > 0:
-        lines[_MOST_NOTICE_LINES:] = [f"{host}: and {more} more"]
+        text = ngettext("{host}: and {n} more", "{host}: and {n} more", more)
+        lines[_MOST_NOTICE_LINES:] = [text.format(host=host, n=more)]
     return "\n".join(lines)
 
 
@@ -322,7 +324,7 @@ def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
 def _ask(host: str, questions: "Questions | None") -> bool:
     if questions is None:
         return False
-    print(f"mpsbar: connecting to {host}", file=sys.stderr, flush=True)
+    print(_("mpsbar: connecting to {host}").format(host=host), file=sys.stderr, flush=True)
     return questions.ask(host)
 
 
@@ -352,4 +354,6 @@ def _judge_late(reading: "HostReading") -> "HostReading":
         return reading
     from dataclasses import replace
 
-    return replace(reading, problem=f"nothing within {_ONCE_SECONDS:g} seconds")
+    return replace(
+        reading, problem=_("nothing within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+    )

@@ -8,17 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, is_coloured, run_cancellable, show_progress
+from mpsbar.cli.output import (
+    INTERRUPTED,
+    is_coloured,
+    run_cancellable,
+    save_result,
+    show_progress,
+)
 from mpsbar.cli.python_choice import DEFAULT, say_choice
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.snapshot import Snapshot
     from mpsbar.dtypes.table import TableStyle
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "
     "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
@@ -40,41 +47,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         choices=("auto", "mps", "cuda", "cpu"),
         default="auto",
-        help="default: cuda, else mps, else cpu",
+        help=_("default: cuda, else mps, else cpu"),
     )
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help=f"{DEFAULT} with torch",
+        help=DEFAULT,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
     parser.add_argument(
-        "--against", metavar="FILE", help="show what changed since this result of --json"
+        "--against", metavar="FILE", help=_("show what changed since this result of --json")
     )
     parser.add_argument(
-        "--no-compile", action="store_true", help="don't try torch.compile (on a GPU)"
+        "--no-compile", action="store_true", help=_("don't try torch.compile (on a GPU)")
     )
     parser.add_argument(
         "--deep",
         action="store_true",
-        help="every operation of torch in 12 dtypes, against what torch's own tests expect; "
-        "goes on where an interrupted one stopped",
+        help=_(
+            "every operation of torch in 12 dtypes, against what torch's own tests expect; "
+            "goes on where an interrupted one stopped"
+        ),
     )
     parser.add_argument(
-        "--only", metavar="PATTERN", help="with --deep: operations such as 'nn.functional.conv*'"
+        "--only", metavar="PATTERN", help=_("with --deep: operations such as 'nn.functional.conv*'")
     )
-    parser.add_argument("--csv", action="store_true", help="with --deep: print CSV, not a table")
+    parser.add_argument("--csv", action="store_true", help=_("with --deep: print CSV, not a table"))
     parser.add_argument(
-        "--restart", action="store_true", help="with --deep: start over instead of resuming"
+        "--restart", action="store_true", help=_("with --deep: start over instead of resuming")
     )
     parser.add_argument(
-        "--force", action="store_true", help="probe even while memory pressure is critical"
+        "--force", action="store_true", help=_("probe even while memory pressure is critical")
     )
     parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.results import find_last, read_result
+    from mpsbar.dtypes.results import find_last, read_result, write_result
     from mpsbar.dtypes.summary import build_probe
     from mpsbar.dtypes.table import render_probe
     from mpsbar.dtypes.verdicts import find_changes, find_surprises
@@ -92,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.python is None:
         say_choice(probe.python)
     last = find_last(probe)
-    file, is_saved = _save(probe)
+    file, is_saved = save_result(lambda: write_result(probe))
     changes = None if before is None else find_changes(before, probe)
     if options.json:
         print(json.dumps(build_probe(probe, changes, last)))
@@ -110,16 +119,18 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
 
     for objection in find_objections(snapshot):
         if objection.is_refusal and not force:
-            raise UserError(f"{objection.text}; use --force to run it anyway")
+            raise UserError(
+                _("{objection}; use --force to run it anyway").format(objection=objection.text)
+            )
         print(f"mpsbar: {objection.text}", file=sys.stderr)
 
 
 def _check_options(options: argparse.Namespace) -> None:
     for name in ("only", "csv", "restart"):
         if getattr(options, name) and not options.deep:
-            options.refuse(f"--{name} is for --deep")
+            options.refuse(_("--{option} is for --deep").format(option=name))
     if options.csv and options.json:
-        options.refuse("either --json or --csv, not both")
+        options.refuse(_("either --json or --csv, not both"))
 
 
 def _run_deep(options: argparse.Namespace) -> int:
@@ -154,26 +165,13 @@ def _complain(probe: "Probe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print("mpsbar: cancelled before anything was measured", file=sys.stderr)
+        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
         return INTERRUPTED
     named = options.python is not None
     if named and probe.ended in ("no_python", "not_python"):
         options.refuse(say_end(probe))
     is_found = named or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(probe) if is_found else say_no_torch_found())
-
-
-def _save(probe: "Probe") -> tuple[str | None, bool]:
-    """The file, and whether saving worked. A result that cannot be saved is still shown."""
-    from mpsbar.dtypes.results import write_result
-
-    try:
-        file = write_result(probe)
-    except OSError as error:
-        text = error.strerror or str(error)
-        print(f"mpsbar: couldn't save the result: {text}", file=sys.stderr)
-        return None, False
-    return (None if file is None else str(file)), True
 
 
 def _table_style() -> "TableStyle":

@@ -10,9 +10,9 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import is_terminal
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
-ACTIVE = "the active environment's"
-DEFAULT = f"default: {ACTIVE}, else the first found"
+DEFAULT = _("default: the active environment's, else the first found with torch")
 
 
 def find_active() -> str | None:
@@ -35,7 +35,7 @@ def find_all() -> list[str]:
 def require_named(given: str) -> str:
     python = find_python(given)
     if shutil.which(python) is None:
-        raise UserError(f"{given} does not exist or can't be run")
+        raise UserError(_("{python} does not exist or can't be run").format(python=given))
     return python
 
 
@@ -52,11 +52,16 @@ def choose_for_enable(given: str | None) -> str:
     pythons = find_usable(read_snapshot(), read_enabled())
     if not pythons:
         raise UserError(
-            f"No environment is active, and no Python with {join_labels('or')} was found. "
-            "Activate one, or name it: mpsbar enable --python PATH"
+            _(
+                "No environment is active, and no Python with {frameworks} was found. "
+                "Activate one, or name it: mpsbar enable --python PATH"
+            ).format(frameworks=join_labels(_("or")))
         )
-    heading = f"No environment is active. Pythons found with {join_labels('or')}:"
-    return _choose(heading, pythons, "enable")
+    heading = _("No environment is active. Pythons found with {frameworks}:").format(
+        frameworks=join_labels(_("or"))
+    )
+    how = _("To enable one: mpsbar enable --python PATH")
+    return _choose(heading, pythons, how, _("Enable which (1 to {n}, Return for none)? "))
 
 
 def choose_for_disable(given: str | None) -> str:
@@ -69,29 +74,38 @@ def choose_for_disable(given: str | None) -> str:
         return active
     pythons = read_enabled()
     if not pythons:
-        raise UserError("No environment is active, and none is enabled")
-    return _choose("No environment is active. Enabled:", pythons, "disable")
+        raise UserError(_("No environment is active, and none is enabled"))
+    heading = _("No environment is active. Enabled:")
+    how = _("To disable one: mpsbar disable --python PATH")
+    return _choose(heading, pythons, how, _("Disable which (1 to {n}, Return for none)? "))
 
 
-def _choose(heading: str, pythons: list[str], verb: str) -> str:
+def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
     lines = [heading, *(f"{number:3}  {_short(p)}" for number, p in enumerate(pythons, 1))]
     if not is_terminal():
-        raise UserError("\n".join([*lines, f"To {verb} one: mpsbar {verb} --python PATH"]))
+        raise UserError("\n".join([*lines, how]))
     print("\n".join(lines))
     try:
-        answer = input(f"{verb.capitalize()} which (1 to {len(pythons)}, Return for none)? ")
+        answer = input(question.format(n=len(pythons)))
     except EOFError:
         answer = ""
     if answer.strip() in map(str, range(1, len(pythons) + 1)):
         return pythons[int(answer) - 1]
-    wrong = f"{answer.strip()[:40]!r} is not on the list: " if answer.strip() else ""
-    raise UserError(f"{wrong}nothing was changed")
+    if not answer.strip():
+        raise UserError(_("nothing was changed"))
+    wrong = _("{answer!r} is not on the list: nothing was changed")
+    raise UserError(wrong.format(answer=answer.strip()[:40]))
 
 
 def say_choice(python: str) -> None:
     """Say which Python was taken where none was named."""
-    why = ACTIVE if python == find_active() else "the first found that could be used"
-    print(f"mpsbar: used {_short(python)} ({why}); --python PATH for another", file=sys.stderr)
+    if python == find_active():
+        text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
+    else:
+        text = _(
+            "mpsbar: used {python} (the first found that could be used); --python PATH for another"
+        )
+    print(text.format(python=_short(python)), file=sys.stderr)
 
 
 def _short(python: str) -> str:

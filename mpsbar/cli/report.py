@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Writes one HTML page that needs nothing else: memory over time as far as it was recorded, "
     "connected and unconnected processes, runs that ended, the last dtype probe, what to do next, "
     "and diagnostics to paste into a bug report. Of other hosts: their computers, processes and "
@@ -27,9 +28,9 @@ _MOST_ENDS = 20  # of each host
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="default: report.html among mpsbar's own files"
+        "-o", "--output", metavar="FILE", help=_("default: report.html among mpsbar's own files")
     )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument("--open", action="store_true", help=_("open it in the browser"))
     on_hosts.add_host_arguments(parser)
 
 
@@ -41,15 +42,21 @@ def run(options: argparse.Namespace) -> int:
 
     target = Path(options.output).expanduser() if options.output else paths.report_file()
     if options.output and not target.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {target.absolute().parent}: make it first")
+        raise UserError(
+            _("there is no folder {folder}: make it first").format(folder=target.absolute().parent)
+        )
     hosts = on_hosts.find_hosts(options)
     try:
         file = _write_of_hosts(hosts, options, target) if hosts else _write(target)
     except OSError as error:
-        raise UserError(f"couldn't write {target}: {error.strerror or error}") from error
+        raise UserError(
+            _("couldn't write {file}: {problem}").format(
+                file=target, problem=error.strerror or error
+            )
+        ) from error
     print(file)
     if options.open and not open_file(file):
-        print("mpsbar: couldn't open it; open it in a browser yourself", file=sys.stderr)
+        print(_("mpsbar: couldn't open it; open it in a browser yourself"), file=sys.stderr)
         return 1
     return 0
 
@@ -57,10 +64,12 @@ def run(options: argparse.Namespace) -> int:
 def _write(target: "Path") -> "Path":
     from mpsbar.cli.doctor import check_up_pythons
     from mpsbar.cli.status import read_snapshot
+    from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 
     snapshot = read_snapshot()
-    return write_report(snapshot, check_up_pythons(snapshot), target)
+    ends = read_all_ends(snapshot.time)
+    return write_report(snapshot, check_up_pythons(snapshot), target, ends)
 
 
 def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path") -> "Path":

@@ -11,6 +11,7 @@ from typing import NoReturn
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
 _BUDGET_SECONDS = 3.0  # for Metal's first device
@@ -18,13 +19,13 @@ _BUDGET_SECONDS = 3.0  # for Metal's first device
 _IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
 
 
-DESCRIPTION = (
-    f"Runs a command; every Python process in it that imports {join_labels('or')} is connected. "
+DESCRIPTION = _(
+    "Runs a command; every Python process in it that imports {frameworks} is connected. "
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
-    f"each process keeps its GPU memory below a limit. {ABOVE_TORCH} {ABOVE_MLX} PyTorch may hold "
+    "each process keeps its GPU memory below a limit. {above_torch} {above_mlx} PyTorch may hold "
     "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. Watermarks "
     "of PyTorch that you have set yourself stay."
-)
+).format(frameworks=join_labels(_("or")), above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
     "mpsbar run --limit 24GB python train.py",
@@ -44,24 +45,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         metavar="SIZE",
-        help="24GB, 1500MB, or a part of Metal's budget such as 75%%",
+        help=_("24GB, 1500MB, or a part of Metal's budget such as 75%%"),
     )
     parser.add_argument(
         "--summary",
         action="store_true",
-        help="stay as its parent and print at the end how it ended and what it used; "
-        "--summary=json FILE writes that to a file",
+        help=_(
+            "stay as its parent and print at the end how it ended and what it used; "
+            "--summary=json FILE writes that to a file"
+        ),
     )
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="count the operations that run on the CPU because MPS lacks them, and say at the end "
-        "which, how often, where and what to do; includes --summary",
+        help=_(
+            "count the operations that run on the CPU because MPS lacks them, and say at the end "
+            "which, how often, where and what to do; includes --summary"
+        ),
     )
     parser.add_argument("--summary-json", metavar="FILE", help=argparse.SUPPRESS)
     accept_json_summary(parser)
     parser.add_argument(
-        "command", metavar="CMD …", nargs=argparse.REMAINDER, help="a command and its arguments"
+        "command", metavar="CMD …", nargs=argparse.REMAINDER, help=_("a command and its arguments")
     )
     parser.set_defaults(refuse=parser.error)
 
@@ -88,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
-        options.refuse("no command given; for example: mpsbar run python train.py")
+        options.refuse(_("no command given; for example: mpsbar run python train.py"))
     if reason := why_not_connected(command, os.environ):
-        print(f"mpsbar: not connected: {reason}", file=sys.stderr)
+        print(_("mpsbar: not connected: {reason}").format(reason=reason), file=sys.stderr)
     environ = _build_environment()
     if options.limit is not None:
         environ |= _limit(options)
@@ -103,7 +108,10 @@ def run(options: argparse.Namespace) -> int:
             return run(command, environ, options.summary_json)
         _become(command, environ)
     except FileNotFoundError:
-        print(f"mpsbar run: {command[0]}: command not found", file=sys.stderr)
+        print(
+            _("mpsbar run: {command}: command not found").format(command=command[0]),
+            file=sys.stderr,
+        )
         return _NOT_FOUND
     except OSError as problem:
         advice = f"; mpsbar run python {command[0]} …" if Path(command[0]).suffix == ".py" else ""
@@ -137,10 +145,15 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
         options.refuse(f"--limit: {complaint}")
     limited = limit_environment(os.environ, limit, budget)
     if limited.kept:
-        kept = " and ".join(f"{name}={os.environ[name]}" for name in limited.kept)
-        print(f"mpsbar: PyTorch keeps {kept}; --limit does not apply to it", file=sys.stderr)
+        kept = _(" and ").join(f"{name}={os.environ[name]}" for name in limited.kept)
+        print(
+            _("mpsbar: PyTorch keeps {kept}; --limit does not apply to it").format(kept=kept),
+            file=sys.stderr,
+        )
     elif not limited.has_budget:
-        print("mpsbar: PyTorch is not limited: Metal's budget is not known here", file=sys.stderr)
+        print(
+            _("mpsbar: PyTorch is not limited: Metal's budget is not known here"), file=sys.stderr
+        )
     return limited.variables
 
 
@@ -153,6 +166,9 @@ def _build_environment() -> dict[str, str]:
         site = copy_agent(data_folder()) if is_in_app() else SITE
     except OSError as problem:
         reason = problem.strerror or problem
-        print(f"mpsbar: not connected: couldn't copy the agent: {reason}", file=sys.stderr)
+        print(
+            _("mpsbar: not connected: couldn't copy the agent: {reason}").format(reason=reason),
+            file=sys.stderr,
+        )
         return dict(os.environ)
     return build_environment(os.environ, site)

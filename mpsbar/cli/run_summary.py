@@ -5,26 +5,30 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from mpsbar.core.endings import EndEvidence, ExitStatus, Reports
+from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, Reports
+from mpsbar.core.fallbacks import Fallbacks, merge_operations
+from mpsbar.core.machine import Pressure
 from mpsbar.core.naming import name_process
-from mpsbar.core.native_operations import NativeOperations, parse_native_operations
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
+from mpsbar.language import _, english
 from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
 from mpsbar.system.exits import parse_wait_status
 from mpsbar.system.files import replace_file
 from mpsbar.system.foreground import CommandEnd, end_like, run_command
-from mpsbar.system.last_words import find_last_words, read_last_words
-from mpsbar.system.paths import resource
-from mpsbar.system.platform import Computer, EndedPid
-from mpsbar.ui.text import endings, wording
-from mpsbar.ui.text.fallbacks import render_fallbacks, say_remedy
+from mpsbar.system.last_words import complete_fallbacks, find_last_words, read_last_words
+from mpsbar.system.native_operations import read_native_operations
+from mpsbar.system.platform import Computer, EndedPid, ReportReader
+from mpsbar.ui.text import cells, endings, wording
+from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 
 if TYPE_CHECKING:
     from mpsbar.workers.explain import Explanation
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 _INTERVAL = 1.0
 _MOST_PARENTS = 20
 _MOST_OTHERS = 5
+# How long before the end memory counts.
+_MEMORY_SECONDS = 60.0
 # macOS writes a crash report within about a second.
 _REPORT_SECONDS = 3.0
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
@@ -48,6 +54,8 @@ class Usage:
     footprint: int | None = None
     frees: dict[int, int] = field(default_factory=dict)  # by pid
     workers: set[int] = field(default_factory=set)
+    devices: set[str] = field(default_factory=set)  # that they used
+    torch: str | None = None  # its version, where one of them has it
 
     def note(self, name: str, value: int | None) -> None:
         if value is not None:
@@ -65,10 +73,13 @@ class Collector:
         self.others: dict[int, tuple[str, EndVerdict]] = {}  # ends of its children
         self._monitor = Monitor(computer, interval=_INTERVAL)
         self._lock = threading.Lock()
+        self.reports = computer.read_reports()
+        self._memory: deque[tuple[float, Pressure | None, int | None]] = deque(maxlen=120)
 
     def start(self, pid: int) -> None:
         self._root = pid
         self._is_ours[pid] = True
+        self.reports.note(pid)  # what can be read only while it lives
         self._monitor.start(self._note)
 
     def close(self) -> None:
@@ -78,11 +89,15 @@ class Collector:
         with self._lock:
             workers = [worker for worker in snapshot.workers if self._belongs(worker.pid)]
             processes = [p for p in snapshot.processes or () if self._belongs(p.pid)]
-            usage = self.usage
+            usage, machine = self.usage, snapshot.machine
+            self._memory.append((snapshot.time, machine.pressure, machine.swap_used))
+            self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
             for name in ("allocated", "driver", "cached"):
                 usage.note(name, _total(workers, name))
             for worker in workers:
+                usage.devices |= {backend.name for backend in worker.in_use}
+                usage.torch = usage.torch or worker.frameworks.get("torch")
                 usage.note("allocated", worker.total(lambda backend: backend.peak))
                 if worker.last_free is not None:
                     usage.frees[worker.pid] = worker.last_free.number
@@ -94,6 +109,14 @@ class Collector:
                 if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
                     self.others[end.pid] = (end.name, end.verdict)
 
+    def read_memory(self, ended: float) -> tuple[Pressure | None, int | None]:
+        """The worst pressure and the growth of swap in the minute before the end."""
+        near = [reading for reading in self._memory if ended - _MEMORY_SECONDS <= reading[0]]
+        levels = [pressure for _, pressure, _ in near if pressure is not None]
+        swaps = [swap for _, _, swap in near if swap is not None]
+        worst = max(levels, key=get_args(Pressure).index, default=None)
+        return worst, max(swaps) - swaps[0] if swaps else None
+
     def _belongs(self, pid: int) -> bool:
         """Whether the command started it, at whatever remove; asked once for each process."""
         if pid not in self._is_ours:
@@ -101,7 +124,7 @@ class Collector:
         return self._is_ours[pid]
 
     def _find_root(self, pid: int) -> bool:
-        for _ in range(_MOST_PARENTS):
+        for _step in range(_MOST_PARENTS):
             try:
                 parent = self._computer.read_details(pid).parent
             except OSError:
@@ -127,7 +150,10 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
     try:
         place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
     except OSError as problem:
-        print(f"mpsbar: not explained: {problem.strerror or problem}", file=sys.stderr)
+        print(
+            _("mpsbar: not explained: {problem}").format(problem=problem.strerror or problem),
+            file=sys.stderr,
+        )
         return run(command, environ, json_file)
     with place as folder:
         added = build_explain_environment(environ, folder)
@@ -147,24 +173,32 @@ def run(
         end = run_command(command, environ, collector.start, computer.read_exit_reason)
     finally:
         collector.close()
-    summary = build_summary(command, end, collector, computer)
     explanation = None if explain is None else explain()
     if explanation is not None:
         for line in explanation.stderr:
             print(line, file=sys.stderr)
-        summary |= _build_fallbacks(explanation)
+        for pid, counted in explanation.by_process.items():
+            complete_fallbacks(pid, end.began, counted)
+    found = (
+        find_first_fallbacks(end, collector.usage) if explanation is None else explanation.fallbacks
+    )
+    with nullcontext() if json_file is None else english():
+        summary = build_summary(command, end, collector, computer)
+        summary |= _build_fallbacks(found)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
         except OSError as problem:
             print(
-                f"mpsbar: couldn't write {json_file}: {problem.strerror or problem}",
+                _("mpsbar: couldn't write {file}: {problem}").format(
+                    file=json_file, problem=problem.strerror or problem
+                ),
                 file=sys.stderr,
             )
     else:
         print(render_summary(summary), file=sys.stderr)
-        if explanation is not None:
-            lines = render_fallbacks(explanation.fallbacks, _read_native(), str(Path.cwd()))
+        if found is not None:
+            lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
     return end_like(end.status)
 
@@ -174,13 +208,12 @@ def build_summary(
 ) -> dict[str, object]:
     usage = collector.usage
     name = name_process(tuple(command), executable=shutil.which(command[0]))
-    verdict = judge_command(end, computer, bool(usage.workers))
-    for words in read_last_words(end.began):
-        if words.pid == end.pid or words.pid in usage.workers:
-            usage.note("allocated", words.memory.get("peak"))
-            usage.note("driver", words.memory.get("driver"))
-            usage.note("cached", words.memory.get("cached"))
-            usage.workers.add(words.pid)
+    verdict = judge_command(end, computer, collector)
+    for words in _read_records(end, usage):
+        usage.note("allocated", words.memory.get("peak"))
+        usage.note("driver", words.memory.get("driver"))
+        usage.note("cached", words.memory.get("cached"))
+        usage.workers.add(words.pid)
     usage.note("footprint", end.most_resident)
     others = [
         {"pid": pid, "name": other, "how": endings.say_briefly(found)}
@@ -201,32 +234,43 @@ def build_summary(
         "largest_cache": usage.cached,
         "peak_footprint": usage.footprint,
         "frees": sum(usage.frees.values()),
-        "cpu_fallbacks": None,  # not known without --explain: torch does not count them
         "failed_children": others,
     }
 
 
-def _build_fallbacks(explanation: "Explanation") -> dict[str, object]:
-    found = explanation.fallbacks
-    native = _read_native()
-    is_known = found.torch is not None
+def _read_records(end: CommandEnd, usage: Usage) -> list[LastWords]:
+    """What the processes of the command left behind."""
+    records = read_last_words(end.began)
+    return [words for words in records if words.pid == end.pid or words.pid in usage.workers]
+
+
+def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
+    """What is known without --explain: of each process the first operation that torch warned of.
+
+    None: none of them used MPS. A process that was killed left nothing: there may be more.
+    """
+    records = _read_records(end, usage)
+    found = [words.fallbacks for words in records if words.fallbacks is not None]
+    torch = usage.torch or next((t for w in records if (t := w.frameworks.get("torch"))), None)
+    if not found and (torch is None or (usage.devices and "mps" not in usage.devices)):
+        return None
+    operations = merge_operations(one for each in found for one in each.operations)
+    is_complete = usage.workers <= {words.pid for words in records}
+    return Fallbacks(operations, torch, is_complete=is_complete, is_counted=False)
+
+
+def _build_fallbacks(found: Fallbacks | None) -> dict[str, object]:
+    """`cpu_fallbacks` is null where they were not counted."""
+    if found is None or found.torch is None:
+        return {"cpu_fallbacks": None, "fallbacks": None, "fallbacks_complete": None}
     return {
-        "cpu_fallbacks": found.count if is_known else None,
-        "fallbacks": [
-            {**asdict(one), "remedy": say_remedy(one.name, found.torch or "", native)}
-            for one in found.operations
-        ]
-        if is_known
-        else None,
-        "fallbacks_complete": found.is_complete,
+        "cpu_fallbacks": found.count if found.is_counted else None,
+        "fallbacks": build_fallbacks(found, read_native_operations()),
+        "fallbacks_complete": found.is_complete and found.is_counted,
     }
 
 
-def _read_native() -> NativeOperations:
-    return parse_native_operations(resource("mps-operations.json").read_text(encoding="utf-8"))
-
-
-def judge_command(end: CommandEnd, computer: Computer, is_connected: bool) -> EndVerdict:
+def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> EndVerdict:
     status = parse_wait_status(end.status)
     reason = end.exit_reason
     if status is not None and reason is not None and reason[0] == _JETSAM:
@@ -234,24 +278,26 @@ def judge_command(end: CommandEnd, computer: Computer, is_connected: bool) -> En
         status = ExitStatus(status.code, status.signal, why)
     is_mac = computer.footprint_kind == "footprint"
     words = find_last_words(end.pid, end.began)
+    pressure, swap_growth = collector.read_memory(end.ended)
     return judge_end(
         EndEvidence(
             status=status,
-            is_connected=is_connected,
+            is_connected=bool(collector.usage.workers),
             words=words,
+            pressure=pressure,
+            swap_growth=swap_growth,
             is_mac=is_mac,
             torch=words.frameworks.get("torch") if words is not None else None,
-            reports=_read_reports(end, status, computer, is_mac),
+            reports=_read_reports(end, status, collector.reports, is_mac),
         )
     )
 
 
 def _read_reports(
-    end: CommandEnd, status: ExitStatus | None, computer: Computer, is_mac: bool
+    end: CommandEnd, status: ExitStatus | None, reader: ReportReader, is_mac: bool
 ) -> Reports:
     if status is None or status.signal is None:
         return Reports()
-    reader = computer.read_reports()
     ended = EndedPid(end.pid, None, end.began, end.ended, status.signal)
     found = reader.read(ended)
     waited = 0.0
@@ -271,20 +317,21 @@ def render_summary(summary: Mapping[str, object]) -> str:
         value = summary[name]
         return wording.size(value if isinstance(value, int) else None)
 
-    lines = [f"mpsbar: {summary['how']}"]
     seconds = summary["seconds"]
-    lines.append(
-        f"  duration        {_say_seconds(seconds if isinstance(seconds, float) else 0.0)}"
-    )
+    figures = {_("duration"): _say_seconds(seconds if isinstance(seconds, float) else 0.0)}
     if summary["connected_processes"]:
-        lines.append(f"  peak allocated  {size('peak_allocated')}")
-        lines.append(f"  peak driver     {size('peak_driver')}")
-        lines.append(f"  largest cache   {size('largest_cache')}")
-    lines.append(f"  peak footprint  {size('peak_footprint')}")
+        figures[_("peak allocated")] = size("peak_allocated")
+        figures[_("peak driver")] = size("peak_driver")
+        figures[_("largest cache")] = size("largest_cache")
+    figures[_("peak footprint")] = size("peak_footprint")
     if summary["connected_processes"]:
-        lines.append(f"  frees           {summary['frees']}")
-    else:
-        lines.append("  No process of it was connected, so its GPU memory is unknown.")
+        figures[_("frees")] = str(summary["frees"])
+    widest = max(map(cells.width, figures))
+    lines = [f"mpsbar: {summary['how']}"]
+    lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
+    if not summary["connected_processes"]:
+        unknown = _("No process of it was connected, so its GPU memory is unknown.")
+        lines.append(f"  {unknown}")
     children = summary["failed_children"]
     lines += [
         f"  {child['name']} ({child['pid']}): {child['how']}"

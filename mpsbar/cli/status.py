@@ -10,6 +10,7 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
 from mpsbar.cli.output import is_coloured, line_width, print_each
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +25,10 @@ _READ_SECONDS = 20.0
 _FRESH_SECONDS = 2.0
 _MOST_LINE_BYTES = 16 * 1024
 
-DESCRIPTION = (
-    f"Shows this computer, its {join_labels('and')} processes and, where they are connected, what "
+DESCRIPTION = _(
+    "Shows this computer, its {frameworks} processes and, where they are connected, what "
     "their allocators hold. With a PID: a line of that process every 2 seconds, until it ends."
-)
+).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar status --watch 2",
     "mpsbar status --wide",
@@ -43,15 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PID",
         nargs="?",
         type=parse_pid,
-        help="follow this process until it ends or Ctrl-C",
+        help=_("follow this process until it ends or Ctrl-C"),
     )
     parser.add_argument(
-        "--wide", action="store_true", help="all columns, however wide (else they fit the window)"
+        "--wide",
+        action="store_true",
+        help=_("all columns, however wide (else they fit the window)"),
     )
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="print one JSON object, not a table")
+    shape.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
     shape.add_argument(
-        "--format", metavar="TEXT", help="print one line for status bars, such as '{held} {gpu}'"
+        "--format", metavar="TEXT", help=_("print one line for status bars, such as '{held} {gpu}'")
     )
     parser.add_argument(
         "--watch",
@@ -59,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=parse_seconds,
         const=2.0,
-        help="repeat until Ctrl-C (default: every 2); with --json one line each time",
+        help=_("repeat until Ctrl-C (default: every 2); with --json one line each time"),
     )
     on_hosts.add_host_arguments(parser)
 

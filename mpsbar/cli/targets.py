@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import parse_pid
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot, Worker
@@ -15,7 +16,7 @@ def parse_target(text: str) -> int | str:
     if text.lstrip("+-").isdigit():
         return parse_pid(text)
     if not text.strip():
-        raise argparse.ArgumentTypeError("not a process id and no name: ''")
+        raise argparse.ArgumentTypeError(_("not a process id and no name: ''"))
     return text
 
 

@@ -14,6 +14,7 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts, status
 from mpsbar.cli.arguments import parse_seconds
 from mpsbar.cli.output import is_terminal
+from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from mpsbar.ui.terminal.app import TerminalApp
 
 
-DESCRIPTION = (
-    f"Shows this computer and its {join_labels('and')} processes, live in the terminal: what each "
+DESCRIPTION = _(
+    "Shows this computer and its {frameworks} processes, live in the terminal: what each "
     "holds, its memory over the last minutes, and keys to free, inspect and stop. ? lists "
     "the keys. Without textual, or without a terminal, it prints once, as mpsbar status does."
-)
+).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar top",
     "mpsbar top --interval 5",
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="every",  # `interval` is the menu bar's, whose parser is read first
         metavar="SECONDS",
         type=parse_seconds,
-        help="time between two readings (default: 2, or as set; at least 5 on battery)",
+        help=_("time between two readings (default: 2, or as set; at least 5 on battery)"),
     )
     on_hosts.add_host_arguments(parser)
 

@@ -7,8 +7,9 @@ import time
 
 from mpsbar.cli import on_hosts
 from mpsbar.core.naming import printable
+from mpsbar.language import _, ngettext
 
-DESCRIPTION = (
+DESCRIPTION = _(
     "Says how runs ended: finished, raised an exception, ran out of memory, were killed, crashed. "
     "Newest first, each with how sure that is, what it rests on and what to do next. What mpsbar "
     "saw while it was running is known best; of other runs it knows what they left behind. Exit "
@@ -26,26 +27,29 @@ _SHOWN = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "which", metavar="PID|NAME", nargs="?", help="only this process, or those of this name"
+        "which", metavar="PID|NAME", nargs="?", help=_("only this process, or those of this name")
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON list, newest first")
+    parser.add_argument("--json", action="store_true", help=_("print a JSON list, newest first"))
     parser.add_argument(
         "-n", "--number", metavar="N", type=_parse_number, default=_SHOWN,
-        help=f"how many to show (default: {_SHOWN})",
+        help=_("how many to show (default: {n})").format(n=_SHOWN),
     )  # fmt: skip
     on_hosts.add_host_arguments(parser)
 
 
 def _parse_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MOST:
-        raise argparse.ArgumentTypeError(f"not a number from 1 to {_MOST}: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a number from 1 to {most}: {text!r}").format(most=_MOST, text=text)
+        )
     return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.why(hosts, options)
-    from mpsbar.cli.ended_runs import build_json, fits, read_all_ends, render
+    from mpsbar.cli.ended_runs import build_json, fits, render
+    from mpsbar.end_reader import read_all_ends
 
     found = [end for end in read_all_ends(time.time()) if fits(end, options.which)]
     shown = found[: options.number]
@@ -57,17 +61,22 @@ def run(options: argparse.Namespace) -> int:
         return 1
     print("\n\n".join(render(end) for end in shown))
     if len(found) > len(shown):
-        print(f"\n{len(found) - len(shown)} more in the last 7 days: mpsbar why -n {len(found)}")
+        more = len(found) - len(shown)
+        text = ngettext(
+            "{n} more in the last 7 days: mpsbar why -n {all}",
+            "{n} more in the last 7 days: mpsbar why -n {all}",
+            more,
+        )
+        print("\n" + text.format(n=more, all=len(found)))
     return 0
 
 
 def _say_nothing(which: str | None) -> str:
     if which is not None:
-        return (
-            f"mpsbar: no run that ended in the last 7 days fits {printable(which, 60)!r}; "
-            "to see all: mpsbar why"
-        )
-    return (
+        return _(
+            "mpsbar: no run that ended in the last 7 days fits {name!r}; to see all: mpsbar why"
+        ).format(name=printable(which, 60))
+    return _(
         "mpsbar: no run has ended in the last 7 days, as far as mpsbar knows. Runs that are "
         "connected are known: mpsbar run python train.py"
     )

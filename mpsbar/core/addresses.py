@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 
 DEFAULT_ADDRESS = "127.0.0.1:9478"
 # A name for ssh_config, user@host, an address; never an option, and nothing a shell would read.
@@ -44,20 +45,22 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.strip().rpartition(":")
     shown = printable(text, 80)
     if not colon or not host:
-        raise UserError(f"{shown!r} is not ADDRESS:PORT, for example {DEFAULT_ADDRESS}")
+        complaint = _("{text!r} is not ADDRESS:PORT, for example {example}")
+        raise UserError(complaint.format(text=shown, example=DEFAULT_ADDRESS))
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise UserError(f"{printable(port, 20)!r} is not a port: it must be from 0 to 65535")
+        complaint = _("{port!r} is not a port: it must be from 0 to 65535")
+        raise UserError(complaint.format(port=printable(port, 20)))
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if bare == "localhost":
         bare = "127.0.0.1"
     try:
         number = ipaddress.ip_address(bare)
     except ValueError:
-        raise UserError(
-            f"{printable(host, 60)!r} is not a numeric address of this computer, such as 127.0.0.1"
-        ) from None
+        complaint = _("{host!r} is not a numeric address of this computer, such as 127.0.0.1")
+        raise UserError(complaint.format(host=printable(host, 60))) from None
     if number.version == 6 and bare == host:
-        raise UserError(f"write an IPv6 address in brackets: [{bare}]:{port}")
+        complaint = _("write an IPv6 address in brackets: {address}")
+        raise UserError(complaint.format(address=f"[{bare}]:{port}"))
     return Address(str(number), int(port))
 
 

@@ -5,11 +5,13 @@ A new counter is a row of COUNTERS and, in Backend, a field if agents send it, e
 
 from dataclasses import dataclass
 
+from mpsbar.language import mark
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:
     name: str  # of the field or property of Backend; on the wire, in JSON and in the history
-    meaning: str  # for people
+    meaning: str  # for people; English in the metrics, else shown by `_()`
     is_sent: bool = False  # by the agent; else computed from those that are
     label: str = ""  # for people, where it differs from the name
     rank: int | None = None  # its priority where a table is narrow (ui/columns.py); None: no column
@@ -22,18 +24,22 @@ class Counter:
 
 
 COUNTERS = (
-    Counter("allocated", "in live tensors", is_sent=True, rank=10, recorded=1),
-    Counter("cached", "kept for reuse", rank=6, recorded=1),
-    Counter("other", "graphs and other memory, some of which Free may return"),
-    Counter("reserved", "what the allocator got from the driver", is_sent=True),
-    Counter("driver", "everything Metal gave the process", is_sent=True),
-    Counter("peak", "the most that was ever allocated", is_sent=True, rank=11),
+    Counter(mark("allocated"), mark("in live tensors"), is_sent=True, rank=10, recorded=1),
+    Counter(mark("cached"), mark("kept for reuse"), rank=6, recorded=1),
+    Counter("other", mark("graphs and other memory, some of which Free may return")),
+    Counter("reserved", mark("what the allocator got from the driver"), is_sent=True),
+    Counter("driver", mark("everything Metal gave the process"), is_sent=True),
+    Counter(mark("peak"), mark("the most that was ever allocated"), is_sent=True, rank=11),
     Counter(
-        "held", "everything the driver gave the process", label="held (driver)", rank=1, recorded=1
+        mark("held"), mark("everything the driver gave the process"), label=mark("held (driver)"),
+        rank=1, recorded=1,
     ),
-    Counter("budget", "what Metal recommends to stay below", is_sent=True),
-    Counter("limit", "the limit that was set for the process", is_sent=True, rank=12, is_sum=False),
-)
+    Counter("budget", mark("what Metal recommends to stay below"), is_sent=True),
+    Counter(
+        mark("limit"), mark("the limit that was set for the process"), is_sent=True, rank=12,
+        is_sum=False,
+    ),
+)  # fmt: skip
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in
 # millionths a second: an epoch may take an hour.

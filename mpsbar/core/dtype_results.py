@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 
 SCHEMA = 1
 CellState = Literal[
@@ -148,12 +149,13 @@ def build_record(probe: Probe) -> dict[str, Any]:
 def parse_record(record: Any) -> Probe:
     """Parse what `build_record` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
-        raise ValueError("not a result of mpsbar probe")
+        raise ValueError(_("not a result of mpsbar probe"))
     if record.get("schema") != SCHEMA:
-        raise ValueError(f"written by another version of mpsbar (schema {record.get('schema')!r})")
+        complaint = _("written by another version of mpsbar (schema {schema!r})")
+        raise ValueError(complaint.format(schema=record.get("schema")))
     ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
-        raise ValueError("damaged: it does not say how the probe ended")
+        raise ValueError(_("damaged: it does not say how the probe ended"))
     values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
     values |= {name: parse_number(record.get(name)) for name in ("time", "seconds", "load")}
     values |= {name: _count(record.get(name)) for name in ("memory", "ceiling", "cores")}

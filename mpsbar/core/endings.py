@@ -6,6 +6,7 @@ The kernel's exit status, the last words of its agent, and what the system wrote
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.machine import Pressure
 
 # A system file that may not be read is not the same as one that is not there.
@@ -54,8 +55,8 @@ class LastWords:
     parent: int | None = None
     memory: dict[str, int] = field(default_factory=dict)  # the last counters, in bytes
     frameworks: dict[str, str] = field(default_factory=dict)
-    # With `mpsbar run --explain`: operations that ran on the CPU, and how often.
-    fallbacks: dict[str, int] = field(default_factory=dict)
+    # Operations that ran on the CPU; None: torch warned of none. Counted by `mpsbar run --explain`.
+    fallbacks: Fallbacks | None = None
 
 
 @dataclass(frozen=True, slots=True)

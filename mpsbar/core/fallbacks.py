@@ -1,9 +1,13 @@
 """Operations that ran on the CPU because MPS lacks them, and torch's own log of them. Pure."""
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from mpsbar.core.naming import printable
+from mpsbar.core.secrets import mask
 
 _UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
           "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip
@@ -17,6 +21,9 @@ _HEADS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
 _RULE = re.compile(r"-{20,}")
 _Number = TypeVar("_Number", int, float)
 NOTHING_LOGGED = "There are no CPU Fallbacks logged for profiling"
+_MOST_OPERATIONS = 100
+_MOST_TEXT = 300
+_MOST_NUMBER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Fallbacks:
     torch: str | None = None  # None: no process imported torch, or none was connected
     is_profiled: bool = False  # torch's own log was read
     is_complete: bool = True  # False: a process was killed, there may be more
+    is_counted: bool = True  # False: without --explain torch names only the first
 
     @property
     def count(self) -> int:
@@ -99,6 +107,49 @@ def complete_by_profile(
     # Operations on single numbers, which torch computes on the CPU on purpose.
     rest = [row for row in logged.values() if not row.name.startswith("scalar_")]
     return [*completed, *rest]
+
+
+def parse_operations(value: Any) -> list[FallbackOperation]:
+    """From lists of name, count, line, seconds and bytes: what a worker left is not trusted."""
+    found = []
+    for entry in value[:_MOST_OPERATIONS] if isinstance(value, list | tuple) else ():
+        if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:
+            continue
+        name, count, where, seconds, copied = (*entry, None, None)[:5]
+        if isinstance(name, str) and name and _is_number(count) and isinstance(count, int):
+            found.append(
+                FallbackOperation(
+                    _text(name), count, _text(where),
+                    float(seconds) if _is_number(seconds) else None,
+                    int(copied) if _is_number(copied) else None,
+                )
+            )  # fmt: skip
+    return found
+
+
+def parse_fallbacks(value: Any) -> Fallbacks | None:
+    """The inverse of asdict(); None for anything else, and for a run without any."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("operations"), list | tuple):
+        return None
+    rows = [
+        [entry.get(name) for name in ("name", "count", "where", "seconds", "copied")]
+        for entry in value["operations"][:_MOST_OPERATIONS]
+        if isinstance(entry, Mapping)
+    ]
+    operations = tuple(parse_operations(rows))
+    if not operations:
+        return None
+    flags = [value.get(name) is True for name in ("is_profiled", "is_complete", "is_counted")]
+    return Fallbacks(operations, _text(value.get("torch"))[:40] or None, *flags)
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and 0 <= value < _MOST_NUMBER
+
+
+def _text(value: Any) -> str:
+    return mask(printable(value, _MOST_TEXT)) if isinstance(value, str) else ""
 
 
 def base_name(name: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.torch_facts import HIGH, LOW
+from mpsbar.language import _
 
 # The same bounds as in the agent (agent/limit.py).
 LEAST_LIMIT = 64 << 20
@@ -42,14 +43,17 @@ def parse_limit(text: str, budget: int | None) -> int:
     size, percent = parse_size(text), _PERCENT.fullmatch(text.strip())
     if percent is not None:
         if budget is None:
-            raise UserError("Metal's budget is not known here: give a size, such as 24GB")
+            raise UserError(_("Metal's budget is not known here: give a size, such as 24GB"))
         size = int(float(percent[1]) / 100 * budget)
     if size is None:
-        raise UserError(f"not a size: {text[:40]!r}; for example 24GB, 1500MB or 75%")
+        complaint = _("not a size: {text!r}; for example 24GB, 1500MB or 75%")
+        raise UserError(complaint.format(text=text[:40]))
     if not LEAST_LIMIT <= size <= MOST_LIMIT:
-        raise UserError(f"a limit must be at least {LEAST_LIMIT >> 20} MB: {text[:40]!r}")
+        complaint = _("a limit must be at least {least} MB: {text!r}")
+        raise UserError(complaint.format(least=LEAST_LIMIT >> 20, text=text[:40]))
     if budget is not None and size > _MOST_RATIO * budget:
-        raise UserError(f"more than twice Metal's budget of {budget / HEAP:.1f} GB: {text[:40]!r}")
+        complaint = _("more than twice Metal's budget of {budget:.1f} GB: {text!r}")
+        raise UserError(complaint.format(budget=budget / HEAP, text=text[:40]))
     return size
 
 

@@ -12,6 +12,7 @@ from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.limits import LEAST_LIMIT, parse_size
 from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
+from mpsbar.language import _
 
 Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
 Theme = Literal["dark", "light", "contrast"]
@@ -30,15 +31,16 @@ Groups = Mapping[str, tuple[str, ...]]  # hosts by the name of their group
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    bar: Bar = "memory"
+    bar: Bar = "memory"  # what the menu bar shows
     interval: float = 2.0  # seconds between two readings
-    alerts: bool = True
+    alerts: bool = True  # whether there are any
+    # What alerts are for.
     alert_causes: tuple[str, ...] = tuple(cause for cause in ALERT_CAUSES if cause != "cache")
-    cool_down: float = COOL_DOWN
+    cool_down: float = COOL_DOWN  # seconds between two alerts about one process and cause
     last_words: bool = True  # connected processes leave a record of how they ended
-    keep_cache_below: str = OFF  # a size such as 4GB
-    free_when_idle: bool = False
-    free_at_critical_pressure: bool = False
+    keep_cache_below: str = OFF  # a larger cache is freed
+    free_when_idle: bool = False  # the cache of a process that has computed nothing for a minute
+    free_at_critical_pressure: bool = False  # caches, while memory pressure is critical
     theme: Theme = "dark"  # of `mpsbar top`
     welcome: bool = True  # at the top of the menu, until an environment is connected
     export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
@@ -52,6 +54,7 @@ class Settings:
 
 
 KEYS = tuple(field.name for field in fields(Settings))
+AUTO_FREE_KEYS = ("keep_cache_below", "free_when_idle", "free_at_critical_pressure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +148,25 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
 }
 _FLAGS = {key for key, parse in _PARSERS.items() if parse is _flag}
 _ALLOWED = {
-    "bar": f"one of {', '.join(BARS)}",
-    "interval": "a number of seconds from 0.5 to 3600",
-    "alerts": "true or false",
-    "alert_causes": f"a list of {', '.join(ALERT_CAUSES)}",
-    "cool_down": "a number of seconds from 0 to 86400",
-    "last_words": "true or false",
-    "keep_cache_below": '"off", or a size from "64MB" on, such as "4GB"',
-    "free_when_idle": "true or false",
-    "free_at_critical_pressure": "true or false",
-    "theme": f"one of {', '.join(THEMES)}",
-    "welcome": "true or false",
-    "export": f'"off", or an address of this computer only, such as "{DEFAULT_ADDRESS}"'
-    " (for others: mpsbar export --help)",
-    "hosts": 'a list of names for ssh, such as ["mac1", "me@mac2"]',
-    "groups": 'a table of lists, such as {studio = ["mac1", "mac2"]}',
+    "bar": _("one of {names}").format(names=", ".join(BARS)),
+    "interval": _("a number of seconds from 0.5 to 3600"),
+    "alerts": _("true or false"),
+    "alert_causes": _("a list of {names}").format(names=", ".join(ALERT_CAUSES)),
+    "cool_down": _("a number of seconds from 0 to 86400"),
+    "last_words": _("true or false"),
+    "keep_cache_below": _('"off", or a size from "64MB" on, such as "4GB"'),
+    "free_when_idle": _("true or false"),
+    "free_at_critical_pressure": _("true or false"),
+    "theme": _("one of {names}").format(names=", ".join(THEMES)),
+    "welcome": _("true or false"),
+    "export": _(
+        '"off", or an address of this computer only, such as "{address}"'
+        " (for others: mpsbar export --help)"
+    ).format(address=DEFAULT_ADDRESS),
+    "hosts": _('a list of names for ssh, such as ["mac1", "me@mac2"]'),
+    "groups": _("a table of lists, such as {example}").format(
+        example='{studio = ["mac1", "mac2"]}'
+    ),
 }
 
 
@@ -185,7 +192,10 @@ def parse_value(key: str, value: Any, name: str | None = None) -> Any:
         return _PARSERS[key](value)
     except _NotAllowed:
         shown = _show(value)
-        raise UserError(f"{name or key} is {shown}: it must be {_ALLOWED[key]}") from None
+        text = _("{setting} is {value}: it must be {allowed}")
+        raise UserError(
+            text.format(setting=name or key, value=shown, allowed=_ALLOWED[key])
+        ) from None
 
 
 def parse_text(key: str, text: str) -> Any:
@@ -222,8 +232,11 @@ def find_nearest(word: str, known: Iterable[str]) -> str | None:
 
 def _complain_unknown(name: str) -> str:
     nearest = find_nearest(name, KEYS)
-    hint = f"did you mean {nearest}?" if nearest else f"the settings are {', '.join(KEYS)}"
-    return f"{_show_key(name)} is not a setting; {hint}"
+    if nearest:
+        text = _("{name} is not a setting; did you mean {nearest}?")
+        return text.format(name=_show_key(name), nearest=nearest)
+    text = _("{name} is not a setting; the settings are {names}")
+    return text.format(name=_show_key(name), names=", ".join(KEYS))
 
 
 def _show_key(name: str) -> str:
@@ -238,5 +251,5 @@ def _show(value: Any) -> str:
         plain = is_list or is_number or isinstance(value, str)
         text = printable(render_value(value) if plain else str(value), 61)
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
-        return "too long to show"
+        return _("too long to show")
     return text if len(text) <= 60 else text[:59] + "…"

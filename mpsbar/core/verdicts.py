@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from mpsbar.core.endings import EndEvidence, RaisedError
 from mpsbar.core.error_texts import find_metal_error, is_memory_error, read_sizes
+from mpsbar.core.fallbacks import Fallbacks, parse_fallbacks
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.secrets import mask
@@ -18,7 +19,7 @@ Sureness = Literal["known", "likely", "unknown"]
 Basis = Literal[
     "exit_status", "last_words", "no_last_words", "crash_report", "jetsam_report", "kernel_log",
     "cgroup", "pressure", "swap", "stop_asked", "gpu_recovery", "gpu_event", "panic_report",
-    "restart", "still_running", "other_rank", "exit_reason", "fallbacks",
+    "restart", "still_running", "other_rank", "exit_reason",
 ]  # fmt: skip
 EndCode = Literal[
     "finished",  # exit code 0
@@ -62,6 +63,7 @@ class EndVerdict:
     values: dict[str, Value] = field(default_factory=dict)
     basis: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()  # what may have said more, and could not be read
+    fallbacks: Fallbacks | None = None  # what ran on the CPU; None: nothing is known of any
 
     @property
     def is_normal(self) -> bool:
@@ -75,12 +77,9 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
     for name, number in (("peak", evidence.peak), ("held", evidence.held)):
         if number is not None:
             values.setdefault(name, number)
-    basis = verdict.basis
-    if evidence.words is not None and evidence.words.fallbacks:
-        basis = (*basis, "fallbacks")
-        counts = evidence.words.fallbacks.items()
-        values["fallbacks"] = ", ".join(f"{name} {count}×" for name, count in counts)[:_MOST_TEXT]
-    return EndVerdict(verdict.code, verdict.sure, values, basis, evidence.reports.unreadable)
+    fallbacks = None if evidence.words is None else evidence.words.fallbacks
+    unreadable = evidence.reports.unreadable
+    return EndVerdict(verdict.code, verdict.sure, values, verdict.basis, unreadable, fallbacks)
 
 
 def _judge(e: EndEvidence) -> EndVerdict:
@@ -276,7 +275,8 @@ def parse_record(value: Any) -> EndVerdict | None:
         if item is None or (isinstance(item, int | float | str) and not isinstance(item, bool))
     }
     basis, unreadable = _words(value.get("basis"), Basis), _words(value.get("unreadable"))
-    return EndVerdict(value["code"], sure, kept, basis, unreadable)
+    fallbacks = parse_fallbacks(value.get("fallbacks"))
+    return EndVerdict(value["code"], sure, kept, basis, unreadable, fallbacks)
 
 
 def _clean(item: Value) -> Value:

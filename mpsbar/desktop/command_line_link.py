@@ -13,7 +13,15 @@ from mpsbar.desktop.bundle import judge_place, read_bundle
 from mpsbar.system.files import make_folders, read_bytes
 
 NAME = "mpsbar"
-_IN_APP = "Contents/Resources/bin/mpsbar"
+_RESOURCES = "Contents/Resources"
+_IN_APP = f"{_RESOURCES}/bin/mpsbar"
+# For man and the shells: the same below the app's resources and beside the folder of the link.
+SHELL_FILES = (
+    "share/man/man1/mpsbar.1",
+    "share/bash-completion/completions/mpsbar.bash",
+    "share/zsh/site-functions/_mpsbar",
+    "share/fish/vendor_completions.d/mpsbar.fish",
+)
 _PATHS = ("/etc/paths", "/etc/paths.d")  # where every shell of macOS begins
 _MOST_BYTES = 64 * 1024
 
@@ -59,40 +67,54 @@ def suggest_folders(home: str) -> tuple[str, ...]:
 
 
 def install(tool: str, folder: str) -> Link:
-    """Makes the link; replaces only a link of our own."""
+    """Makes the link, and in a folder called bin those to the man page and the completions.
+
+    Replaces only a link of our own.
+    """
     path = str(Path(folder, NAME))
     if judge_place(tool) is not None:
         return Link("no_place", path, tool)
     try:
-        state = _link(tool, path)
+        state = _link(tool, path, _IN_APP)
     except PermissionError as error:
         return Link("not_allowed", path, tool, detail=error.strerror or "")
     except OSError as error:
         return Link("failed", path, tool, detail=error.strerror or str(error))
+    if state != "foreign" and Path(folder).name == "bin":
+        _link_shell_files(Path(tool).parents[1], Path(folder).parent)
     return Link(state, path, tool, _is_on_path(folder))
 
 
-def _link(tool: str, path: str) -> LinkState:
+def _link_shell_files(resources: Path, prefix: Path) -> None:
+    """The command works without them: what cannot be linked is left out."""
+    for name in SHELL_FILES:
+        with suppress(OSError):
+            if (resources / name).is_file():
+                _link(str(resources / name), str(prefix / name), f"{_RESOURCES}/{name}")
+
+
+def _link(target: str, path: str, in_app: str) -> LinkState:
+    """`in_app` is the end of what a link of ours points to."""
     make_folders(Path(path).parent)
     try:
-        Path(path).symlink_to(tool)
+        Path(path).symlink_to(target)
     except FileExistsError:
-        return _renew(tool, path)
+        return _renew(target, path, in_app)
     return "made"
 
 
-def _renew(tool: str, path: str) -> LinkState:
+def _renew(wanted: str, path: str, in_app: str) -> LinkState:
     try:
         target = os.readlink(path)  # noqa: PTH115 - a text
     except OSError:
         return "foreign"  # a file or a folder
-    if target == tool:
+    if target == wanted:
         return "was_there"
-    if not target.endswith(f".app/{_IN_APP}"):
+    if not target.endswith(f".app/{in_app}"):
         return "foreign"
     with tempfile.TemporaryDirectory(prefix=".mpsbar.", dir=Path(path).parent) as spare:
         fresh = Path(spare, NAME)
-        fresh.symlink_to(tool)
+        fresh.symlink_to(wanted)
         fresh.replace(path)
     return "renewed"
 

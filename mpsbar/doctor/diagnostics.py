@@ -12,11 +12,11 @@ from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import render_doctor
 from mpsbar.doctor.rules import Checkup
+from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.endings import describe_end
 from mpsbar.ui.text.findings import say_health
 from mpsbar.ui.text.status import render_table
-from mpsbar.ui.text.wording import _
 
 
 def render_diagnostics(

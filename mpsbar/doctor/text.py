@@ -1,7 +1,8 @@
 """The sentences of `mpsbar doctor`, one for each code of rules.py. Pure."""
 
 from mpsbar.core.findings import Reason
-from mpsbar.ui.text.wording import UNKNOWN, _
+from mpsbar.language import _
+from mpsbar.ui.text.wording import UNKNOWN
 
 
 def sentence(reason: Reason) -> str:

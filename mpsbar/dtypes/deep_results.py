@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from mpsbar.core.dtype_results import CellState, ProbeEnded, parse_number, parse_text
+from mpsbar.language import _
 
 SCHEMA = 1
 KIND = "mpsbar deep probe"
@@ -105,12 +106,13 @@ def build_deep_record(probe: DeepProbe) -> dict[str, Any]:
 def parse_deep_record(record: Any) -> DeepProbe:
     """ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise ValueError("not a result of mpsbar probe --deep")
+        raise ValueError(_("not a result of mpsbar probe --deep"))
     if record.get("schema") != SCHEMA:
-        raise ValueError(f"written by another version of mpsbar (schema {record.get('schema')!r})")
+        complaint = _("written by another version of mpsbar (schema {schema!r})")
+        raise ValueError(complaint.format(schema=record.get("schema")))
     ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
-        raise ValueError("damaged: it does not say how the probe ended")
+        raise ValueError(_("damaged: it does not say how the probe ended"))
     total = record.get("total")
     texts: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
     return DeepProbe(

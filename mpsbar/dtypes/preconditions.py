@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from mpsbar.core.findings import Reason
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 BUSY_PERCENT = 5.0  # of the GPU, by one process
 

@@ -14,6 +14,7 @@ from mpsbar.core.dtype_results import Probe, build_record, parse_record
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.verdicts import find_safe
+from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
@@ -51,9 +52,10 @@ def read_record(file: Path, parse: Callable[[Any], _Record], largest: int) -> _R
     try:
         return parse(json.loads(read_bytes(file, largest)))
     except OSError as error:
-        raise UserError(f"couldn't read {file}: {error.strerror or error}") from error
+        text = _("couldn't read {file}: {why}")
+        raise UserError(text.format(file=file, why=error.strerror or error)) from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{file} is incomplete or not JSON") from error
+        raise UserError(_("{file} is incomplete or not JSON").format(file=file)) from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
 

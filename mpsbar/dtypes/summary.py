@@ -18,8 +18,8 @@ from mpsbar.dtypes.verdicts import (
     is_busy,
     judge_dtypes,
 )
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 DASH = "–"
 
@@ -67,7 +67,8 @@ def render_brief(probe: Probe | None) -> str:
     """The headline and a line for each dtype, for a bug report; empty without a probe."""
     if probe is None:
         return ""
-    title = f"dtypes, torch {probe.torch} on {probe.device}: {say_headline(probe)}"
+    text = _("dtypes, torch {version} on {device}: {headline}")
+    title = text.format(version=probe.torch, device=probe.device, headline=say_headline(probe))
     lines = [f"  {row.text}" + (f": {row.why}" if row.why else "") for row in build_rows(probe)]
     return "\n".join([title, *lines])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 from mpsbar.system.files import read_bytes
 
 _LONGEST_SECRET = 4096
@@ -17,8 +18,10 @@ def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> No
     """An address that other computers can reach requires TLS, or --insecure."""
     if not address.is_loopback and not has_tls and not is_insecure:
         raise UserError(
-            f"{address.host} can be reached from other computers: add --tls-cert and --tls-key, "
-            "or --insecure to serve it unencrypted"
+            _(
+                "{host} can be reached from other computers: add --tls-cert and --tls-key, "
+                "or --insecure to serve it unencrypted"
+            ).format(host=address.host)
         )
 
 
@@ -33,11 +36,17 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
             context.verify_mode = ssl.CERT_REQUIRED
     except ssl.SSLError as problem:
         files = ", ".join(name for name in (cert, key, client_ca) if name)
-        reason = (problem.reason or "").replace("_", " ").lower() or "not in PEM format"
-        raise UserError(f"{files} can't be used for TLS: {reason}") from None
+        reason = (problem.reason or "").replace("_", " ").lower() or _("not in PEM format")
+        raise UserError(
+            _("{files} can't be used for TLS: {reason}").format(files=files, reason=reason)
+        ) from None
     except OSError as problem:
-        files = " or ".join(name for name in (cert, key, client_ca) if name)
-        raise UserError(f"couldn't read {files}: {problem.strerror or problem}") from None
+        files = _(" or ").join(name for name in (cert, key, client_ca) if name)
+        raise UserError(
+            _("couldn't read {files}: {problem}").format(
+                files=files, problem=problem.strerror or problem
+            )
+        ) from None
     return context
 
 
@@ -59,13 +68,13 @@ def read_guard(token_file: str | None, password_file: str | None) -> HttpAuth | 
     if token_file is not None:
         token = _read_secret(token_file)
         if not token.isascii() or b" " in token:
-            raise UserError(f"{token_file} must hold one token without spaces")
+            raise UserError(_("{file} must hold one token without spaces").format(file=token_file))
         return HttpAuth("Bearer", token)
     if password_file is not None:
         secret = _read_secret(password_file)
         user, colon, password = secret.partition(b":")
         if not (user and colon and password):
-            raise UserError(f"{password_file} must hold one line USER:PASSWORD")
+            raise UserError(_("{file} must hold one line USER:PASSWORD").format(file=password_file))
         return HttpAuth("Basic", secret)
     return None
 
@@ -80,9 +89,13 @@ def _read_secret(path: str) -> bytes:
         mode = Path(path).stat().st_mode
         secret = read_bytes(Path(path), _LONGEST_SECRET).strip()
     except OSError as problem:
-        raise UserError(f"couldn't read {path}: {problem.strerror or problem}") from None
+        raise UserError(
+            _("couldn't read {path}: {problem}").format(
+                path=path, problem=problem.strerror or problem
+            )
+        ) from None
     if stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"other users can read {path}: chmod go= {path}")
+        raise UserError(_("other users can read {path}: chmod go= {path}").format(path=path))
     if not secret or b"\n" in secret:
-        raise UserError(f"{path} must hold exactly one line")
+        raise UserError(_("{path} must hold exactly one line").format(path=path))
     return secret

@@ -15,6 +15,7 @@ from mpsbar import __version__
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.fleet.metrics import Totals, build_metrics, gauge
+from mpsbar.language import _
 from mpsbar.system.files import replace_file
 
 # Ticks are at most an hour apart by the settings; beyond a few of them the readings are old.
@@ -116,9 +117,11 @@ class TextFile:
     def __init__(self, exporter: Exporter, path: str) -> None:
         self._exporter, self._path = exporter, Path(path)
         if self._path.suffix != ".prom":
-            raise UserError(f"{path} must end in .prom: node_exporter reads no other files")
+            raise UserError(
+                _("{file} must end in .prom: node_exporter reads no other files").format(file=path)
+            )
         if not self._path.parent.is_dir():
-            raise UserError(f"{self._path.parent} is not a folder")
+            raise UserError(_("{path} is not a folder").format(path=self._path.parent))
 
     def write(self) -> None:
         """UserError if it cannot be written."""
@@ -131,7 +134,9 @@ class TextFile:
             replace_file(self._path, page, mode=0o644, follow_links=False)
         except OSError as problem:
             reason = problem.strerror or problem
-            raise UserError(f"couldn't write {self._path}: {reason}") from None
+            raise UserError(
+                _("couldn't write {file}: {problem}").format(file=self._path, problem=reason)
+            ) from None
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):

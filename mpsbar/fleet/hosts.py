@@ -11,6 +11,7 @@ from typing import TypeVar
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
 from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
+from mpsbar.language import _
 
 _T = TypeVar("_T")
 # Between two attempts; doubled each time, until it answers again.
@@ -20,10 +21,8 @@ _LONGEST_PAUSE = 60.0
 _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What argparse says about a verb or an option that it does not know.
+# What it says, in English, about a verb or an option that it does not know.
 _OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
-_INSTALL = "uv tool install '.[terminal]' in a checkout of mpsbar"
-_UPGRADE = "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 
@@ -89,9 +88,9 @@ class Host:
                     self._note(problem=wrong)
                 noise += 1
                 if noise > _MOST_NOISE:
-                    return wrong or HostProblem("it sends something other than answers")
+                    return wrong or HostProblem(_("it sends something other than answers"))
         except TooMuch:
-            return HostProblem("its answer is too long")
+            return HostProblem(_("its answer is too long"))
         if has_answered and not self._again:
             return None
         return wrong or explain_end(running)
@@ -118,11 +117,23 @@ def explain_end(running: RemoteCommand) -> HostProblem:
     """Say in one clause why the command ended without an answer."""
     code, complaint = running.wait(), running.complaint
     if code == _NO_MPSBAR:
-        return HostProblem(f"mpsbar is not installed there: {_INSTALL}")
+        return HostProblem(
+            _(
+                "mpsbar is not installed there: "
+                "uv tool install '.[terminal]' in a checkout of mpsbar"
+            )
+        )
     if code == _WRONG_ARGUMENTS and any(words in complaint for words in _OLDER):
-        return HostProblem(f"its mpsbar is older and can't do this: {_UPGRADE}")
+        return HostProblem(
+            _(
+                "its mpsbar is older and can't do this: "
+                "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+            )
+        )
     needs_person = code == _SSH_FAILED and any(words in complaint for words in _WANTS_PERSON)
-    return HostProblem(complaint or f"the connection ended (exit code {code})", needs_person)
+    return HostProblem(
+        complaint or _("the connection ended (exit code {code})").format(code=code), needs_person
+    )
 
 
 class Hosts:
@@ -207,7 +218,7 @@ def _ask_host(
     except OSError as problem:
         return HostProblem(problem.strerror or str(problem))
     if running is None:
-        return HostProblem("it was not asked")
+        return HostProblem(_("it was not asked"))
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -229,12 +240,12 @@ def _ask_host(
                 wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MOST_NOISE:
-                return wrong or HostProblem("it sends something other than answers")
+                return wrong or HostProblem(_("it sends something other than answers"))
         if is_late.is_set():
-            return HostProblem(f"nothing within {seconds:g} seconds")
+            return HostProblem(_("nothing within {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
     except TooMuch:
-        return HostProblem("its answer is too long")
+        return HostProblem(_("its answer is too long"))
     finally:
         timer.cancel()
         running.end()

@@ -12,6 +12,7 @@ from mpsbar.core.naming import printable
 from mpsbar.core.progress import RunProgress
 from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.workers.parse import (
     parse_amount,
     parse_bar,
@@ -38,7 +39,7 @@ class NotFromMpsbar(NotAStatus):
 def parse_status(line: bytes) -> RemoteStatus:
     answer = _parse_json(line)
     if not isinstance(answer.get("workers"), list):
-        raise NotAStatus("its answer is not a status")
+        raise NotAStatus(_("its answer is not a status"))
     machine = parse_machine(answer.get("machine"))
     processes = answer.get("processes")
     found = None if processes is None else tuple(_each(processes, _parse_process))
@@ -82,7 +83,7 @@ def parse_freed(line: bytes) -> list[Freed]:
     """The outcomes that `mpsbar free --json` printed."""
     outcomes = _parse_json(line).get("freed")
     if not isinstance(outcomes, list):
-        raise NotAStatus("its answer does not say what was freed")
+        raise NotAStatus(_("its answer does not say what was freed"))
     return list(_each(outcomes, _parse_outcome))
 
 
@@ -91,9 +92,9 @@ def parse_ends(line: bytes) -> list[RemoteEnd]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotFromMpsbar("its answer is not JSON") from None
+        raise NotFromMpsbar(_("its answer is not JSON")) from None
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
-        raise NotFromMpsbar("its answer does not say how runs ended")
+        raise NotFromMpsbar(_("its answer does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
@@ -101,12 +102,12 @@ def _parse_json(line: bytes) -> dict[str, Any]:
     try:
         answer: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotFromMpsbar("its answer is not JSON") from None
+        raise NotFromMpsbar(_("its answer is not JSON")) from None
     if not isinstance(answer, dict) or "schema" not in answer:
-        raise NotFromMpsbar("its answer is not a status")
+        raise NotFromMpsbar(_("its answer is not a status"))
     if answer["schema"] != SCHEMA:
         shown = printable(str(answer["schema"]), 20)
-        raise NotAStatus(f"its mpsbar is another version (schema {shown})")
+        raise NotAStatus(_("its mpsbar is another version (schema {schema})").format(schema=shown))
     return answer
 
 

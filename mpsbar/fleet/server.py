@@ -18,6 +18,7 @@ from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError
 from mpsbar.fleet.access import HttpAuth
 from mpsbar.fleet.exporter import Exporter, NoReading
+from mpsbar.language import _
 
 _log = logging.getLogger("mpsbar")
 # Prometheus has one connection at a time; a few more for people who look.
@@ -196,9 +197,15 @@ def _is_local_name(host: str | None) -> bool:
 
 def _say_not_bound(address: Address, problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
-        return f"{address} is in use by another program: choose another port"
+        return _("{address} is in use by another program: choose another port").format(
+            address=address
+        )
     if problem.errno == errno.EADDRNOTAVAIL:
-        return f"{address.host} is not an address of this computer"
+        return _("{host} is not an address of this computer").format(host=address.host)
     if problem.errno == errno.EACCES:
-        return f"port {address.port} needs administrator rights: use one from 1024 on"
-    return f"couldn't listen on {address}: {problem.strerror or problem}"
+        return _("port {port} needs administrator rights: use one from 1024 on").format(
+            port=address.port
+        )
+    return _("couldn't listen on {address}: {problem}").format(
+        address=address, problem=problem.strerror or problem
+    )

@@ -4,6 +4,7 @@ import socket
 import time
 
 from mpsbar.core.addresses import Address
+from mpsbar.language import _
 
 _SECONDS = 3.0
 _MOST_BYTES = 4096
@@ -14,16 +15,16 @@ def find_service_problem(address: Address) -> str | None:
     try:
         answer = _ask(address)
     except OSError:
-        return (
-            f"No metrics are served at {address}, which is the setting export: "
+        return _(
+            "No metrics are served at {address}, which is the setting export: "
             "the menu bar app does that while it runs"
-        )
+        ).format(address=address)
     if b"\r\nServer: mpsbar" in answer:
         return None
-    return (
-        f"Another program answers at {address}, which is the setting export: "
+    return _(
+        "Another program answers at {address}, which is the setting export: "
         "choose another port (mpsbar config edit)"
-    )
+    ).format(address=address)
 
 
 def _ask(address: Address) -> bytes:

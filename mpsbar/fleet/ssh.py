@@ -14,6 +14,7 @@ from pathlib import Path
 from mpsbar.core.addresses import is_host_name
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 
 # Places of a tool install and of the app: a shell that is not interactive may not know them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
@@ -39,14 +40,14 @@ class TooMuch(Exception):
 
 def check_host(host: str) -> str:
     if not is_host_name(host):
-        raise UserError(f"{printable(host, 60)!r} is not the name of a host")
+        raise UserError(_("{host!r} is not the name of a host").format(host=printable(host, 60)))
     return host
 
 
 def find_ssh() -> str:
     program = shutil.which("ssh")
     if program is None:
-        raise UserError("ssh is not installed here")
+        raise UserError(_("ssh is not installed here"))
     return program
 
 
@@ -55,7 +56,7 @@ def split_options(options: str) -> list[str]:
     try:
         return shlex.split(options)
     except ValueError as problem:
-        raise UserError(f"--ssh is not valid: {problem}") from None
+        raise UserError(_("--ssh is not valid: {problem}").format(problem=problem)) from None
 
 
 def build_command(
@@ -63,7 +64,10 @@ def build_command(
 ) -> list[str]:
     """`words` are mpsbar's arguments there, `socket` that of an open connection to use (None: as
     the user's ssh does); UserError if there is no ssh, or no such host."""
-    script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
+    # Its answer is JSON, and what it complains about is looked at here: in English, whatever is
+    # spoken there.
+    variables = f'PATH="$PATH:{_PLACES}:{_APP}"; MPSBAR_LANG=en; export PATH MPSBAR_LANG'
+    script = f"{variables}; exec mpsbar {shlex.join(words)}"
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours; of -S it takes the last.
     own = split_options(options)

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mpsbar.core.counters import COUNTERS
+from mpsbar.language import _
 from mpsbar.system.files import NotAFile, make_folder
 from mpsbar.system.ownership import require_safe
 
@@ -97,7 +98,7 @@ def require_files(file: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             if not stat.S_ISREG(file.with_name(file.name + ending).stat().st_mode):
-                raise NotAFile("it is not a file")
+                raise NotAFile(_("it is not a file"))
 
 
 def find_room(cap: int) -> int:
@@ -166,7 +167,7 @@ def _check(connection: sqlite3.Connection) -> None:
     if tables and not {"runs", "samples", "machine", "events"} <= set(tables):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     if version > len(build_steps()):
-        raise NewerFormat(f"its format {version} is from a newer mpsbar")
+        raise NewerFormat(_("its format {n} is from a newer mpsbar").format(n=version))
     if (tables and version <= 0) or not _are_ours(tables, version):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:

@@ -24,6 +24,7 @@ from mpsbar.history.database import (
     read_size,
 )
 from mpsbar.history.writer import PendingRows, RunWriter, find_ended
+from mpsbar.language import _
 from mpsbar.system import paths, single_instance
 
 CAP = 50_000_000
@@ -82,7 +83,7 @@ class Recorder:
         self._follow_clock(snapshot.time, now)
         rows = self._rows
         rows.add(snapshot, present, ended)
-        for _, end in corrected or ():
+        for _process, end in corrected or ():
             rows.correct(end)
         if events := snapshot.events_after(self._last_event):
             self._last_event = events[-1].number
@@ -153,7 +154,9 @@ class Recorder:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             retention.hold_cap(self._connection, self._cap)
             if read_size(self._file) > self._cap:
-                raise OSError("it has reached its maximum size, and another program keeps it open")
+                raise OSError(
+                    _("it has reached its maximum size, and another program keeps it open")
+                )
         if left_out := self._write_rows(self._connection):
             self._report("history_rows_left_out", {"count": left_out}, now)
         if now >= self._tidy_due or is_new:

@@ -305,7 +305,8 @@ def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
     if end.verdict is not None:
         record = json.dumps(build_record(end.verdict))
         if len(record) > _MOST_VERDICT:
-            record = json.dumps(build_record(replace(end.verdict, values={})))
+            # The agent's record has the fallbacks too.
+            record = json.dumps(build_record(replace(end.verdict, values={}, fallbacks=None)))
     return int(end.ended * 1000), end.how if end.was_seen else "unseen", record
 
 

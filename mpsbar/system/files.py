@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mpsbar.agent import user_folders
+from mpsbar.language import _
 from mpsbar.system.ownership import NotTrusted, require_safe
 
 _log = logging.getLogger("mpsbar")
@@ -31,7 +32,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     with open(path, "rb", opener=_open_file) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise TooLarge(f"it is larger than {most // 1024} KiB")
+        raise TooLarge(_("it is larger than {n} KiB").format(n=most // 1024))
     return data
 
 
@@ -39,7 +40,7 @@ def _open_file(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotAFile("it is not a file")
+        raise NotAFile(_("it is not a file"))
     return descriptor
 
 
@@ -54,7 +55,7 @@ def replace_file(
     target = Path(os.path.realpath(path)) if follow_links else path
     old_mode = _read_mode(target) if mode is None else None
     if old_mode is not None and not old_mode & 0o222:
-        raise PermissionError(f"{target} is read-only")
+        raise PermissionError(_("{file} is read-only").format(file=target))
     make_folders(target.parent)
     # No suffix that a reader of the folder looks for: Python runs *.pth, IPython runs *.py.
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
@@ -81,7 +82,7 @@ def _read_mode(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise NotAFile("it is not a file")
+        raise NotAFile(_("it is not a file"))
     return stat.S_IMODE(status.st_mode)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from mpsbar.agent import user_folders
 from mpsbar.core.endings import LastWords, RaisedError
+from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask
-from mpsbar.system.files import read_bytes
+from mpsbar.system.files import read_bytes, replace_file
 
 FOLDER = "ended"  # as in agent/last_words.py, which this folder may not import
 OFF = "no-last-words"
@@ -22,6 +23,7 @@ _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
 _MOST_FILES = 2000
 _MOST_TEXT = 200
+_MOST_FALLBACKS = 10  # as in agent/last_words.py
 _MOST_NUMBER = 2**53
 # The agent attaches after its process has started, by a clock that may be coarser.
 _SAME_SECONDS = 2.0
@@ -46,6 +48,29 @@ def find_last_words(
         if is_later and (ended is None or words.ended <= ended + _SAME_SECONDS):
             return words
     return None
+
+
+def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
+    """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
+    which is printed after the record was left. Nothing where there is none."""
+    for path in _list(since - _SAME_SECONDS, pid):
+        with suppress(OSError, ValueError, RecursionError):
+            if path.lstat().st_uid != os.geteuid():
+                continue
+            record = json.loads(read_bytes(path, _LARGEST))
+            if not isinstance(record, dict) or record.get("pid") != pid:
+                continue
+            record["fallbacks"] = [_build_row(one) for one in found.operations[:_MOST_FALLBACKS]]
+            record["fallbacks_profiled"] = found.is_profiled
+            data = json.dumps(record).encode()
+            if len(data) <= _LARGEST:
+                replace_file(path, data, follow_links=False)
+            return
+
+
+def _build_row(operation: FallbackOperation) -> list[object]:
+    one = operation
+    return [one.name, one.count, one.where, one.seconds, one.copied]
 
 
 def apply_setting(is_on: bool) -> None:
@@ -115,7 +140,7 @@ def parse_last_words(record: Any) -> LastWords | None:
         pid, float(attached), float(ended), _parse_error(record.get("error")),
         name if words else "", parent if isinstance(parent, int) and parent else None,
         _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
-        _parse_fallbacks(record.get("fallbacks")),
+        _parse_fallbacks(record),
     )  # fmt: skip
 
 
@@ -145,14 +170,16 @@ def _parse_frameworks(value: Any) -> dict[str, str]:
     return {_text(name)[:20]: _text(version)[:40] for name, version in items}
 
 
-def _parse_fallbacks(value: Any) -> dict[str, int]:
-    found = {}
-    for entry in value[:10] if isinstance(value, list) else ():
-        if isinstance(entry, list) and len(entry) == 3:
-            name, count = _text(entry[0])[:100], _number(entry[1], _MOST_NUMBER)
-            if name and isinstance(count, int):
-                found[name] = count
-    return found
+def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
+    torch = _parse_frameworks(record.get("frameworks")).get("torch")
+    if operations := parse_operations(record.get("fallbacks")):
+        is_profiled = record.get("fallbacks_profiled") is True
+        return Fallbacks(tuple(operations[:_MOST_FALLBACKS]), torch, is_profiled)
+    seen = record.get("fallback_seen")
+    if isinstance(seen, list) and len(seen) == 2:
+        first = parse_operations([[seen[0], 1, seen[1]]])
+        return Fallbacks(tuple(first), torch, is_counted=False) if first else None
+    return None
 
 
 def _text(value: Any) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 
 _ROOT = 0
 _MOST_LINKS = 40  # as Linux has it
@@ -49,9 +50,10 @@ class Danger:
         """One clause, without a full stop."""
         path = printable(self.path, _LONGEST_PATH)
         if self.kind == "owner":
-            return f"{path} belongs to another user ({self.who})"
-        who = "everyone" if self.kind == "everybody" else f"the group {self.who}"
-        return f"{path} is writable by {who}"
+            return _("{path} belongs to another user ({user})").format(path=path, user=self.who)
+        if self.kind == "everybody":
+            return _("{path} is writable by everyone").format(path=path)
+        return _("{path} is writable by the group {group}").format(path=path, group=self.who)
 
     @property
     def remedy(self) -> str | None:
@@ -91,10 +93,10 @@ def require_own(path: str | os.PathLike[str]) -> None:
 
 def _advise(danger: Danger) -> str:
     if danger.kind != "owner":
-        return "choose a folder of your own"
+        return _("choose a folder of your own")
     if os.geteuid() == _ROOT:
-        return f"run mpsbar as {danger.who}, or with sudo -H"
-    return "move it, or choose a folder of your own"
+        return _("run mpsbar as {user}, or with sudo -H").format(user=danger.who)
+    return _("move it, or choose a folder of your own")
 
 
 def find_danger(path: str) -> Danger | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.language import _
 from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.macos.accelerator import Properties, parse_gpu
 from mpsbar.system.platform import Details, Footprint, GpuClient, NoReports, ReportReader
@@ -35,11 +36,17 @@ def read_recording(name: str) -> dict[str, Any]:
             recording = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
         names = ", ".join(list_recordings())
-        raise UserError(f"there is no recording {name}; choose one of {names}") from None
+        raise UserError(
+            _("there is no recording {name}; choose one of {names}").format(name=name, names=names)
+        ) from None
     except (OSError, ValueError) as problem:
-        raise UserError(f"{path} is not a recording: {problem}") from None
+        raise UserError(
+            _("{path} is not a recording: {problem}").format(path=path, problem=problem)
+        ) from None
     if not isinstance(recording, dict) or recording.get("recording") != 1:
-        raise UserError(f'{path} is not a recording: it does not say "recording": 1')
+        raise UserError(
+            _('{path} is not a recording: it does not say "recording": 1').format(path=path)
+        )
     return recording
 
 

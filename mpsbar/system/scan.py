@@ -19,8 +19,11 @@ from mpsbar.system.read_timeouts import SCAN_SECONDS, Readers, Stuck
 # After this many seconds a process without torch is read again; then after twice as many.
 FIRST_WAIT = 2.0
 LONGEST_WAIT = 60.0
-# One with torch may have loaded another framework too, or become another program by exec.
+# One with torch may have loaded another framework too, or become another program by exec. The
+# latter also shows in its footprint, and in its agent, which is gone: it is examined sooner then.
 FOUND_WAIT = 30.0
+# The part of its footprint that is left; at least so many seconds after the last examination.
+SHRUNK, SHRUNK_WAIT = 0.5, 5.0
 # A failure may pass. One that is stuck costs nothing: read_timeouts does not read it meanwhile.
 RETRY_WAIT = 0.5
 # Two readings of the GPU times closer than this say nothing: the driver updates them in steps.
@@ -52,6 +55,7 @@ class _Tracked:
 
     wait: float
     due: float = 0.0
+    examined: float = 0.0  # when
     examination: Examination | None = None
     process: Process | None = None
     has_gpu: bool = False
@@ -126,6 +130,7 @@ class Scanner:
         self._found: dict[int, _Tracked] = {}
         self._queue: list[tuple[float, int]] = []  # a heap: who comes due when
         self._was_listed = False
+        self._workers: set[int] = set()  # that had an agent at the last scan
 
     def scan(self, seconds: float = SCAN_SECONDS) -> Scan:
         """Reads all known processes at once; only new ones take a second round."""
@@ -204,8 +209,14 @@ class Scanner:
 
     def note_workers(self, workers: dict[int, bool]) -> bool:
         """Has workers examined by the next scan, and again when their agent says that a framework
-        is loaded: no list tells when a process imports torch. False: nothing is new."""
+        is loaded, since no list tells when a process imports torch; also those whose agent is gone,
+        as it is after an exec. False: nothing is new."""
         now, is_new = self._clock(), False
+        for pid in self._workers - workers.keys():
+            if pid in self._found:
+                self._tracked[pid].examination, is_new = None, True
+                self._schedule(pid, now)
+        self._workers = set(workers)
         for pid, is_loaded in workers.items():
             tracked = self._tracked.get(pid)
             if tracked is None or tracked.process is not None or tracked.is_worker is is_loaded:
@@ -249,8 +260,11 @@ class Scanner:
     def _learn(self, pid: int, result: Any, now: float) -> Problem | None:
         tracked = self._tracked[pid]
         if isinstance(result, Footprint):
+            if _has_shrunk(tracked.process, result):
+                self._examine_soon(pid, now)
             tracked.process = _with_footprint(tracked.process, result)
             return None
+        tracked.examined = now
         tracked.examination = result if isinstance(result, Examination) else None
         if tracked.examination is not None and tracked.examination.process is not None:
             tracked.process, tracked.wait = tracked.examination.process, FIRST_WAIT
@@ -264,6 +278,14 @@ class Scanner:
         tracked.process = _with_footprint(tracked.process, _UNKNOWN_FOOTPRINT)
         self._schedule(pid, now + RETRY_WAIT)
         return _describe_problem(f"process {pid}", result)
+
+    def _examine_soon(self, pid: int, now: float) -> None:
+        """It may be another program by now, or has only freed its memory."""
+        tracked = self._tracked[pid]
+        due = max(now, tracked.examined + SHRUNK_WAIT)
+        if due < tracked.due:
+            tracked.examination = None
+            self._schedule(pid, due)
 
     def _wait_longer(self, pid: int, is_foreign: bool) -> None:
         """No framework is loaded: the process is read again after twice the time."""
@@ -291,6 +313,11 @@ class Scanner:
             )
             for process in found
         )
+
+
+def _has_shrunk(process: Process | None, footprint: Footprint) -> bool:
+    before = None if process is None else process.footprint
+    return before is not None and footprint.now is not None and footprint.now < SHRUNK * before
 
 
 def _with_footprint(process: Process | None, footprint: Footprint) -> Process | None:

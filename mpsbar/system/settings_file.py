@@ -22,6 +22,7 @@ from mpsbar.core.settings import (
     parse_values,
 )
 from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml
+from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_own_file
 from mpsbar.system.ownership import require_safe
@@ -42,10 +43,21 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = Fals
     except _Broken as broken:
         loaded = _report_broken(loaded, str(broken), repair)
     except OSError as problem:
-        complaint = f"couldn't read {file} ({_reason(problem)}); using the defaults"
+        complaint = _("couldn't read {file} ({problem}); using the defaults").format(
+            file=file, problem=_reason(problem)
+        )
         loaded = replace(loaded, complaints=(complaint,))
     loaded = _merge(loaded, "environment", _read_environment(), "{}")
     return _merge(loaded, "flag", flags or {}, "{}")
+
+
+def read_stamp() -> object:
+    """Differs from an earlier one once somebody has written the file."""
+    try:
+        status = paths.settings_file().stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def write_setting(key: str, value: Any) -> None:
@@ -58,13 +70,19 @@ def write_setting(key: str, value: Any) -> None:
             replace_own_file(file, changed.encode())
     except (NotTOML, _Broken) as problem:
         raise UserError(
-            f"{file} is damaged ({problem}) and was left unchanged;"
-            " for details: mpsbar config validate"
+            _(
+                "{file} is damaged ({problem}) and was left unchanged;"
+                " for details: mpsbar config validate"
+            ).format(file=file, problem=problem)
         ) from None
     except NotChangeable:
-        raise UserError(f"couldn't change {key} in {file}; change it by hand") from None
+        raise UserError(
+            _("couldn't change {key} in {file}; change it by hand").format(key=key, file=file)
+        ) from None
     except OSError as problem:
-        raise UserError(f"couldn't change {file}: {_reason(problem)}") from None
+        raise UserError(
+            _("couldn't change {file}: {problem}").format(file=file, problem=_reason(problem))
+        ) from None
 
 
 def variable_of(key: str) -> str:
@@ -75,7 +93,9 @@ def parse_toml_file(file: Path) -> dict[str, Any]:
     try:
         return parse_toml(_read_text(file))
     except NotTOML as problem:
-        raise _Broken(f"it is not TOML: {printable(str(problem), 120)}") from None
+        raise _Broken(
+            _("it is not TOML: {problem}").format(problem=printable(str(problem), 120))
+        ) from None
 
 
 def _read_text(file: Path) -> str:
@@ -86,7 +106,7 @@ def _read_text(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
-        raise _Broken("it is not UTF-8 text") from None
+        raise _Broken(_("it is not UTF-8 text")) from None
     except (NotAFile, TooLarge) as problem:
         raise _Broken(_reason(problem)) from None
 
@@ -108,12 +128,19 @@ def _merge(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) 
 
 
 def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
-    complaint = f"{loaded.file} can't be used ({why}); using the defaults"
+    text = _("{file} can't be used ({why}); using the defaults")
+    target, problem = None, ""
     if repair:
         try:
-            complaint += f"; it was renamed to {_move_aside(Path(loaded.file))}"
-        except OSError as problem:
-            complaint += f"; it couldn't be renamed ({_reason(problem)})"
+            target = _move_aside(Path(loaded.file))
+            text = _("{file} can't be used ({why}); using the defaults; it was renamed to {target}")
+        except OSError as error:
+            problem = _reason(error)
+            text = _(
+                "{file} can't be used ({why}); using the defaults; "
+                "it couldn't be renamed ({problem})"
+            )
+    complaint = text.format(file=loaded.file, why=why, target=target, problem=problem)
     return replace(loaded, complaints=(complaint,))
 
 
@@ -126,7 +153,7 @@ def _move_aside(file: Path) -> Path:
         if not os.path.lexists(target):
             file.rename(target)
             return target
-    raise FileExistsError("there are too many damaged settings files")
+    raise FileExistsError(_("there are too many damaged settings files"))
 
 
 def _reason(problem: OSError) -> str:

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mpsbar.language import _
 from mpsbar.system.ownership import Danger, NotTrusted, find_danger
 
 _MOST_LINKS = 40
@@ -55,14 +56,17 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    return f"{danger.reason}, who could run code as you; {_advise(danger)}"
+    text = _("{danger}, who could run code as you; {advice}")
+    return text.format(danger=danger.reason, advice=_advise(danger))
 
 
 def _advise(danger: Danger) -> str:
     if danger.kind == "owner" and os.geteuid() == 0:
-        return f"run mpsbar as {danger.who} instead"
-    what = danger.remedy or "use an environment of your own"
-    return f"{what}, or start your script with mpsbar run"
+        return _("run mpsbar as {user} instead").format(user=danger.who)
+    if danger.remedy is None:
+        return _("use an environment of your own, or start your script with mpsbar run")
+    text = _("{command}, or start your script with mpsbar run")
+    return text.format(command=danger.remedy)
 
 
 def find_danger_of(python: str) -> Danger | None:
@@ -104,7 +108,7 @@ def _find_program(python: str) -> str:
 
 def _follow(path: str) -> Iterator[str]:
     """The path and each that it is a link to: Python looks for its files beside all of them."""
-    for _ in range(_MOST_LINKS):
+    for _step in range(_MOST_LINKS):
         yield path
         if not os.path.islink(path):  # noqa: PTH114 - texts, all of these
             return

@@ -2,9 +2,9 @@
 
 from mpsbar.core.findings import Health
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.rows import Bar
 from mpsbar.ui.text import findings, progress, wording
-from mpsbar.ui.text.wording import _
 
 # As wide as a digit, so that the text does not jump: "99.9 GB" and "100%" are the widest.
 _FIGURE_SPACE = "\N{FIGURE SPACE}"

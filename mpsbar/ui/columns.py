@@ -10,8 +10,8 @@ from typing import Any, Literal
 from mpsbar.core.counters import COUNTERS, Counter
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _, mark
 from mpsbar.ui.text import progress, wording
-from mpsbar.ui.text.wording import _
 
 Table = Literal["status", "top"]
 # What `top` draws where others have no column: allocated, cached and other memory as a bar against
@@ -22,8 +22,8 @@ _NO_LIMIT = "–"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    key: str  # its head in a terminal, and what the table is sorted by
-    title: str  # in the report
+    key: str  # its head in a terminal, in English, and what the table is sorted by
+    title: str  # in the report, in English
     number: Callable[[Worker | Process], float | None] | None  # to sort by; None: by the text
     write: Callable[[Worker | Process, Any], str]  # the cell of a process, given that number
     rank: int = 0  # where not all fit, those with the lowest are shown; 0: always
@@ -35,16 +35,32 @@ class Column:
 
     def head(self, snapshot: Snapshot) -> str:
         """The key; but on Linux the footprint is the resident set, which is called RSS."""
-        if self.key != "FOOTPRINT":
-            return self.key
-        kinds = {process.footprint_kind for process in snapshot.processes or ()}
-        return "RSS" if kinds == {"rss"} else self.key
+        if self.key == "FOOTPRINT":
+            kinds = {process.footprint_kind for process in snapshot.processes or ()}
+            if kinds == {"rss"}:
+                return "RSS"
+        return translate(self.key)
 
     def cell(self, process: Worker | Process) -> str:
         return self.write(process, None if self.number is None else self.number(process))
 
     def is_known(self, words: list[str]) -> bool:
         return any(word not in ("", wording.UNKNOWN, _NO_LIMIT) for word in words)
+
+
+# The words of the heads and titles below; those of the counters are in core/counters.
+_WORDS = (
+    mark("name"), mark("device"), mark("memory"), mark("history"), mark("footprint"),
+    mark("progress"), mark("note"), mark("host"), mark("runs"),
+)  # fmt: skip
+
+
+def translate(head: str) -> str:
+    """The head or title of a column; English as it is written, GPU and PID everywhere."""
+    word, translated = head.lower(), _(head.lower())
+    if translated == word:
+        return head
+    return translated.upper() if head.isupper() else translated[:1].upper() + translated[1:]
 
 
 def _device(process: Worker | Process, _number: None) -> str:
@@ -146,4 +162,4 @@ REPORTED = sorted(
 
 def explain_counters() -> list[str]:
     """What each counter in the tables means, one line each."""
-    return [f"{counter.name}: {_(counter.meaning)}" for counter in _SHOWN]
+    return [f"{_(counter.name)}: {_(counter.meaning)}" for counter in _SHOWN]

@@ -18,11 +18,11 @@ from mpsbar.core.events import ALERT_CAUSES, Alert, Event
 from mpsbar.core.limits import parse_size
 from mpsbar.core.settings import INTERVALS, KEEP_CACHE_BELOW, OFF, Settings
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.connect_rows import build_connect
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
-from mpsbar.ui.text.wording import _
 
 _MOST_ALERTS = 10
 _ALERT_WIDTH = 80

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from mpsbar.core.actions import AskPython, Choose, Connect, StartAtLogin
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
-from mpsbar.ui.text.wording import _, found_pythons, shorten, shorten_home
+from mpsbar.ui.text.wording import found_pythons, shorten, shorten_home
 
 _MOST_PYTHONS = 12
 _WIDTH = 70

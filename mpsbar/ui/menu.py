@@ -6,6 +6,7 @@ from mpsbar.core.actions import CancelProbe, Free, ProbeDtypes
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
+from mpsbar.language import _
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.command_rows import build_commands
 from mpsbar.ui.connect_rows import build_welcome
@@ -13,7 +14,6 @@ from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
-from mpsbar.ui.text.wording import _
 
 SECTIONS = 5
 _PRINTED = UiState()  # as text, in which nothing can be clicked

@@ -1,15 +1,17 @@
 """The rows of processes, connected or not, and of those that have ended. Pure."""
 
 from collections import Counter
+from pathlib import Path
 
 from mpsbar.core.actions import Copy, OpenReport
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.language import _
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, notes, progress, wording
-from mpsbar.ui.text.wording import _
 
 # Rows of ended processes; the report has them all.
 _MOST_ENDED = 3
@@ -38,7 +40,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     """The row of an ended process; its submenu says what is known, and what to do next."""
     name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
-    lines = endings.say_details(process)
+    lines = endings.say_details(process, read_native_operations, str(Path.home()))
     if not ui_state.is_app or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
     children = [

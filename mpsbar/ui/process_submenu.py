@@ -24,9 +24,9 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import KEEP_CACHE_BELOW
 from mpsbar.core.snapshot import NEVER_FREED, AutoFreeStatus, Snapshot, Worker
 from mpsbar.core.trends import METAL
+from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
-from mpsbar.ui.text.wording import _
 
 _MOST_GROUPS = 8
 # The groups, then "others", "not visible from Python" and "cut short".

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.columns import COLUMNS, Column, Table
 from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.notes import list_notes
-from mpsbar.ui.text.wording import _
 
 INDENT = "└ "
 MOST_NAME = 40
@@ -68,6 +68,13 @@ class FittedColumn:
     @property
     def key(self) -> str:
         return self.column.key
+
+    def mark_head(self, mark: str) -> str:
+        """The head with a mark after it, which shows by what the table is sorted."""
+        head = self.head
+        while cells.width(head + mark) > self.width:
+            head = head[:-1]
+        return cells.pad(head + mark, self.width, True) if self.column.to_right else head + mark
 
     def fit(self, text: str) -> str:
         """The text in exactly this width; a long name is cut in its middle."""
@@ -133,7 +140,7 @@ def _measure(
     column: Column, rows: Sequence[TableRow], snapshot: Snapshot, is_steady: bool
 ) -> int:  # fmt: skip
     words = [row.cells.get(column.key, "") for row in rows]
-    longest = max([len(column.head(snapshot)), *map(cells.width, words)])
+    longest = max([cells.width(column.head(snapshot)), *map(cells.width, words)])
     if column.key == "NAME":
         longest = min(longest, MOST_NAME)
     return max(longest, column.width) if is_steady or column.drawing else longest

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from mpsbar.core.actions import Action, FindTensors
 from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.settings import Settings
+from mpsbar.ui.text.cells import pad
 
 # The columns of a row printed as text: name, device, size; notes follow.
 WIDTHS = (28, 9, 8)
@@ -43,7 +44,12 @@ class Row:
         if not self.cells:
             return self.text
         name, device, size, *notes = self.cells
-        columns = f"{name:{WIDTHS[0]}} {device:>{WIDTHS[1]}} {size:>{WIDTHS[2]}}"
+        columns = " ".join(
+            pad(text, width, to_right)
+            for text, width, to_right in zip(
+                (name, device, size), WIDTHS, (False, True, True), strict=True
+            )
+        )
         return (columns + "".join(f"  ({note})" for note in notes if note)).rstrip()
 
     def ended(self) -> "Row":

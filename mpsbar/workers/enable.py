@@ -20,6 +20,7 @@ from typing import Any
 from mpsbar.agent import __version__, user_folders
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
+from mpsbar.language import _
 from mpsbar.system.files import read_bytes, replace_file
 from mpsbar.system.ownership import NotTrusted, require_safe
 from mpsbar.system.paths import enabled_file
@@ -96,7 +97,9 @@ def enable(environment: Environment) -> bool:
         _remove(site, old - set(files))
     except OSError as problem:
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"couldn't write to {site}: {reason}") from None
+        raise EnvironmentProblem(
+            _("couldn't write to {folder}: {problem}").format(folder=site, problem=reason)
+        ) from None
     _clear_hidden_flag(site / "mpsbar-agent.pth")
     return True
 
@@ -141,7 +144,9 @@ def disable(environment: Environment) -> bool:
         _remove(environment.site, set(names))
     except OSError as problem:
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"couldn't change {environment.site}: {reason}") from None
+        raise EnvironmentProblem(
+            _("couldn't change {folder}: {problem}").format(folder=environment.site, problem=reason)
+        ) from None
     return bool(names)
 
 
@@ -226,7 +231,9 @@ def _find_link(site: Path, folder: Path) -> Path | None:
 def _refuse_links(site: Path, names: Iterable[str]) -> None:
     for name in names:
         if link := _find_link(site, (site / name).parent):
-            raise EnvironmentProblem(f"{link} is a link to another folder: remove it first")
+            raise EnvironmentProblem(
+                _("{link} is a link to another folder: remove it first").format(link=link)
+            )
 
 
 def _remove(site: Path, names: set[str]) -> None:
@@ -277,8 +284,8 @@ def _enable_and_remember(environment: Environment) -> bool:
     was_known = python in read_enabled()
     reason = remember_enabled(python)
     if reason is not None:
-        listed = f"{enabled_file()}, the list of what is enabled"
-        raise EnvironmentProblem(f"couldn't add it to {listed}: {reason}")
+        text = _("couldn't add it to {file}, the list of what is enabled: {problem}")
+        raise EnvironmentProblem(text.format(file=enabled_file(), problem=reason))
     try:
         return enable(environment)
     except EnvironmentProblem:
@@ -307,7 +314,9 @@ def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except NotTrusted as problem:  # somebody else can change it by now
-        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
+        raise EnvironmentProblem(
+            _("{python} was not run: {problem}").format(python=python, problem=problem)
+        ) from None
 
 
 def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) -> str | None:

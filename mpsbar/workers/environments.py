@@ -9,6 +9,7 @@ from typing import Any
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, start_child
 from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
@@ -58,11 +59,15 @@ def read_environment(python: str) -> Environment:
     try:
         answer = _ask(python)
     except NotTrusted as problem:
-        raise EnvironmentProblem(f"{python} was not run: {problem}") from None
+        raise EnvironmentProblem(
+            _("{python} was not run: {problem}").format(python=python, problem=problem)
+        ) from None
     except FileNotFoundError:
-        raise EnvironmentProblem(f"{python} does not exist") from None
+        raise EnvironmentProblem(_("{python} does not exist").format(python=python)) from None
     except OSError as problem:
-        raise EnvironmentProblem(f"{python} can't be run: {problem.strerror}") from None
+        raise EnvironmentProblem(
+            _("{python} can't be run: {problem}").format(python=python, problem=problem.strerror)
+        ) from None
     return parse_environment(python, answer)
 
 
@@ -74,7 +79,11 @@ def _ask(python: str) -> ChildAnswer:
         for answers in child.read_answers():
             answer = answers[-1] if answers else answer
             if time.monotonic() > deadline:
-                raise EnvironmentProblem(f"{python} did not answer within {ASK_SECONDS:.0f} s")
+                raise EnvironmentProblem(
+                    _("{python} did not answer within {seconds:.0f} s").format(
+                        python=python, seconds=ASK_SECONDS
+                    )
+                )
     return answer
 
 
@@ -84,18 +93,26 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
     prefix, site = _parse_path(answer.get("prefix")), _parse_path(answer.get("site"))
     is_typed = isinstance(implementation, str) and isinstance(answer.get("managed"), bool)
     if version is None or prefix is None or site is None or not is_typed:
-        raise EnvironmentProblem(f"{python} is not a usable Python")
+        raise EnvironmentProblem(_("{python} is not a usable Python").format(python=python))
     if implementation != "cpython" or version < (3, 9):
         name = f"{printable(str(implementation), 40)} {version[0]}.{version[1]}"
-        raise EnvironmentProblem(f"{python} is {name}; CPython 3.9 or later is required")
+        raise EnvironmentProblem(
+            _("{python} is {name}; CPython 3.9 or later is required").format(
+                python=python, name=name
+            )
+        )
     if ".app/Contents/" in f"{site}/":
         raise EnvironmentProblem(
-            f"{python} belongs to an app, whose signature does not allow changes"
+            _("{python} belongs to an app, whose signature does not allow changes").format(
+                python=python
+            )
         )
     if answer["managed"]:
         raise EnvironmentProblem(
-            f"{python} is managed by the system (EXTERNALLY-MANAGED): "
-            "create a venv and enable that, or use mpsbar run"
+            _(
+                "{python} is managed by the system (EXTERNALLY-MANAGED): "
+                "create a venv and enable that, or use mpsbar run"
+            ).format(python=python)
         )
     has_mpsbar, has_framework = answer.get("has_mpsbar") is True, answer.get("frameworks") != []
     return Environment(python, version, prefix, Path(site), has_mpsbar, has_framework)
@@ -148,7 +165,11 @@ def forget_enabled(python: str) -> None:
             _write([other for other in enabled if other != python])
     except OSError as problem:
         reason = problem.strerror or problem
-        raise EnvironmentProblem(f"{python} is still listed in {file}: {reason}") from None
+        raise EnvironmentProblem(
+            _("{python} is still listed in {file}: {problem}").format(
+                python=python, file=file, problem=reason
+            )
+        ) from None
 
 
 def _write(pythons: list[str]) -> None:

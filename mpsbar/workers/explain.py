@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mpsbar.core.fallbacks import (
     Fallbacks,
     complete_by_profile,
     merge_operations,
+    parse_operations,
     parse_profile,
 )
 from mpsbar.core.naming import printable
@@ -30,13 +31,13 @@ _STATISTICS = "64"  # CPU_FALLBACK_STATS of torch's MPSProfiler.h: a table at th
 _NAME = re.compile(r"([1-9]\d{0,9})\.json")
 _LARGEST = 1 << 20
 _MOST_FILES = 1000
-_MOST_OPERATIONS = 100
 _MOST_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     fallbacks: Fallbacks
+    by_process: Mapping[int, Fallbacks] = field(default_factory=dict)  # by pid
     stderr: tuple[str, ...] = ()  # what the processes printed last and torch's log is no part of
 
 
@@ -50,23 +51,30 @@ def build_explain_environment(environ: Mapping[str, str], folder: str) -> dict[s
 
 def read_explanation(folder: Path) -> Explanation:
     """All that the processes of a run have left in `folder`."""
-    operations: list[FallbackOperation] = []
+    by_process: dict[int, Fallbacks] = {}
     stderr: list[str] = []
-    torch, is_profiled, is_complete = None, False, True
     for name in _list_names(folder):
         match = _NAME.fullmatch(name)
         record = _read_record(folder / name) if match else None
         if match is None or record is None:
             continue
-        torch = torch or _text(record.get("torch")) or None
         profiled, others, has_log = _read_log(folder / f"{match[1]}.log")
-        operations += complete_by_profile(parse_operations(record.get("operations")), profiled)
+        counted = complete_by_profile(parse_operations(record.get("operations")), profiled)
+        by_process[int(match[1])] = Fallbacks(
+            merge_operations(counted), _text(record.get("torch")) or None, has_log,
+            record.get("is_final") is True,
+        )  # fmt: skip
         stderr += others
-        is_profiled = is_profiled or has_log
-        is_complete = is_complete and record.get("is_final") is True
-    merged = merge_operations(operations)
+    found = by_process.values()
     return Explanation(
-        Fallbacks(merged, torch, is_profiled, is_complete), tuple(stderr[:_MOST_LINES])
+        Fallbacks(
+            merge_operations(one for each in found for one in each.operations),
+            next((each.torch for each in found if each.torch), None),
+            any(each.is_profiled for each in found),
+            all(each.is_complete for each in found),
+        ),
+        by_process,
+        tuple(stderr[:_MOST_LINES]),
     )
 
 
@@ -91,17 +99,6 @@ def _read_log(path: Path) -> tuple[list[FallbackOperation], list[str], bool]:
     except OSError:
         return [], [], False
     return parse_profile(text)
-
-
-def parse_operations(value: Any) -> list[FallbackOperation]:
-    found = []
-    for entry in value[:_MOST_OPERATIONS] if isinstance(value, list) else ():
-        if not isinstance(entry, list) or len(entry) != 3:
-            continue
-        name, count, where = entry
-        if isinstance(count, int) and not isinstance(count, bool) and 0 < count < 2**53:
-            found.append(FallbackOperation(_text(name), count, _text(where)))
-    return found
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from mpsbar.core.errors import UserError
+from mpsbar.language import _
 from mpsbar.system.files import make_folders, read_bytes, replace_file
 from mpsbar.system.ownership import require_own
 
@@ -46,7 +47,9 @@ class NotOurs(UserError):
     """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} was not written by mpsbar and was left unchanged")
+        super().__init__(
+            _("{path} was not written by mpsbar and was left unchanged").format(path=path)
+        )
 
 
 def enable(agent: Path) -> Path:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpsbar.core.naming import printable
+from mpsbar.language import _
 from mpsbar.system.files import read_bytes
 
 _MOST_BYTES = 1 << 20
@@ -57,27 +58,28 @@ def read_kernel(file: Path) -> Kernel | None:
 def why_not_reached(kernel: Kernel, startup_file: Path) -> str | None:
     """Why this kernel will not run IPython's `startup_file`; None if it will."""
     if kernel.language.lower() not in ("python", ""):
-        return "it does not run Python"
+        return _("it does not run Python")
     if not any(word.startswith("ipykernel") for word in kernel.command):
-        return "it is not started by ipykernel"
+        return _("it is not started by ipykernel")
     arguments = " ".join(kernel.command)
     if found := re.search(r"--profile[= ](\S+)", arguments):
         profile = printable(found[1], _LONGEST_NAME)
         if profile != "default":
-            return f"it uses the IPython profile {profile}"
+            return _("it uses the IPython profile {profile}").format(profile=profile)
     if re.search(r"--(ipython-dir|profile-dir)\b", arguments):
-        return "it uses another IPython folder"
+        return _("it uses another IPython folder")
     folder = kernel.environment.get("IPYTHONDIR")
     if folder is not None and Path(folder).expanduser() not in startup_file.parents:
-        return "it uses another IPython folder"
+        return _("it uses another IPython folder")
     python = Path(kernel.command[0])
     if not python.is_absolute():
         return None  # the Python that Jupyter runs in
     if not python.exists():
-        return f"{printable(str(python), 200)} does not exist"
+        return _("{python} does not exist").format(python=printable(str(python), 200))
     version = _read_version(python)
     if version is not None and version < (3, 9):
-        return f"its Python is {version[0]}.{version[1]}; 3.9 or later is required"
+        text = _("its Python is {version}; 3.9 or later is required")
+        return text.format(version=f"{version[0]}.{version[1]}")
     return None
 
 

@@ -11,6 +11,7 @@ from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.secrets import cut_options, mask, shorten_command
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
+from mpsbar.language import _
 
 _FREE_STATES = ("done", "busy", "failed")
 _MOST_GROUPS = 50
@@ -67,6 +68,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
         kept_free=_parse_kept_free(stats.get("kept_free")),
+        fallbacks=parse_count(stats.get("fallbacks")),
     )
 
 
@@ -126,7 +128,7 @@ def _parse_frameworks(value: Any) -> dict[str, str]:
 def parse_freed(worker: Worker, answer: Any) -> Freed:
     """The outcome of a free, from the agent's answer and the worker as it is afterwards."""
     if not isinstance(answer, dict):
-        return Freed(worker.pid, worker.name, "failed", error="the agent did not answer")
+        return Freed(worker.pid, worker.name, "failed", error=_("the agent did not answer"))
     code, where = _parse_reason(answer)
     reports = [answer, *_object(answer.get("backends")).values()]
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
@@ -157,9 +159,9 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
 def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
     """The answer to a limit of `asked` bytes."""
     if not isinstance(answer, dict):
-        error = "the agent did not answer"
+        error = _("the agent did not answer")
         if worker.methods and "limit" not in worker.methods:
-            error = "its agent is older than limits: restart the process"
+            error = _("its agent is older than limits: restart the process")
         return Limited(worker.pid, worker.name, "failed", asked, error=error)
     code, where = _parse_reason(answer)
     state: LimitState = "failed"
@@ -197,7 +199,7 @@ def _sum(reports: list[dict[str, Any]], key: str) -> int | None:
 
 def parse_tensors(pid: int, answer: Any) -> Tensors:
     if not isinstance(answer, dict):
-        return Tensors(pid, "failed", error="the agent did not answer")
+        return Tensors(pid, "failed", error=_("the agent did not answer"))
     if answer.get("state") != "done":
         code, where = _parse_reason(answer)
         error = mask(parse_text(answer["error"])) if answer.get("error") else None

@@ -178,7 +178,8 @@ class WorkerPoll:
 
     def _handle_refusal(self, polled: _Polled) -> None:
         """Removes the socket of a killed worker. A refused connection alone does not prove that it
-        was: macOS refuses too while the queue of a living one is full."""
+        was: macOS refuses too while the queue of a living one is full, but a living one does not
+        close a connection that is asked at every tick; a process that became another has."""
         if self._has_ended(polled):
             self._forget(polled)
             with contextlib.suppress(OSError):
@@ -186,7 +187,7 @@ class WorkerPoll:
             return
         answered = polled.answered
         is_known = answered is not None and time.monotonic() - answered < _REFUSING_SECONDS
-        if sys.platform == "darwin" and is_known:
+        if sys.platform == "darwin" and is_known and not polled.reconnected:
             self._disconnect(polled)
         else:
             self._forget(polled)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.agent import __version__, user_folders
+from mpsbar.language import _
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
 
@@ -31,13 +32,15 @@ def build_environment(environ: Mapping[str, str], site: Path = SITE) -> dict[str
 def why_not_connected(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
     """The reason why this command will run without being connected, if one is known beforehand."""
     if environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
-        return "MPSBAR_DISABLE is set"
+        return _("MPSBAR_DISABLE is set")
     if not re.fullmatch(r"python[\d.]*t?", Path(command[0]).name):
         return None
     flag = _isolating_flag(command[1:])
     if flag is None:
         return None
-    return f"python {flag} ignores PYTHONPATH; mpsbar enable --python {command[0]} works there too"
+    return _(
+        "python {flag} ignores PYTHONPATH; mpsbar enable --python {python} works there too"
+    ).format(flag=flag, python=command[0])
 
 
 def _isolating_flag(arguments: Sequence[str]) -> str | None:

@@ -20,6 +20,10 @@ class Mpsbar < Formula
     system "./build_app.sh", "--app-only", "--python", python
     prefix.install "dist/mpsbar.app"
     bin.install_symlink prefix/"mpsbar.app/Contents/Resources/bin/mpsbar"
+    man1.install "packaging/shell/mpsbar.1"
+    bash_completion.install "packaging/shell/mpsbar.bash" => "mpsbar"
+    zsh_completion.install "packaging/shell/_mpsbar"
+    fish_completion.install "packaging/shell/mpsbar.fish"
   end
 
   def post_install

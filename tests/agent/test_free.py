@@ -1,6 +1,7 @@
 """A Free on MPS: what it gives back, what it tells, what it never calls, and its deadline."""
 
 import signal
+import subprocess
 
 import pytest
 from worker_kit import NO_MPS, wait_for
@@ -98,7 +99,7 @@ block(4)
 
 
 def off_main(worker):
-    report = worker.ask("tensors") and worker.ask("free", seconds=5)["backends"]["mps"]
+    report = worker.ask("tensors") and worker.ask("free")["backends"]["mps"]
     return report if report["on_main"] is False else None
 
 
@@ -153,15 +154,17 @@ for name in ["_mps_emptyCache", "_mps_currentAllocatedMemory", "_mps_driverAlloc
 
 def test_a_deadline_passed_while_waiting_cancels_and_the_late_call_does_nothing(workers):
     worker = workers.start_mps(START + "block(4)\n" + ATTACH + """
-print("asleep"); __import__("ctypes").CDLL(None).usleep(1500000)
+print("asleep"); __import__("ctypes").CDLL(None).getchar()
 for _ in range(10**5): pass
 print("empties", counters()["empties"])
 while True: pass
-""")  # fmt: skip
+""", popen={"stdin": subprocess.PIPE})  # fmt: skip
     worker.wait_line("asleep")
+    worker.wait_asleep()
     answer = worker.ask("free", seconds=0.3)
     assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_unproven")
     assert answer["backends"]["mps"]["freed"] is None
+    worker.process.stdin.write(b"\n")
     assert worker.wait_line("empties") == "empties 0"
     assert worker.ask("free")["backends"]["mps"]["freed"] >= 32 * MiB
 

@@ -10,7 +10,7 @@ import threading
 import httpx
 import pytest
 from thorough import two_sizes
-from worker_kit import NO_MPS
+from worker_kit import NO_MPS, need_module
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
@@ -29,6 +29,9 @@ def compute(n):
 expected = compute(7)
 gc.freeze()  # else each collection looks at all of torch, and 2,000 of them take minutes
 done = [0]
+def count_done():
+    done[0] += 1
+    if done[0] == ENOUGH: print("enough")
 def finish(*_):
     right = compute(7) == expected
     print("end", json.dumps(dict(torch.ops.softmps.counters()) | {"done": done[0], "right": right}))
@@ -45,7 +48,9 @@ def free_many(worker, releases):
             assert answer["state"] in ("done", "busy"), answer
             freed += answer["state"] == "done"
             busy += answer["state"] == "busy"
-            assert busy < 20 * releases, answer
+            assert busy < 200 * releases, (
+                answer
+            )  # mostly far fewer, but for a machine without a free core
     return freed, busy
 
 
@@ -63,13 +68,13 @@ def check_end(worker, name, freed, busy):
 @two_sizes("releases", small=[35], whole=[350])
 def test_a_server_with_plain_endpoints_under_load(workers, releases):
     # FastAPI runs plain `def` endpoints in a thread pool, uvicorn its loop on main.
-    worker = workers.start_mps(START + """
+    worker = workers.start_mps(f"ENOUGH = {releases // 4 + 1}" + START + """
 import socket, uvicorn
 from fastapi import FastAPI
 app = FastAPI()
 @app.get("/compute/{n}")
 def endpoint(n: int):
-    done[0] += 1
+    count_done()
     return {"sum": compute(n)}
 @app.get("/end")
 async def end(): finish()
@@ -96,6 +101,7 @@ uvicorn.Server(config).run(sockets=[listener])
         client.start()
     try:
         freed, busy = free_many(worker, releases)
+        worker.wait_line("enough")
     finally:
         stop.set()
         for client in clients:
@@ -111,13 +117,13 @@ uvicorn.Server(config).run(sockets=[listener])
 @two_sizes("releases", small=[35], whole=[350])
 def test_an_event_loop_on_main_and_a_compute_thread(workers, releases):
     # As ComfyUI is built: prompts come in on main's loop and are computed on one thread.
-    worker = workers.start_mps(START + """
+    worker = workers.start_mps(f"ENOUGH = {releases // 4 + 1}" + START + """
 prompts = queue.Queue()
 def execute():
     while True:
         n = prompts.get()
         compute(n)
-        done[0] += 1
+        count_done()
 threading.Thread(target=execute, daemon=True).start()
 async def main():
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, finish)
@@ -128,6 +134,7 @@ async def main():
 asyncio.run(main())
 """)  # fmt: skip
     freed, busy = free_many(worker, releases)
+    worker.wait_line("enough")
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "event loop", freed, busy)
     assert told["done"] >= releases / 4
@@ -136,9 +143,9 @@ asyncio.run(main())
 @two_sizes("releases", small=[130], whole=[1300])
 def test_a_backward_with_a_python_hook(workers, releases):
     # Kernels and hook run on autograd's own thread; main waits for it inside torch, without the GIL.
-    worker = workers.start_mps(START + """
+    worker = workers.start_mps(f"ENOUGH = {releases // 4 + 1}" + START + """
 def hook(grad):
-    done[0] += 1
+    count_done()
     time.sleep(0.0005)
     gate.wait(0.0005)  # the hook's thread stands in a known wait in the midst of backward
     return grad.clone()
@@ -151,6 +158,7 @@ while True:
     weight.grad = None
 """)  # fmt: skip
     freed, busy = free_many(worker, releases)
+    worker.wait_line("enough")
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, "backward", freed, busy)
     assert told["done"] >= releases / 4
@@ -170,7 +178,7 @@ GROUPS = {
 @two_sizes("releases", small=[40], whole=[2000])
 def test_threads_that_wait_in_c_between_their_operations(workers, group, releases):
     wait, on_main = GROUPS[group]
-    worker = workers.start_mps(START + f"""
+    worker = workers.start_mps("ENOUGH = 1" + START + f"""
 import select
 pipe, other = os.pipe()
 tasks, lock = queue.SimpleQueue(), threading.Lock()
@@ -183,7 +191,7 @@ def execute():
         delay = pause()
         {wait.replace("pause()", "delay")}
         if compute(7) != expected: wrong.append(1)
-        done[0] += 1
+        count_done()
 def idle():
     while True:
         delay = pause()
@@ -197,6 +205,44 @@ assert not wrong
 finish()
 """)  # fmt: skip
     freed, busy = free_many(worker, releases)
+    worker.wait_line("enough")
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, group, freed, busy)
     assert told["done"] > 0
+
+
+# What Qt calls is torch's own function in C, without a frame, with moments in between.
+QT = """
+import functools
+from BINDING import QtCore, QtWidgets
+app = QtWidgets.QApplication([])
+matrix = torch.ones(300, 300, device="mps")
+result = torch.empty_like(matrix)
+timer = QtCore.QTimer()
+timer.setSingleShot(True)
+timer.timeout.connect(functools.partial(torch.mm, matrix, matrix, out=result))
+timer.timeout.connect(timer.start)  # from here on, so long as that took
+timer.start(50)
+ending = os.pipe()
+os.set_blocking(ending[1], False)
+signal.set_wakeup_fd(ending[1])
+signal.signal(signal.SIGUSR1, lambda *_: None)
+def end():
+    done[0] = int((result == 300).sum())
+    finish()
+notifier = QtCore.QSocketNotifier(ending[0], QtCore.QSocketNotifier.Type.Read)
+notifier.activated.connect(lambda *_: end())
+assert mpsbar.attach()
+app.exec()
+"""
+
+
+@pytest.mark.parametrize("binding", ["PySide6", "PyQt6"])
+@two_sizes("releases", small=[40], whole=[2000])
+def test_operations_that_the_loop_of_qt_calls(workers, binding, releases):
+    need_module(binding)
+    worker = workers.start_mps(START + QT.replace("BINDING", binding), QT_QPA_PLATFORM="offscreen")
+    freed, busy = free_many(worker, releases)
+    worker.process.send_signal(signal.SIGUSR1)
+    told = check_end(worker, binding, freed, busy)
+    assert told["done"] == 300 * 300

@@ -6,6 +6,7 @@ over it is given back at the next allocation (mlx/backend/metal/allocator.cpp).
 """
 
 import importlib.util
+import signal
 
 import pytest
 
@@ -16,7 +17,7 @@ import sys
 real, sys.platform = sys.platform, "darwin"
 import mpsbar.agent.backends.mlx
 sys.platform = real
-import queue, threading, time
+import queue, signal, threading, time
 import mlx.core as mx
 import mpsbar
 mx.set_cache_limit(1 << 30)
@@ -67,6 +68,7 @@ time.sleep(3600)
 
 
 EVALUATOR = """
+mpsbar.agent.backends.mlx.TRIM_SECONDS = 60  # until its next allocation, for which it needs a core
 def forever():
     while True: evaluate()
 threading.Thread(target=forever, name="evaluator", daemon=True).start()
@@ -99,9 +101,8 @@ def test_a_limit_that_the_process_sets_meanwhile_stays(workers):
 def test_an_mlx_without_cache_limits_is_busy_and_nothing_was_done(workers):
     worker = workers.start(START + "del mx.set_cache_limit" + EVALUATOR)
     worker.wait_line("started")
-    report = free(worker, seconds=1)
+    report = worker.ask_until_refused("thread_unproven", gpu_client=True, seconds=1)
     assert (report["state"], report["freed"], report["trimmed"]) == ("busy", 0, False)
-    assert report["reason"]["code"] == "thread_unproven"
     assert "evaluator" in report["reason"]["where"]
     assert worker.wait_line("[").count("clear_cache") == 0
 
@@ -126,14 +127,19 @@ def watch():
     while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
     print("waits")
 threading.Thread(target=watch).start()
-try: queue.Queue().get(timeout=10)
-except queue.Empty: print(calls, metal.limit)
+class Next(Exception): pass
+def go_on(*_): raise Next
+signal.signal(signal.SIGUSR1, go_on)
+try: queue.Queue().get()
+except Next: print(calls, metal.limit)
 while True: time.sleep(0.05)
 """)  # fmt: skip
     worker.wait_line("waits")
+    worker.wait_asleep()
     report = free(worker, seconds=0.5)
     assert (report["state"], report["freed"]) == ("busy", 0)
     assert report["reason"]["code"] == "main_waiting"
+    worker.process.send_signal(signal.SIGUSR1)
     line = worker.wait_line("[")  # nothing was allocated: the limit came back all the same
     assert line == f"[('set_cache_limit', 0), ('set_cache_limit', {1 << 30})] {1 << 30}"
     report = free(worker)  # it runs bytecode again
@@ -143,6 +149,7 @@ while True: time.sleep(0.05)
 def test_a_main_thread_inside_c_code_is_busy(workers):
     worker = workers.start(START + "print('asleep'); time.sleep(3600)")
     worker.wait_line("asleep")
+    worker.wait_asleep()
     report = free(worker, seconds=0.5)
     assert (report["state"], report["reason"]["code"]) == ("busy", "main_waiting")
 

@@ -64,7 +64,7 @@ def run_host(version, code, *arguments):
     return json.loads(done.stdout)
 
 
-@every_python
+@pytest.mark.parametrize("version", interpreters.EACH_KIND)
 @pytest.mark.parametrize("thresholds", [[700, 10, 10], [5, 2, 2]], ids=str)
 def test_no_finalizer_runs_on_a_thread_that_pauses_the_collector(version, thresholds):
     on_agent, everywhere, left = run_host(version, HOST, json.dumps(thresholds), "paused")

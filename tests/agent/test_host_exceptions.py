@@ -5,7 +5,7 @@ import pytest
 from host_kit import ALONE, CANARIES, Load, ask_for_report, start_host
 from worker_kit import TIMEOUT, wait_for
 
-every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
+each_kind_of_python = pytest.mark.parametrize("version", interpreters.EACH_KIND)
 
 START = (
     CANARIES
@@ -58,7 +58,7 @@ while True: time.sleep(0.01)
 """
 
 
-@every_python
+@each_kind_of_python
 def test_no_recursion_error_that_the_host_would_not_have_had_alone(workers, version):
     worker = start_host(workers, START + DEEP, version)
     free_until_finished(worker)
@@ -96,8 +96,8 @@ def send_all():
             if not wait_until(lambda: ready, 60): others.append("main was never ready")
             sent.append(name)
             send(kind)
-            # Delivered at main's next bytecode; seconds are for busy cores.
-            if not wait_until(lambda: len(caught) >= len(sent), 5):
+            # Delivered at main's next bytecode; the time is for busy cores.
+            if not wait_until(lambda: len(caught) >= len(sent), 60):
                 others.append(f"lost: {name}")
                 sent.pop()
                 break
@@ -155,7 +155,7 @@ sys.unraisablehook = lambda info: others.append(f"unraisable {info.exc_value!r}"
 }
 
 
-@every_python
+@each_kind_of_python
 @pytest.mark.parametrize("slow", SLOW)
 def test_what_is_sent_to_main_during_a_free_arrives(workers, version, slow):
     seconds = 0.01 if ALONE else 5  # for a Free to be under way; then it is sent all the same
@@ -188,7 +188,7 @@ while True:
 """
 
 
-@every_python
+@each_kind_of_python
 @pytest.mark.parametrize("main", ["for _ in range(1000): pass", "event.wait(0.05)"])
 def test_an_error_of_empty_cache_is_told_to_who_asked_and_not_to_the_host(workers, version, main):
     worker = start_host(workers, START + OWN_ERRORS.replace("MAIN", main), version)

@@ -145,30 +145,51 @@ def test_whatever_else_user_code_calls_counts_as_computing(release, work):
     assert where.startswith("the thread, ")
 
 
+def start_thread(function, *arguments):
+    """Start it; what is returned tells whether it has ended."""
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return lambda: not thread.is_alive()
+
+
+def see_during(condition, start):
+    """See it while what was started runs; if that ended first, as on busy cores, start it again."""
+    has_ended = start()
+
+    def is_seen():
+        nonlocal has_ended
+        if has_ended():
+            has_ended = start()
+        return condition() and not has_ended()
+
+    wait_for(is_seen, "it while it ran")
+    wait_for(has_ended, "its end")
+
+
 def test_work_given_to_a_thread_or_a_pool_as_a_c_function_counts_as_computing():
     # Their top frames are of the standard library too: Thread.run and _WorkItem.run.
     there = Parked(lambda: None)
     there.thread.join()
     work = (hashlib.pbkdf2_hmac, "sha256", b"", b"", 1_000_000)
-    worker = threading.Thread(target=work[0], args=work[1:], daemon=True)
-    worker.start()
-    assert there.reason()[1].endswith("in run")
-    worker.join()
+
+    def is_computing():
+        return (there.reason() or ("", ""))[1].endswith("in run")
+
+    see_during(is_computing, lambda: start_thread(*work))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        pool.submit(*work)
-        wait_for(lambda: (there.reason() or ("", ""))[1].endswith("in run"), "work in the pool")
+        see_during(is_computing, lambda: pool.submit(*work).done)
 
 
 def test_a_sleep_given_to_a_thread_or_a_pool_is_seen():
     there = Parked(lambda: None)
     there.thread.join()
-    sleeper = threading.Thread(target=time.sleep, args=(1,), daemon=True)
-    sleeper.start()
-    wait_for(lambda: there.reason() is None and sleeper.is_alive(), "its sleep")
-    sleeper.join()
+
+    def is_idle():
+        return there.reason() is None
+
+    see_during(is_idle, lambda: start_thread(time.sleep, 1))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        task = pool.submit(time.sleep, 1)
-        wait_for(lambda: task.running() and there.reason() is None, "sleep in the pool")
+        see_during(is_idle, lambda: pool.submit(time.sleep, 1).done)
 
 
 def test_a_wait_inside_autograd_counts_as_computing(release):
@@ -177,7 +198,8 @@ def test_a_wait_inside_autograd_counts_as_computing(release):
     space = {}
     exec(code, space)
     there = Parked(lambda: space["backward"](release))
-    time.sleep(0.2)
+    waits = threading.Condition.wait.__code__
+    wait_for(lambda: sys._current_frames()[there.thread.ident].f_code is waits, "its wait")
     assert there.reason()[0] == "thread_computing"
 
 
@@ -194,6 +216,7 @@ def test_a_name_of_a_thread_that_is_foreign_code_is_not_asked(release):
     there = Parked(lambda: None)
     there.thread.join()
     Named(target=spin_until, args=(release,), daemon=True).start()
+    wait_for(lambda: there.reason() is not None, "its work")
     assert there.reason()[0] == "thread_unproven"
 
 
@@ -217,8 +240,11 @@ def test_main_with_a_torch_frame_or_without_any_is_no_proof(monkeypatch):
 
 
 def test_a_thread_that_went_on_in_the_same_frame_is_noticed(release):
+    lock = threading.Lock()
+    lock.acquire()
+
     def work():
-        time.sleep(0.5)
+        lock.acquire()
         while not release.is_set():
             pass
 
@@ -228,6 +254,7 @@ def test_a_thread_that_went_on_in_the_same_frame_is_noticed(release):
     proven = idle_check.check_others(there.waits, there.skip, FOLDER, in_c)
     assert list(in_c) == [there.thread.ident]
     idle_check.check_unchanged(proven, there.skip, in_c)
+    lock.release()
     wait_for(lambda: there.reason() is not None, "its work")
     with pytest.raises(idle_check.Computing, match="a thread woke up"):
         idle_check.check_unchanged(proven, there.skip, in_c)

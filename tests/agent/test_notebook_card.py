@@ -61,7 +61,8 @@ def test_tensors_as_text():
 def test_in_a_real_kernel(kernels):  # noqa: F811 - the fixture
     kernel = kernels()
     kernel.run(
-        "%load_ext mpsbar\nimport torch\nx = torch.ones(64 << 20, dtype=torch.uint8, device='mps')"
+        # Of what was there before nothing is listed: on busy cores that alone takes too long.
+        "%load_ext mpsbar\nimport gc, torch\ngc.freeze()\nx = torch.ones(64 << 20, dtype=torch.uint8, device='mps')"
     )
     shown = kernel.run("%mpsbar")
     assert "held" in shown
@@ -92,10 +93,14 @@ gc.set_threshold(*host)
 
 
 def test_a_cells_finalizers_run_on_its_own_thread(kernels):  # noqa: F811 - the fixture
+    """Or on one of the kernel's own, which make objects too: never on one that mpsbar has started."""
     kernel = kernels()
+    names = "import threading; print(*(each.name for each in threading.enumerate()), sep=chr(10))"
+    of_the_kernel = set(kernel.run(names).splitlines())
     assert kernel.run("%load_ext mpsbar") == ""
     assert "cell: " in kernel.run(FINALIZERS)
-    assert kernel.run("print(*Cycle.seen)") == "MainThread"
+    seen = set(kernel.run("print(*Cycle.seen, sep=chr(10))").splitlines())
+    assert "MainThread" in seen <= of_the_kernel
 
 
 def test_what_a_cell_says_when_it_fails_or_cannot_run(kernels):  # noqa: F811 - the fixture

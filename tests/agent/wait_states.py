@@ -278,7 +278,7 @@ def wait_until_proven(threads, expected):
             name
             for name, thread in threads.items()
             if (frame := frames.get(thread.ident)) is not None
-            and (frame.f_code in waits or idle_check.waits_in_c(frame, frame.f_code))
+            and (frame.f_code in waits or idle_check.waits_in_c(frame, frame.f_code, thread.ident))
         }
         if proven >= set(expected):
             break

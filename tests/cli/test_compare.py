@@ -1,6 +1,5 @@
 """mpsbar compare FILE.py:FUNCTION as a user runs it: words, JSON, exit codes, and what can go wrong."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,6 +8,8 @@ import time
 
 import pytest
 from compare_kit import needs_mps
+from fork_server import run_mpsbar
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT
 
 pytestmark = [needs_mps, pytest.mark.starts_processes]
@@ -78,13 +79,7 @@ def environment(faults=""):
 
 
 def run(*arguments, faults=""):
-    return subprocess.run(
-        command(*arguments),
-        env=environment(faults),
-        capture_output=True,
-        text=True,
-        timeout=2 * TIMEOUT,
-    )
+    return run_mpsbar(command(*arguments)[3:], env=environment(faults), timeout=2 * TIMEOUT)
 
 
 def test_the_culprit_in_words_and_exit_code_1(file):
@@ -102,7 +97,7 @@ def test_the_culprit_in_words_and_exit_code_1(file):
 def test_json_and_exit_code_0_for_a_training_step(file):
     done = run(f"{file}:step", "--dtypes", "float32", "--json", "--reference", "float64")
     assert done.returncode == 0, done.stderr
-    data = json.loads(done.stdout)
+    data = read_json("compare", done.stdout)
     assert (data["kind"], data["reference"]["dtype"]) == ("training", "float64")
     assert data["dtypes"]["float32"]["gradients"]["compared"] == 4
 
@@ -181,7 +176,7 @@ def test_a_dtype_that_crashes_python_is_its_result(file):
     """The others are compared all the same, also where the first one crashes."""
     faults = "abort relu float32; abort relu float16"
     done = run(f"{file}:make", "--json", faults=faults)
-    found = json.loads(done.stdout)["dtypes"]
+    found = read_json("compare", done.stdout)["dtypes"]
     states = {name: each["state"] for name, each in found.items()}
     assert done.returncode == 1
     assert states == {

@@ -1,15 +1,18 @@
 """mpsbar probe --deep as a person types it: a table, JSON, CSV, --only, --against, Ctrl-C, mistakes."""
 
+import contextlib
 import csv
-import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
+from fork_server import run_mpsbar
 from probe_kit import needs_mps
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
 
 LONG = 6 * TIMEOUT  # two imports of torch and of its samples on a busy machine
@@ -28,10 +31,8 @@ def mpsbar(env):
     need_module("torch")
 
     def run(*arguments, **extra):
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, *arguments], env=env | extra,
-            capture_output=True, text=True, cwd=ROOT, timeout=LONG,
-        )  # fmt: skip
+        arguments = ["probe", "--python", sys.executable, *arguments]
+        return run_mpsbar(arguments, env=env | extra, cwd=ROOT, timeout=LONG)
 
     return run
 
@@ -55,7 +56,7 @@ def test_json_and_csv_and_what_changed(mpsbar, tmp_path):
     bad = mpsbar(
         "--deep", "--only", "cumsum", "--json", SOFTMPS="1", SOFTMPS_FAULTS="wrong cumsum float16"
     )
-    record = json.loads(bad.stdout)
+    record = read_json("probe-deep", bad.stdout)
     assert (bad.returncode, record["kind"], record["device"]) == (1, "mpsbar deep probe", "mps")
     (worse,) = [cell for cell in record["cells"] if cell["news"] == "worse"]
     assert (worse["operation"], worse["dtype"], worse["state"]) == (
@@ -89,6 +90,12 @@ def test_a_file_of_the_quick_probe_is_no_deep_one(mpsbar, tmp_path):
     assert "not a result of mpsbar probe --deep" in done.stderr
 
 
+def read_to_end(terminal, chunks):
+    with contextlib.suppress(OSError):  # the last writer has gone
+        while chunk := os.read(terminal, 4096):
+            chunks.append(chunk)
+
+
 def test_ctrl_c_keeps_what_was_measured(env):
     """On a terminal: a bar with the time left; the next run goes on."""
     need_module("torch")
@@ -110,10 +117,14 @@ def test_ctrl_c_keeps_what_was_measured(env):
             chunk = os.read(ours, 4096)
             assert chunk, shown
             shown += chunk
+        rest = []
+        reader = threading.Thread(target=read_to_end, args=(ours, rest))
+        reader.start()  # a terminal that nobody reads is full after some bars
         process.send_signal(signal.SIGINT)
         out = process.stdout.read().decode()
         assert process.wait(LONG) == 130
-        shown += os.read(ours, 4096)
+        reader.join(TIMEOUT)
+        shown += b"".join(rest)
     finally:
         process.kill()
         process.wait(TIMEOUT)

@@ -11,6 +11,7 @@ import time
 import interpreters
 import pytest
 from fake_torch import make_torch, working
+from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.core.machine import DeliveryCheck, IconCheck, Process
@@ -91,7 +92,7 @@ def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
 @pytest.mark.parametrize("python", ["/nowhere/python", "", "python-of-nobody"])
 def test_a_named_python_that_is_none_is_exit_code_1(mpsbar, python):
     done = mpsbar("--python", python, "--json")
-    (report,) = json.loads(done.stdout)["pythons"]
+    (report,) = read_json("doctor", done.stdout)["pythons"]
     assert (done.returncode, done.stderr) == (1, "")
     # "unsafe": where the checkout lies below a folder that everyone can write to
     assert report["ended"] in ("no_python", "not_python", "unsafe")
@@ -99,7 +100,7 @@ def test_a_named_python_that_is_none_is_exit_code_1(mpsbar, python):
 
 def test_a_torch_that_crashes_is_exit_code_1_and_json_says_where(mpsbar, venv):
     done = mpsbar("--python", venv("bad", "import os; os.abort()"), "--json")
-    (report,) = json.loads(done.stdout)["pythons"]
+    (report,) = read_json("doctor", done.stdout)["pythons"]
     assert done.returncode == 1
     assert (report["ended"], report["stage"], report["signal"]) == ("crashed", "import", "SIGABRT")
 
@@ -122,7 +123,7 @@ def test_without_a_name_it_looks_at_all_it_can_know_of(mpsbar, venv, workers):
     (workers.folder / "python3").symlink_to(found)
     worker = workers.start("import torch\n" + ATTACH + IDLE)
     done = mpsbar("--json", VIRTUAL_ENV=os.path.dirname(os.path.dirname(active)))
-    report = json.loads(done.stdout)
+    report = read_json("doctor", done.stdout)
     pythons = {python["prefix"]: python["ended"] for python in report["pythons"]}
     ours = {str(workers.folder / name) for name in ("enabled", "active")}
     assert {pythons.pop(prefix) for prefix in ours} == {"ok", "no_torch"}
@@ -165,11 +166,11 @@ def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
     assert doctor_pythons.find_pythons(blind, read_enabled()) == [two, sys.executable]
 
 
-def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path):
+def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path, light_torch):
     nobody = [str(tmp_path / str(number) / "python") for number in range(10)]
     (workers.folder / "data").mkdir()
     (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": nobody}))
-    report = json.loads(mpsbar("--json").stdout)
+    report = read_json("doctor", mpsbar("--json", PYTHONPATH=light_torch).stdout)
     looked = [python["python"] for python in report["pythons"]]
     # Others may run torch on this machine, and theirs come first.
     assert len(looked) <= doctor_pythons.MOST_PYTHONS
@@ -187,7 +188,9 @@ def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, work
     )  # fmt: skip
     os.close(terminal)
     wait_for(lambda: note.exists() and note.read_text(), "torch")
-    assert b"checking 1 Python: 0 done" in os.read(controller, 4096)
+    shown = b""
+    while b"checking 1 Python: 0 done" not in shown:
+        shown += os.read(controller, 4096)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, "")

@@ -1,9 +1,9 @@
 """mpsbar limit and mpsbar run --limit as a person types them, with real workers."""
 
-import json
 import sys
 
 import pytest
+from schema_kit import read_json
 from worker_kit import NO_MPS
 
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -26,14 +26,14 @@ def test_a_limit_is_set_shown_refused_and_taken_off(mpsbar, workers):
     assert (done.returncode, done.stdout) == (
         0, f"{name} limited to 3.0 GB; it holds 1.2 GB\n",
     )  # fmt: skip
-    assert json.loads(mpsbar("status", "--json").stdout)["workers"][0]["limit"] == 3 << 30
+    assert read_json("status", mpsbar("status", "--json").stdout)["workers"][0]["limit"] == 3 << 30
     done = mpsbar("limit", pid, "500MB")
     assert (done.returncode, done.stdout) == (
         1, f"{name} it needs 603 MB, more than 500 MB: no limit was set; 600 MB of its cache were freed\n",
     )  # fmt: skip
     done = mpsbar("limit", pid, "OFF", "--json")
     assert done.returncode == 0
-    outcome = json.loads(done.stdout)["limited"]
+    outcome = read_json("limit", done.stdout)["limited"]
     assert (outcome["state"], outcome["asked"], outcome["limit"]) == ("done", None, None)
     done = mpsbar("limit", pid, "9GB")
     assert done.returncode == 2

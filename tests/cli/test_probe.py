@@ -13,8 +13,10 @@ from pathlib import Path
 import interpreters
 import pytest
 from fake_torch import add_startup
+from fork_server import run_mpsbar
 from probe_kit import RESULTS, add_small_speeds, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
 
 from mpsbar.cli import main, probe
@@ -43,10 +45,7 @@ def mpsbar(env, tmp_path):
             # Its import takes seconds, and Metal's code generator is not here.
             arguments = (*arguments, "--no-compile")
             extra = {"PYTHONPATH": add_small_speeds(tmp_path / "small speeds")} | extra
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", verb, *arguments],
-            env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG, **options,
-        )  # fmt: skip
+        return run_mpsbar([verb, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
 
     return run
 
@@ -76,7 +75,7 @@ def test_on_the_cpu_in_a_pipe(mpsbar, cpu, workers):
 
 def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     done = mpsbar(*cpu, "--json")
-    record = json.loads(done.stdout)
+    record = read_json("probe", done.stdout)
     assert (done.returncode, record["device"], record["headline"]) == (0, "cpu", "as expected")
     assert len(record["cells"]) + len(record["checks"]) == RESULTS
     (file,) = list_results(workers)
@@ -85,7 +84,7 @@ def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     worker = workers.start(
         "import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n"
     )
-    reported = json.loads(mpsbar("--json", verb="status").stdout)
+    reported = read_json("status", mpsbar("--json", verb="status").stdout)
     assert worker.pid in [worker_status["pid"] for worker_status in reported["workers"]]
     assert (reported["dtypes"]["device"], reported["dtypes"]["headline"]) == ("cpu", "as expected")
     assert reported["dtypes"]["verdicts"]["float32"]["verdict"] == "supported"
@@ -206,7 +205,7 @@ def test_a_python_that_prints_noise(mpsbar, cpu, tmp_path):
     script.chmod(0o755)
     done = mpsbar("--python", str(script), "--device", "cpu", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["ended"] == "ok"
+    assert read_json("probe", done.stdout)["ended"] == "ok"
 
 
 def test_a_disk_that_takes_nothing(mpsbar, cpu, workers):

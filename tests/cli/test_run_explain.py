@@ -1,6 +1,7 @@
 """`mpsbar run --explain`: what falls back to the CPU, counted in the program's own processes."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from probe_kit import needs_mps
+from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT
 
 WARNING = "The operator 'aten::{}' is not currently supported on the MPS backend and will fall back to run on the CPU."
@@ -138,7 +140,7 @@ def test_json_has_them_and_the_folder_is_gone(run, folder, tmp_path):
     file = tmp_path / "run.json"
     done = run('import torch; torch.fall("lcm")', "--summary=json", str(file), TMPDIR=str(tmp_path))
     assert "CPU fallbacks" not in done.stderr
-    record = json.loads(file.read_text())
+    record = read_json("run-summary", file.read_text())
     assert record["cpu_fallbacks"] == 1
     (one,) = record["fallbacks"]
     assert (one["name"], one["count"], one["seconds"]) == ("aten::lcm", 1, None)
@@ -193,7 +195,56 @@ def test_for_real_and_why_knows_it(workers, tmp_path):
         [sys.executable, "-m", "mpsbar", "why", "train.py"], env=env, cwd=ROOT, capture_output=True, text=True,
         timeout=TIMEOUT,
     )  # fmt: skip
-    assert (
-        "Evidence: ran on the CPU because MPS lacks them: aten::cumsum 20×, aten::_softmax 1×"
-        in why.stdout
+    file = tmp_path / "train.py"
+    assert f"aten::cumsum: 20 times, first at {file}:4\n" in why.stdout
+    assert f"aten::_softmax: once, first at {file}:5\n      → torch 2.13.0" in why.stdout
+
+
+def test_why_and_the_report_have_time_and_bytes_of_torchs_log(run, workers, folder):
+    """torch prints it after the agent's record was left: `mpsbar run` completes that."""
+    rule = "-" * 150
+    (folder / "log.txt").write_text(
+        f"{' CPU Fallback Profiling: Total 40 Runs, 12.00 ms, 2.00 MiB Copies ':-^150}\n"
+        f"  ID | #Runs | Mean CPU(ms) | Total CPU(ms) | Copy Overhead | Operation Name\n{rule}\n"
+        "  1     40        0.300          1200.000        2.00 MiB     aten::cumsum\n"
     )
+    done = run('import torch\nfor _ in range(3): torch.fall("cumsum.out")\n')
+    assert "1.2 s, 2.0 MB copied" in done.stderr
+    env = workers.env(PYTHONPATH=str(ROOT), HOME=str(folder.parent))
+
+    def mpsbar(*arguments):
+        command = [sys.executable, "-m", "mpsbar", *arguments]
+        done = subprocess.run(
+            command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    line = "aten::cumsum.out: 40 times, 1.2 s, 2.0 MB copied, first at ~/program/train.py:2"
+    assert line in mpsbar("why", "train.py")
+    ((one,),) = (record["fallbacks"] for record in json.loads(mpsbar("why", "--json")))
+    assert (one["count"], one["seconds"], one["copied"]) == (40, 1.2, 2 << 20)
+    page = Path(mpsbar("report", "-o", str(folder / "report.html")).strip()).read_text()
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert re.search(r"aten::cumsum.out\s+40 times\s+1.2 s\s+2.0 MB\s+~/program/train.py:2", text)
+
+
+@needs_mps
+def test_a_summary_without_it_names_the_first(workers, tmp_path):
+    """No warning is added, none is hidden, and nothing of the host is changed for that."""
+    (tmp_path / "train.py").write_text(
+        "import torch, warnings\nx = torch.ones(4, 4, device='mps')\n"
+        "for _ in range(20):\n    y = x.cumsum(0)\n"
+        "torch.nn.functional.softmax(x, -1)\n"
+        "assert warnings._showwarnmsg.__module__ == 'warnings'\n"
+    )
+    faults = "fallback cumsum *; fallback _softmax *"
+    env = workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", SOFTMPS_FAULTS=faults)
+    done = subprocess.run(
+        [sys.executable, "-m", "mpsbar", "run", "--summary", sys.executable, "train.py"], env=env, cwd=tmp_path,
+        capture_output=True, text=True, timeout=5 * TIMEOUT,
+    )  # fmt: skip
+    assert done.stderr.count("UserWarning") == 1
+    lines = [line.strip() for line in lines_of(done)]
+    assert lines[:2] == [": at least one", "aten::cumsum, at train.py:4"]
+    assert lines[-1] == "Without mpsbar run --explain torch names only the first of a process."

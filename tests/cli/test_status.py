@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from cli.command_kit import shown_on_a_terminal
+from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT
 
 EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
@@ -52,7 +53,7 @@ def test_watching_in_a_pipe_is_one_json_line_after_the_other(workers):
     command = [sys.executable, "-m", "mpsbar", "status", "--json", "--watch", "0.05"]
     env = workers.env(MPSBAR_REPLAY="m1-8gb")
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        lines = [read_json("status", process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(TIMEOUT) == 0
@@ -122,7 +123,7 @@ def test_one_process_is_followed_until_it_ends(workers, mpsbar):
     assert re.match(r"\d\d:\d\d:\d\d  ", first[2])
     assert rest.splitlines()[-1].startswith("worker0.py: ended")
     one = mpsbar("status", "5000201", "--json", MPSBAR_REPLAY="m1max-64gb")
-    assert [worker["pid"] for worker in json.loads(one.stdout)["workers"]] == [5000201]
+    assert [worker["pid"] for worker in read_json("status", one.stdout)["workers"]] == [5000201]
     nobody = mpsbar("status", "77", MPSBAR_REPLAY="m1max-64gb")
     assert (nobody.returncode, nobody.stdout) == (1, "")
     assert "has the PID 77" in nobody.stderr

@@ -1,9 +1,16 @@
 """torch's own log of what fell back to the CPU, and what several processes counted."""
 
+from dataclasses import asdict
+
+import pytest
+
 from mpsbar.core.fallbacks import (
     FallbackOperation,
+    Fallbacks,
     complete_by_profile,
     merge_operations,
+    parse_fallbacks,
+    parse_operations,
     parse_profile,
 )
 
@@ -86,3 +93,32 @@ def test_several_processes_are_added_up():
         FallbackOperation("a", 5, "x:1", 1.0, 10),
         FallbackOperation("b", 4, "z:3", 2.0, 7),
     )
+
+
+def test_what_a_worker_left_is_not_trusted():
+    given = [
+        ["aten::a", 3, "/w/a.py:1", 0.5, 4096], ["aten::b\x1b[2J", 1, "a", -1, True], ["c", 1, "d", float("inf"), 1e99],
+        ["no", -1, ""], ["no", 1.5, ""], ["no", 1], [7, 1, ""], "no", None, {}, ["no", 1, "", 0, 0, 0],
+    ]  # fmt: skip
+    assert parse_operations(given) == [
+        FallbackOperation("aten::a", 3, "/w/a.py:1", 0.5, 4096),
+        FallbackOperation("aten::b�[2J", 1, "a"),
+        FallbackOperation("c", 1, "d"),
+    ]
+    assert parse_operations({"a": 1}) == parse_operations("text") == []
+    assert len(parse_operations([["a", 1, ""]] * 1000)) == 100
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 7, [], {}, {"operations": 7}, {"operations": [{}, 7, {"name": "a"}]}]
+)
+def test_a_record_that_is_none(odd):
+    assert parse_fallbacks(odd) is None
+
+
+def test_a_record_of_the_history():
+    found = Fallbacks(
+        (FallbackOperation("aten::a", 3, "/w/a.py:1", 0.5, 4096),), "2.13.0", True, False, False
+    )
+    assert parse_fallbacks(asdict(found)) == found
+    assert parse_fallbacks(asdict(Fallbacks())) is None  # nothing to show

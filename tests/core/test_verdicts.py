@@ -1,5 +1,6 @@
 """One verdict from the evidence of an end, and never more certain than it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -18,8 +19,8 @@ from mpsbar.core.endings import (
     RaisedError,
     Reports,
 )
+from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.verdicts import build_record, judge_end, parse_record
-from mpsbar.ui.text.endings import say_basis
 
 MPS = (
     "MPS backend out of memory (MPS allocated: 20.00 GiB, other allocations: 512.00 MiB, max allowed: "
@@ -248,13 +249,18 @@ def test_a_normal_end_needs_no_advice():
 
 def test_what_ran_on_the_cpu_is_kept_with_the_verdict():
     """Counted by `mpsbar run --explain`; the history and the report have it from here."""
-    words = LastWords(7, 1.0, 2.0, fallbacks={"aten::cumsum": 37, "linalg_qr": 1})
-    verdict = judge_end(EndEvidence(status=ExitStatus(code=0), is_connected=True, words=words))
-    assert verdict.basis[-1] == "fallbacks"
-    assert verdict.values["fallbacks"] == "aten::cumsum 37×, linalg_qr 1×"
-    assert parse_record(build_record(verdict)) == verdict
-    assert "ran on the CPU because MPS lacks them: aten::cumsum 37×, linalg_qr 1×" in say_basis(
-        verdict
+    operations = (
+        FallbackOperation("aten::cumsum", 37, "/w/train.py:4", 1.5, 4096),
+        FallbackOperation("linalg_qr", 1),
     )
+    for found in (
+        Fallbacks(operations, "2.13.0", is_profiled=True),
+        Fallbacks(operations[1:], "2.13.0", is_complete=False, is_counted=False),
+    ):
+        words = LastWords(7, 1.0, 2.0, fallbacks=found)
+        verdict = judge_end(EndEvidence(status=ExitStatus(code=0), is_connected=True, words=words))
+        assert verdict.fallbacks == found
+        assert parse_record(json.loads(json.dumps(build_record(verdict)))) == verdict
     plain = judge_end(EndEvidence(status=ExitStatus(code=0), words=LastWords(7, 1.0, 2.0)))
-    assert "fallbacks" not in (*plain.basis, *plain.values)
+    assert plain.fallbacks is None
+    assert parse_record(build_record(plain)) == plain

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from mpsbar.desktop import command_line_link
-from mpsbar.desktop.command_line_link import Link, find_tool, install, suggest_folders
+from mpsbar.desktop.command_line_link import SHELL_FILES, Link, find_tool, install, suggest_folders
 
 
 @pytest.fixture
@@ -110,3 +110,35 @@ def test_only_the_app_has_it(mac, private):
     assert find_tool() == str(tool)
     mac.state.bundle = None
     assert find_tool() is None
+
+
+def test_the_man_page_and_the_completions_are_linked_beside_it(tool, tmp_path):
+    resources, prefix = (
+        tmp_path / "Applications/mpsbar.app/Contents/Resources",
+        tmp_path / "home/.local",
+    )
+    for name in SHELL_FILES:
+        (resources / name).parent.mkdir(parents=True, exist_ok=True)
+        (resources / name).write_text("")
+    foreign, old, *others = SHELL_FILES
+    for name, target in (
+        (foreign, "/opt/mpsbar.1"),
+        (old, f"/old/mpsbar.app/Contents/Resources/{old}"),
+    ):
+        (prefix / name).parent.mkdir(parents=True)
+        (prefix / name).symlink_to(target)
+    assert install(tool, str(prefix / "bin")).state == "made"
+    assert os.readlink(prefix / foreign) == "/opt/mpsbar.1"
+    for name in (old, *others):
+        assert os.readlink(prefix / name) == str(resources / name)
+
+
+def test_only_beside_a_folder_for_commands_and_never_a_reason_to_fail(tool, tmp_path):
+    resources = tmp_path / "Applications/mpsbar.app/Contents/Resources"
+    (resources / SHELL_FILES[0]).parent.mkdir(parents=True)
+    (resources / SHELL_FILES[0]).write_text("")
+    install(tool, str(tmp_path / "elsewhere/tools"))
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["tools"]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/share").write_text("a file where the folder would be")
+    assert install(tool, str(tmp_path / "home/bin")).state == "made"

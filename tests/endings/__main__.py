@@ -16,7 +16,7 @@ BATCH = 10
 
 def repeat(ways: list[Way], number: int) -> list[Way]:
     """So many of them, each in turn; those that import a framework only twice."""
-    cheap = [way for way in ways if not way.needs and way.name != "exec"]
+    cheap = [way for way in ways if not way.needs]
     dear = [way for way in ways if way not in cheap] * 2
     dear = dear[: max(0, number // 4)]
     turns = [cheap[n % len(cheap)] for n in range(number - len(dear))]
@@ -27,7 +27,7 @@ def main(seen: int, unseen: int) -> int:
     workers = Workers()
     os.environ["MPSBAR_RUN_DIR"] = str(workers.run_dir)
     os.environ["MPSBAR_DATA_DIR"] = str(workers.folder / "data")
-    from mpsbar.cli.ended_runs import read_all_ends
+    from mpsbar.end_reader import read_all_ends
     from mpsbar.monitor import Monitor
 
     library = find_library(workers)

@@ -13,6 +13,7 @@ import pytest
 from worker_kit import ROOT
 
 import mpsbar
+from mpsbar.desktop.command_line_link import SHELL_FILES
 
 HERE = Path(__file__).parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -59,6 +60,8 @@ def list_files(folder):
 def check_plist(contents):
     info = plistlib.loads((contents / "Info.plist").read_bytes())
     wanted = {
+        "CFBundleDevelopmentRegion": "en",
+        "CFBundleLocalizations": ["en", "ko"],
         "CFBundleIdentifier": "io.github.mpsbar",
         "CFBundleName": "mpsbar",
         "CFBundleExecutable": "mpsbar",
@@ -82,12 +85,28 @@ def test_the_plist(contents):
     check_plist(contents)
 
 
+def test_what_macos_asks_is_asked_in_each_language(contents):
+    """The same keys as in Info.plist, whose texts are English."""
+    info = plistlib.loads((contents / "Info.plist").read_bytes())
+    wanted = {key for key in info if key.endswith("UsageDescription")}
+    for language in info["CFBundleLocalizations"][1:]:
+        text = (contents / f"Resources/{language}.lproj/InfoPlist.strings").read_text(
+            encoding="utf-8"
+        )
+        pairs = re.findall(r'^"(\w+)" = "([^"]+)";$', text, re.MULTILINE)
+        assert {key for key, _ in pairs} == wanted
+        assert len(pairs) == len(wanted)
+
+
 def test_it_has_a_mach_o_program_and_the_command(contents):
     magic = (contents / "MacOS/mpsbar").read_bytes()[:4]
     assert magic in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
     tool = contents / "Resources/bin/mpsbar"
     assert os.access(tool, os.X_OK)
     assert tool.read_bytes() == (ROOT / "packaging/app/bin/mpsbar").read_bytes()
+    for name in SHELL_FILES:
+        source = ROOT / "packaging/shell" / Path(name).name
+        assert (contents / "Resources" / name).read_bytes() == source.read_bytes()
 
 
 def test_mpsbar_is_in_it_once_and_as_files(contents):

@@ -16,6 +16,7 @@ import pytest
 from worker_kit import ROOT
 
 import mpsbar
+from mpsbar.desktop.command_line_link import SHELL_FILES
 
 SECONDS = 400  # pip on a busy machine
 NO_REGISTRY = (
@@ -72,6 +73,10 @@ def test_the_wheel_has_all_of_mpsbar_and_nothing_else(built):
         names = {name for name in file.namelist() if ".dist-info/" not in name}
         metadata = file.read(f"mpsbar-{mpsbar.__version__}.dist-info/METADATA").decode()
         scripts = file.read(f"mpsbar-{mpsbar.__version__}.dist-info/entry_points.txt").decode()
+    data = f"mpsbar-{mpsbar.__version__}.data/data/"
+    shell = {name.removeprefix(data) for name in names if name.startswith(data)}
+    assert shell == set(SHELL_FILES)
+    names -= {data + name for name in shell}
     assert names == list_files("mpsbar") | {f"mpsbar/{name}" for name in list_files("resources")}
     assert "mpsbar = mpsbar.__main__:main" in scripts
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
@@ -96,7 +101,10 @@ def read_resources(folder):
         f"import site, sys; site.addsitedir({str(folder)!r})\n"
         f"sys.path.append({str(Path(platformdirs.__file__).parents[1])!r})\n"  # without its .pth files
         "from mpsbar.system.paths import resource\n"
-        "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)"
+        "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)\n"
+        "import os; os.environ['MPSBAR_LANG'] = 'ko'\n"
+        "from mpsbar import language; assert language._translations.info()['language'] == 'ko'\n"
+        "print(language._find_locale_folder().parent)"
     )
     done = run(sys.executable, "-I", "-S", "-c", code, cwd="/")
     assert done.returncode == 0, done.stderr
@@ -184,6 +192,7 @@ def list_tree(folder):
 def test_installed_into_an_empty_environment_it_runs(installed):
     assert installed.says("--version") == f"mpsbar {mpsbar.__version__}\n"
     assert "finetune.py" in installed.says("status", MPSBAR_REPLAY="m1-8gb")
+    assert all((installed.folder / "tool" / name).is_file() for name in SHELL_FILES)
     assert "Free Cache" in installed.says("demo", "--recorded")
     assert str(installed.folder / "tool/lib") in installed.says("doctor", "--self-test")
     assert installed.run(installed.bin / "python", "-c", "import torch").returncode

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar.agent import last_words as agent
+from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.system import last_words
 from mpsbar.system.last_words import (
     apply_setting,
+    complete_fallbacks,
     find_last_words,
     parse_last_words,
     read_last_words,
@@ -142,6 +144,30 @@ def test_what_fell_back_to_the_cpu_is_not_trusted():
         ["a", 1],
     ]
     words = parse_last_words(RECORD | {"fallbacks": given})
-    assert words.fallbacks == {"aten::x": 3}
+    assert words.fallbacks.operations == (FallbackOperation("aten::x", 3, "a.py:1"),)
+    assert (words.fallbacks.is_counted, words.fallbacks.is_profiled) == (True, False)
     for odd in (None, 7, {"aten::x": 3}, "x"):
-        assert parse_last_words(RECORD | {"fallbacks": odd}).fallbacks == {}
+        assert parse_last_words(RECORD | {"fallbacks": odd}).fallbacks is None
+        assert parse_last_words(RECORD | {"fallback_seen": odd}).fallbacks is None
+    seen = parse_last_words(RECORD | {"fallbacks": [], "fallback_seen": ["aten::x", "/w/a.py:1"]})
+    assert seen.fallbacks.operations == (FallbackOperation("aten::x", 1, "/w/a.py:1"),)
+    assert not seen.fallbacks.is_counted
+    for odd in (["", "a"], [7, 8], ["a"]):
+        assert parse_last_words(RECORD | {"fallback_seen": odd}).fallbacks is None
+
+
+def test_what_torch_printed_after_the_record_is_added_to_it(folder):
+    operations = tuple(FallbackOperation(f"aten::x{n}", 1, f"a.py:{n}", 0.5, 9) for n in range(30))
+    leave(folder, 7, fallbacks=[["aten::x0", 1, "a.py:0"]])
+    leave(folder, 8)
+    before = find_last_words(8, None)
+    found = Fallbacks(operations, "2.13.0", is_profiled=True)
+    complete_fallbacks(7, RECORD["ended"] - 5, found)
+    words = find_last_words(7, None)
+    assert words.fallbacks.operations == operations[:10]
+    assert words.fallbacks.is_profiled
+    complete_fallbacks(7, RECORD["ended"] + 5, Fallbacks(operations[:1]))  # of a later process
+    complete_fallbacks(9, 0.0, found)
+    assert find_last_words(7, None) == words
+    assert find_last_words(8, None) == before
+    assert len(list(folder.iterdir())) == 2

@@ -10,7 +10,7 @@ from worker_kit import wait_for
 from mpsbar.core.machine import Machine, Problem
 from mpsbar.system import read_timeouts
 from mpsbar.system.platform import Details, Footprint, GpuClient
-from mpsbar.system.scan import FIRST_WAIT, FOUND_WAIT, LONGEST_WAIT, Scanner
+from mpsbar.system.scan import FIRST_WAIT, FOUND_WAIT, LONGEST_WAIT, SHRUNK_WAIT, Scanner
 
 TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
 
@@ -186,6 +186,40 @@ def test_an_exec_is_noticed_in_time(watch, computer):
     computer.libraries[2] = {}
     assert set(watch.scan(1)) == {2}
     assert watch.scan(FOUND_WAIT) == {}
+
+
+def test_one_whose_agent_is_gone_is_examined_at_once(watch, computer):
+    """After an exec the agent is gone; one that has only stopped its agent stays."""
+    computer.sizes = {2: 100}
+    watch.scan()
+    assert not watch.scanner.note_workers({2: True})
+    assert watch.scanner.note_workers({})
+    assert set(watch.scan(0.1)) == {2}
+    assert computer.asked == [2]
+    assert not watch.scanner.note_workers({2: True})
+    computer.libraries[2] = {}
+    assert watch.scanner.note_workers({})
+    assert watch.scan(0.1) == {}
+
+
+def test_one_that_shrinks_may_be_another_program(watch, computer):
+    computer.footprints[2] = Footprint(100 << 20, None)
+    watch.scan()
+    watch.scan(10)
+    computer.libraries[2] = {}
+    computer.footprints[2] = Footprint(60 << 20, None)
+    assert set(watch.scan(1)) == {2}
+    computer.footprints[2] = Footprint(1 << 20, None)
+    assert watch.scan(1) == {}
+
+
+def test_one_that_shrinks_over_and_over_is_examined_now_and_then(watch, computer):
+    asked = 0
+    for second in range(21):
+        computer.footprints[2] = Footprint((1 << 20) << 6 * (second % 2), None)
+        assert set(watch.scan(1)) == {2}
+        asked += computer.asked.count(2)
+    assert asked <= 1 + 20 / SHRUNK_WAIT
 
 
 @pytest.mark.parametrize("gone", [ProcessLookupError(2), FileNotFoundError(2)])

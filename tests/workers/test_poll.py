@@ -15,6 +15,7 @@ import pytest
 from mac_sockets import use_mac_sockets
 from worker_kit import ATTACH, TIMEOUT, fill_queue, run_as_stranger, wait_for
 
+from mpsbar.workers import poll
 from mpsbar.workers.poll import SILENT_SECONDS, WorkerPoll
 from mpsbar.workers.request import free_worker
 
@@ -157,6 +158,21 @@ def test_on_macos_a_full_queue_is_a_refusal_and_no_death(workers, polled, monkey
         caller.close()
     wait_for(lambda: states(polled) == {worker.pid: "live"}, "answer")
     assert free_worker(worker.pid).state == "done"
+
+
+def test_on_macos_one_that_became_another_program_is_no_full_queue(workers, polled, monkeypatch):
+    """It has closed the connection as well."""
+    use_mac_sockets(monkeypatch)
+    monkeypatch.setattr(poll, "_REFUSING_SECONDS", 1e9)
+    now = workers.folder / "now"
+    worker = workers.start(
+        ATTACH + "import os, time\n"
+        f"while not os.path.exists({str(now)!r}): time.sleep(0.05)\n"
+        "os.execv('/bin/sleep', ['sleep', '600'])\n"
+    )
+    assert states(polled, seconds=30) == {worker.pid: "live"}
+    now.touch()
+    wait_for(lambda: states(polled) == {}, "the end of its agent")
 
 
 @pytest.mark.usefixtures("each_systems_sockets")

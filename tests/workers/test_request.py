@@ -20,7 +20,10 @@ IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 
 def test_real_tensors(workers):
     worker = workers.start(
-        "import torch\nbig = torch.zeros(1024, 1024)\nsame = big[:10]\n" + ATTACH + IDLE
+        # Of what torch brought along nothing is listed: on busy cores that alone takes too long.
+        "import gc, torch\ngc.freeze()\nbig = torch.zeros(1024, 1024)\nsame = big[:10]\n"
+        + ATTACH
+        + IDLE
     )
 
     def count():

@@ -10,6 +10,7 @@ from mpsbar import __version__
 from mpsbar.doctor.self_test import mac_checks
 from mpsbar.doctor.self_test.text import FOR_PEOPLE, SelfCheck
 from mpsbar.doctor.self_test.worker_trial import describe, try_worker
+from mpsbar.language import _
 from mpsbar.system import paths, this_computer
 from mpsbar.system.settings_file import read_settings
 from mpsbar.ui.text.wording import duration, size
@@ -74,7 +75,7 @@ def _check_folders() -> str:
     for folder in {file.parent for file in files}:
         there = next(place for place in (folder, *folder.parents) if place.exists())
         if not os.access(there, os.W_OK):
-            raise PermissionError(f"couldn't write to {there}")
+            raise PermissionError(_("couldn't write to {folder}").format(folder=there))
     return str(paths.data_folder())
 
 
@@ -88,20 +89,20 @@ def _check_settings() -> str:
 def _check_agent() -> str:
     """Starts an agent in this process and asks it: socket, peer credentials, answer."""
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
-        raise RuntimeError("MPSBAR_DISABLE is set")
+        raise RuntimeError(_("MPSBAR_DISABLE is set"))
     os.environ["MPSBAR_LAST_WORDS"] = "0"  # this check is no run of the user's, for `mpsbar why`
     if not mpsbar.attach():
-        raise RuntimeError("the agent did not start")
+        raise RuntimeError(_("the agent did not start"))
     workers, end = WorkerPoll(), time.monotonic() + _ANSWER_SECONDS
     try:
         while time.monotonic() < end:
             mine = [worker for worker in workers.poll() if worker.pid == os.getpid()]
             if any(worker.state == "live" for worker in mine):
-                return f"agent {__version__}"
+                return _("agent {version}").format(version=__version__)
             time.sleep(0.1)
     finally:
         workers.close()
-    raise TimeoutError(f"no answer within {duration(_ANSWER_SECONDS)}")
+    raise TimeoutError(_("no answer within {time}").format(time=duration(_ANSWER_SECONDS)))
 
 
 def _check_machine() -> str:
@@ -123,9 +124,15 @@ def _check_machine() -> str:
     problems = [f"{problem.reader}: {problem.text}" for problem in computer.problems]
     unknown = [name for name, value in wanted.items() if value is None]
     if unknown or (problems and sys.platform == "darwin" and not machine.is_virtual):
-        raise ValueError(f"not read: {', '.join(unknown) or '-'}; {'; '.join(problems)}")
-    virtual = ", a virtual machine: its GPU was not checked" if machine.is_virtual else ""
-    return f"{machine.chip}, {machine.os}{virtual}"
+        raise ValueError(
+            _("not read: {names}; {problems}").format(
+                names=", ".join(unknown) or "-", problems="; ".join(problems)
+            )
+        )
+    words = f"{machine.chip}, {machine.os}"
+    if machine.is_virtual:
+        return _("{machine}, a virtual machine: its GPU was not checked").format(machine=words)
+    return words
 
 
 def _check_process() -> str:
@@ -133,7 +140,11 @@ def _check_process() -> str:
     computer, pid = this_computer(), os.getpid()
     details, footprint = computer.read_details(pid), computer.read_footprint(pid)
     if not details.command or not footprint.now:
-        raise ValueError(f"command {details.command}, footprint {footprint.now}")
+        raise ValueError(
+            _("command {command}, footprint {footprint}").format(
+                command=details.command, footprint=footprint.now
+            )
+        )
     if loaded := computer.read_libraries(pid):
-        raise ValueError(f"the monitor itself has loaded {', '.join(loaded)}")
+        raise ValueError(_("the monitor itself has loaded {names}").format(names=", ".join(loaded)))
     return size(footprint.now)

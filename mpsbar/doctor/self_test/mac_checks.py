@@ -11,6 +11,7 @@ from mpsbar.desktop import login
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.desktop.icon_visibility import draws_no_icon, has_gui_session, read_icon
 from mpsbar.desktop.notifications import read_delivery
+from mpsbar.language import _, ngettext
 from mpsbar.system import this_computer
 from mpsbar.ui.text.alerts import say_delivery
 
@@ -27,17 +28,20 @@ def _check_frameworks() -> str:
 def _check_gpu_clients() -> str:
     clients = this_computer().read_gpu_clients()
     if not clients:
-        raise ValueError("no process holds the GPU, not even WindowServer")
+        raise ValueError(_("no process holds the GPU, not even WindowServer"))
     timed = sum(client.nanoseconds is not None for client in clients.values())
-    return f"{len(clients)} clients, {timed} with GPU time"
+    text = ngettext(
+        "{n} client, {timed} with GPU time", "{n} clients, {timed} with GPU time", len(clients)
+    )
+    return text.format(n=len(clients), timed=timed)
 
 
 def _check_screen() -> str | None:
     if not has_gui_session():
         return None
     if why := draws_no_icon():
-        raise RuntimeError(f"macOS shows no icon for this Python ({why})")
-    return "a screen, and no reason against an icon"
+        raise RuntimeError(_("macOS shows no icon for this Python ({why})").format(why=why))
+    return _("a screen, and no reason against an icon")
 
 
 def _check_icon() -> str | None:
@@ -70,7 +74,7 @@ def _check_login() -> str:
 def _check_bundle() -> str:
     bundle = read_bundle()
     if bundle is None:
-        raise RuntimeError("this is not the app")
+        raise RuntimeError(_("this is not the app"))
     wanted = {"CFBundleShortVersionString": __version__, "LSUIElement": True}
     wrong = [key for key, value in wanted.items() if bundle.info.get(key) != value]
     if wrong:
@@ -81,17 +85,17 @@ def _check_bundle() -> str:
 def _check_sealed() -> str:
     bundle = read_bundle()
     if bundle is None or not sys.dont_write_bytecode:
-        raise RuntimeError("bytecode would be written into the app")
+        raise RuntimeError(_("bytecode would be written into the app"))
     written = list(Path(bundle.path).rglob("__pycache__"))
     if written:
-        raise RuntimeError(f"bytecode is in the app: {written[0]}")
-    return "nothing was written into the app"
+        raise RuntimeError(_("bytecode is in the app: {folder}").format(folder=written[0]))
+    return _("nothing was written into the app")
 
 
 def _check_signature() -> str:
     bundle = read_bundle()
     if bundle is None:
-        raise RuntimeError("this is not the app")
+        raise RuntimeError(_("this is not the app"))
     if problem := app_bundle.verify_signature(bundle.path):
         raise RuntimeError(problem)
     return "codesign --verify --deep --strict"

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from mpsbar.core.snapshot import Worker
+from mpsbar.language import _
 from mpsbar.system import paths, this_computer
 from mpsbar.system.installed_pythons import find_installed
 from mpsbar.system.start_python import start_python
@@ -68,22 +69,24 @@ def find_python() -> str | None:
 def describe(trial: WorkerTrial) -> str:
     """One line; ValueError where something is wrong."""
     if trial.state != "done":
-        raise ValueError(f"the Free ended with {trial.state}")
+        raise ValueError(_("the Free ended with {state}").format(state=trial.state))
     if trial.device == "mps" and not trial.freed:
-        raise ValueError("nothing was freed, though memory was given up")
+        raise ValueError(_("nothing was freed, though memory was given up"))
     if trial.client_before:
-        raise ValueError("macOS calls it a client of the GPU before it gave the GPU any work")
-    held = "unknown" if trial.held is None else size(trial.held)
-    freed = "unknown" if trial.freed is None else size(trial.freed)
-    words = (
-        f"torch {trial.torch}, {trial.device}: held {held}, freed {freed} in"
-        f" {duration(trial.free_seconds)}"
+        raise ValueError(_("macOS calls it a client of the GPU before it gave the GPU any work"))
+    words = _("torch {version}, {device}: held {held}, freed {freed} in {time}").format(
+        version=trial.torch,
+        device=trial.device,
+        held=_("unknown") if trial.held is None else size(trial.held),
+        freed=_("unknown") if trial.freed is None else size(trial.freed),
+        time=duration(trial.free_seconds),
     )
     if trial.device != "mps":
         return words
-    known = {True: "yes", False: "no", None: "unknown"}
+    known = {True: _("yes"), False: _("no"), None: _("unknown")}
     before, after = known[trial.client_before], known[trial.client_after]
-    return f"{words}; GPU client before its first work: {before}, after: {after}"
+    text = _("{words}; GPU client before its first work: {before}, after: {after}")
+    return text.format(words=words, before=before, after=after)
 
 
 @cache
@@ -135,10 +138,14 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
         selector.register(child.stdout, selectors.EVENT_READ)
         while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
-                raise TimeoutError(f"the worker said nothing within {duration(_SECONDS)}")
+                raise TimeoutError(
+                    _("the worker said nothing within {time}").format(time=duration(_SECONDS))
+                )
             part = os.read(child.stdout.fileno(), 1000)
             if not part or len(line) > 1000:
-                raise OSError(f"the worker ended: {child.args[0]!r} has no torch, or it failed")  # type: ignore[index]
+                python = child.args[0]  # type: ignore[index]
+                text = _("the worker ended: {python!r} has no torch, or it failed")
+                raise OSError(text.format(python=python))
             line += part
     return line.decode("utf-8", "replace")
 
@@ -164,4 +171,6 @@ def _wait_for(pid: int, device: str, gpu_client: bool | None) -> Worker:
             time.sleep(0.1)
     finally:
         workers.close()
-    raise TimeoutError(f"the worker was not connected within {duration(_SECONDS)}")
+    raise TimeoutError(
+        _("the worker was not connected within {time}").format(time=duration(_SECONDS))
+    )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpsbar import __version__
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
@@ -18,6 +19,7 @@ from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL
 from mpsbar.system import paths
 from mpsbar.system.files import replace_file, replace_own_file
+from mpsbar.system.native_operations import read_native_operations
 
 # Seconds that the two charts of a process show: every reading, and all that is kept.
 _RECENT, _ALL = KEEP_FULL / 1000, KEEP / 1000
@@ -25,9 +27,14 @@ _RECENT, _ALL = KEEP_FULL / 1000, KEEP / 1000
 _POINTS_RECENT, _POINTS_ALL = 240, 336
 
 
-def write_report(snapshot: Snapshot, checkup: Checkup | None, file: Path | None = None) -> Path:
-    """Write the report; OSError: it could not be written."""
-    return _write(make_report(snapshot, checkup), file)
+def write_report(
+    snapshot: Snapshot,
+    checkup: Checkup | None,
+    file: Path | None = None,
+    ends: Sequence[EndedProcess] = (),
+) -> Path:
+    """Write the report; `ends` newest first. OSError: it could not be written."""
+    return _write(make_report(snapshot, checkup, ends), file)
 
 
 def write_hosts_report(readings: Sequence[HostReading], ends: Ends, file: Path) -> Path:
@@ -46,14 +53,17 @@ def _write(text: str, file: Path | None) -> Path:
     return file
 
 
-def make_report(snapshot: Snapshot, checkup: Checkup | None) -> str:
+def make_report(
+    snapshot: Snapshot, checkup: Checkup | None, ends: Sequence[EndedProcess] = ()
+) -> str:
     home = str(Path.home())
     probe = find_result(snapshot)
     diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home, render_brief(probe))
     periods = _read_periods(time.time())
     report = Report(
-        __version__, snapshot, checkup, periods, probe, find_deep_result(), home, diagnostics
-    )
+        __version__, snapshot, checkup, periods, probe, find_deep_result(), home, diagnostics,
+        tuple(ends), read_native_operations() if ends else None,
+    )  # fmt: skip
     return render_report(report, *_read_style())
 
 

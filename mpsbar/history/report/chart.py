@@ -7,8 +7,8 @@ from typing import Literal
 
 from mpsbar.history.reader import Column, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _WIDTH, _HEIGHT = 1000, 160
 _QUARTERS = 4
@@ -173,8 +173,8 @@ def _scale(chart: Chart, top: int) -> Markup:
 def _axis(since: float, until: float, zone: tzinfo | None) -> Markup:
     is_long = until - since > 20 * 3600
     times = [since + (until - since) * n / _QUARTERS for n in range(_QUARTERS + 1)]
-    form = "%a %H:%M" if is_long else "%H:%M"
-    words = [datetime.fromtimestamp(time, zone).strftime(form) for time in times]
+    form = _("{time:%a %H:%M}") if is_long else "{time:%H:%M}"
+    words = [form.format(time=datetime.fromtimestamp(time, zone)) for time in times]
     return tag("div", *(tag("span", word) for word in words), class_="axis", aria_hidden="true")
 
 
@@ -236,7 +236,7 @@ def _shape(kind: str) -> Markup:
 
 def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
     time = datetime.fromtimestamp(when, zone)
-    return time.strftime("%a %d %b %H:%M" if is_long else "%H:%M:%S")
+    return (_("{time:%a %d %b %H:%M}") if is_long else "{time:%H:%M:%S}").format(time=time)
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:

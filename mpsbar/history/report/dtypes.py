@@ -8,7 +8,8 @@ from mpsbar.dtypes.summary import say_speed
 from mpsbar.dtypes.text import check_title, say_known_bug, say_why, standings, states
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
 from mpsbar.history.report.html import Markup, build_table, join, tag
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.language import _
+from mpsbar.ui.text.wording import shorten_home
 
 # A sign for each state, because colour alone is not enough for everybody.
 SIGNS = {
@@ -38,7 +39,7 @@ def _subject(probe: Probe, home: str, zone: tzinfo | None) -> str:
     words = (
         f"torch {probe.torch}", f"{device} ({probe.device_name})" if probe.device_name else device,
         f"Python {probe.version}", f"{probe.os} {probe.system}", probe.python,
-        when and when.strftime("%a %d %b %Y %H:%M"),
+        when and _("{time:%a %d %b %Y %H:%M}").format(time=when),
     )  # fmt: skip
     return shorten_home(" · ".join(word for word in words if word), home)
 

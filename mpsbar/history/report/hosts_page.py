@@ -11,9 +11,9 @@ from mpsbar.history.report.page import (
     build_workers,
     render_document,
 )
+from mpsbar.language import _
 from mpsbar.ui.text import hosts as host_text
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 Ends = Mapping[str, "list[RemoteEnd] | HostProblem"]
 
@@ -29,11 +29,11 @@ def render_hosts_report(
 ) -> str:
     parts = [_build_host(number, reading, ends) for number, reading in enumerate(readings)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in parts)
-    time = datetime.fromtimestamp(now, zone).strftime("%A, %d %B %Y, %H:%M")
+    time = datetime.fromtimestamp(now, zone)
     head = tag(
         "header",
         tag("h1", _("mpsbar report")),
-        tag("p", _("As of {time}").format(time=time), class_="note"),
+        tag("p", _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time), class_="note"),
         tag("nav", tag("ul", *links), aria_label=_("Hosts")),
     )
     body = tag(

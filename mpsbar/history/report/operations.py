@@ -7,7 +7,8 @@ from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
 from mpsbar.history.report.dtypes import SIGNS, build_legend
 from mpsbar.history.report.html import Markup, build_table, join, tag
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.language import _
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_NEWS = 200
 
@@ -30,7 +31,7 @@ def _subject(probe: DeepProbe, home: str, zone: tzinfo | None) -> str:
     named = f"{probe.device} ({probe.device_name})" if probe.device_name else probe.device
     words = (
         f"torch {probe.torch}", named, f"Python {probe.version}", f"{probe.os} {probe.system}",
-        probe.python, when and when.strftime("%a %d %b %Y %H:%M"),
+        probe.python, when and _("{time:%a %d %b %Y %H:%M}").format(time=when),
     )  # fmt: skip
     return shorten_home(" · ".join(word for word in words if word), home)
 

@@ -7,6 +7,8 @@ from datetime import datetime, tzinfo
 
 from mpsbar.core.advice import advise
 from mpsbar.core.dtype_results import Probe
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.deep_results import DeepProbe
@@ -16,9 +18,9 @@ from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
-from mpsbar.ui.columns import REPORTED
+from mpsbar.language import _
+from mpsbar.ui.columns import REPORTED, translate
 from mpsbar.ui.text import findings, wording
-from mpsbar.ui.text.wording import _
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,17 @@ class Report:
     deep: DeepProbe | None = None  # the last of mpsbar probe --deep
     home: str = ""  # shown as ~
     diagnostics: str = ""  # to paste into a bug report
+    ends: tuple[EndedProcess, ...] = ()  # newest first
+    native: NativeOperations | None = None  # for what ran on the CPU in those
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
     snapshot, periods, home = report.snapshot, report.periods, report.home
     sections = (
-        build_section("ends", _("How runs ended"), build_ends(periods, zone, report.home)),
+        build_section(
+            "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
+        ),
         build_section("memory", _("Memory over time"), build_past(periods, zone)),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
@@ -105,7 +111,7 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
     level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time}").format(time=time.strftime("%A, %d %B %Y, %H:%M"))
+    when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time)
     return tag(
         "header",
         tag("h1", _("mpsbar report")),
@@ -155,7 +161,7 @@ def build_workers(snapshot: Snapshot) -> Markup:
     workers = snapshot.workers
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
-    heads = [_(column.title) for column in REPORTED]
+    heads = [translate(column.title) for column in REPORTED]
     rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
     return build_table(_("Connected processes"), heads, rows)
 
@@ -166,7 +172,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
         return None
     columns = [column for column in REPORTED if column.is_outside]
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
-    heads = [titles.get(column.key, _(column.title)) for column in columns]
+    heads = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
     for process in processes[:_MOST_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)

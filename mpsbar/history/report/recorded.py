@@ -4,15 +4,18 @@ from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
 from mpsbar.core.counters import COUNTERS
-from mpsbar.core.events import Alert
+from mpsbar.core.events import Alert, EndedProcess
 from mpsbar.core.findings import Reason
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.ui.text.fallbacks import say_limits, say_remedy, say_times, shorten_place
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_CHARTS = 20
 _MOST_MARKS = 60
@@ -63,8 +66,9 @@ def _say_length(period: Period) -> str:
         return _("Last hour")
     hours = round(seconds / 3600)
     if hours < 48:
-        return _("Last {n} hours").format(n=hours)
-    return _("Last {n} days").format(n=round(seconds / 86400))
+        return ngettext("Last {n} hour", "Last {n} hours", hours).format(n=hours)
+    days = round(seconds / 86400)
+    return ngettext("Last {n} day", "Last {n} days", days).format(n=days)
 
 
 def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
@@ -191,22 +195,53 @@ def _say_end(run: Run) -> str:
     return _("Ended: {how}").format(how=say_briefly(run.verdict, run.how))
 
 
-def build_ends(periods: Sequence[Period], zone: tzinfo | None, home: str) -> Markup | None:
-    """How runs ended, newest first: the sentence, its evidence and what to do next."""
-    runs = periods[-1].runs if periods else ()
-    ended = [run for run in runs if run.ended is not None and run.verdict is not None]
-    ended.sort(key=lambda run: -(run.ended or 0.0))
+def build_ends(
+    ends: Sequence[EndedProcess], zone: tzinfo | None, home: str, native: NativeOperations | None
+) -> Markup | None:
+    """How runs ended, newest first: the sentence, its evidence and what to do next; and what of
+    them ran on the CPU."""
+    ended = [end for end in ends if end.verdict is not None][:_MOST_ENDS]
     if not ended:
         return None
     heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))
     rows = []
-    for run in ended[:_MOST_ENDS]:
-        assert run.verdict is not None
-        lists = (say_basis(run.verdict), say_next_steps(run.verdict, run.name, run.pid))
+    for end in ended:
+        assert end.verdict is not None
+        lists = (say_basis(end.verdict), say_next_steps(end.verdict, end.name, end.pid))
         cells = [_list(lines, home) for lines in lists]
-        sentence = shorten_home(say_verdict(run.verdict, run.name), home)
-        rows.append((run.name, run.pid, say_time(run.ended or 0.0, zone, True), sentence, *cells))
-    return build_table(_("How runs ended"), heads, rows)
+        sentence = shorten_home(say_verdict(end.verdict, end.name), home)
+        rows.append((end.name, end.pid, say_time(end.ended, zone, True), sentence, *cells))
+    tables = [build_table(_("How runs ended"), heads, rows)]
+    if native and any(end.verdict is not None and end.verdict.fallbacks for end in ended):
+        tables.append(_build_fallbacks(ended, home, native))
+    return join(tables)
+
+
+def _build_fallbacks(ended: Sequence[EndedProcess], home: str, native: NativeOperations) -> Markup:
+    """What ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it."""
+    heads = (
+        _("Name"), _("PID"), _("Operation"), _("Times"), _("Duration"), _("Copied"),
+        _("First at"), _("What to do"),
+    )  # fmt: skip
+    rows, notes = [], []
+    for end in ended:
+        found = None if end.verdict is None else end.verdict.fallbacks
+        if found is None:
+            continue
+        for one in found.operations:
+            times = say_times(one.count) if found.is_counted else _("at least once")
+            rows.append(
+                (
+                    end.name, end.pid, one.name, times,
+                    "–" if one.seconds is None else wording.duration(one.seconds),
+                    "–" if one.copied is None else wording.size(one.copied),
+                    shorten_place(one.where, "", home) or "–",
+                    say_remedy(one.name, found.torch, native),
+                )
+            )  # fmt: skip
+        notes += say_limits(found)
+    table = build_table(_("CPU fallbacks"), heads, rows)
+    return join([table, *(tag("p", note) for note in dict.fromkeys(notes))])
 
 
 def _list(lines: Sequence[str], home: str) -> Markup | str:

@@ -22,6 +22,7 @@ from mpsbar.core.errors import UserError
 from mpsbar.desktop import clipboard
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.desktop.programs import open_file
+from mpsbar.language import _
 from mpsbar.system.paths import log_file
 from mpsbar.ui.menubar.run_loop import call_when_free, guarded
 from mpsbar.ui.text.dialogs import Dialog, Notice, tell_failure
@@ -76,7 +77,7 @@ class MenuBarFrontEnd:
 
     def copy(self, text: str) -> None:
         if not clipboard.copy(text, "darwin"):
-            raise UserError("couldn't copy to the clipboard")
+            raise UserError(_("couldn't copy to the clipboard"))
 
     def open(self, file: Path) -> bool:
         return open_file(file, "darwin")

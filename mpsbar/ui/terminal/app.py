@@ -18,6 +18,7 @@ from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows as build_dtype_rows
 from mpsbar.dtypes.summary import say_headline
+from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.terminal.base_app import BaseApp
@@ -40,7 +41,6 @@ from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, Te
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
-from mpsbar.ui.text.wording import _
 
 _WIDE = 110
 
@@ -52,6 +52,8 @@ class TerminalApp(BaseApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         *build_bindings(),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
+        # As textual's own, whose word is English.
+        Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
 
     class Ticked(Message):
@@ -118,6 +120,7 @@ class TerminalApp(BaseApp):
     # --- what happens
 
     def on_terminal_app_ticked(self, _message: Ticked) -> None:
+        self._controller.follow_settings()
         self._take()
 
     def on_terminal_app_called(self, message: Called) -> None:

@@ -1,6 +1,7 @@
 """What is known of the selected process, or of the machine: a chart, and facts."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 from rich.segment import Segment
@@ -14,6 +15,8 @@ from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import MachineSeries, ProcessSeries
+from mpsbar.language import _
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_tensors
 from mpsbar.ui.process_table import TableRow
 from mpsbar.ui.terminal.chart import (
@@ -26,8 +29,7 @@ from mpsbar.ui.terminal.chart import (
 )
 from mpsbar.ui.terminal.drawing import draw_history, make_text
 from mpsbar.ui.terminal.themes import Palette
-from mpsbar.ui.text import endings, progress, wording
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text import cells, endings, progress, wording
 
 
 class Selection(Protocol):
@@ -113,7 +115,7 @@ def render_facts(state: Selection, palette: Palette, width: int) -> Text:
     """One line a fact, long ones cut; then what does not fit in one."""
     lines: list[Text] = []
     for label, words in _list_facts(state):
-        start = f"{label:9} " if label is not None else ""
+        start = cells.pad(label, 9) + " " if label is not None else ""
         text = Text.assemble(make_text(start, palette.style("quiet")), make_text(words))
         text.truncate(max(width, 1), overflow="ellipsis")
         lines.append(text)
@@ -130,7 +132,8 @@ def _list_facts(state: Selection) -> Iterable[Fact]:
     if isinstance(process, Process):
         return _of_process(process)
     if state.ended is not None:
-        lines = endings.say_details(state.ended) or [endings.describe_end(state.ended, 0.0)]
+        lines = endings.say_details(state.ended, read_native_operations, str(Path.home()))
+        lines = lines or [endings.describe_end(state.ended, 0.0)]
         return [(None, line) for line in lines]
     if state.row is not None:  # children that are copies
         return [(None, f"{state.row.cells['NAME']}, {state.row.cells['NOTE']}")]

@@ -6,7 +6,7 @@ import contextlib
 from textual.binding import Binding
 from textual.widgets import Input
 
-from mpsbar.ui.text.wording import _
+from mpsbar.language import _
 
 _MOST_LETTERS = 60
 _LONGEST_TYPING = 1.0  # seconds until letters that were typed are in the field

@@ -8,11 +8,11 @@ from rich.text import Text
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import MachineSeries, Point
 from mpsbar.dtypes.summary import say_headline, say_progress
+from mpsbar.language import _
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, make_text
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, findings, wording
-from mpsbar.ui.text.wording import _
 
 # Different without colour too; hollow while nothing is known.
 _MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}

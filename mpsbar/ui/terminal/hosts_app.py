@@ -16,6 +16,8 @@ from textual.widgets import DataTable, Static
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _
+from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import TableRow, choose_columns
 from mpsbar.ui.terminal.base_app import BaseApp
 from mpsbar.ui.terminal.detail import ChartView, build_chart, render_title
@@ -28,7 +30,6 @@ from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.hosts import say_answering, say_silence
-from mpsbar.ui.text.wording import _
 
 _Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
@@ -295,7 +296,7 @@ class HostsApp(BaseApp):
         if width <= 0:
             return
         columns = choose_columns(state.rows, self._sample(), width, "top", gap=1, is_steady=True)
-        heads = [("HOST", "HOST", name), *build_heads(columns, state)]
+        heads = [("HOST", translate("HOST"), name), *build_heads(columns, state)]
         silent = {reading.host for reading in state.readings if reading.problem is not None}
 
         def draw(row: TableRow) -> list[Text]:

@@ -9,13 +9,14 @@ from textual.binding import Binding, BindingType
 
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
+from mpsbar.ui.columns import translate
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, draw_progress, make_text
 from mpsbar.ui.terminal.head import Gauge, build_gauges
 from mpsbar.ui.terminal.table import Heads, SteadyTable
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, progress, wording
 from mpsbar.ui.text.hosts import say_condition
-from mpsbar.ui.text.wording import _
 
 _TALLEST = 4  # lines of one host
 _TALL_WINDOW = 34
@@ -49,10 +50,11 @@ class HostColumns(NamedTuple):
         memory = self.memory_bar + _MEMORY + 1 if self.memory_bar else _MEMORY
         gpu = self.gpu_bar + _GPU + 1 if self.gpu_bar else _GPU
         heads = [
-            ("HOST", "HOST", self.name), ("MEMORY", "MEMORY", memory),
+            ("HOST", translate("HOST"), self.name), ("MEMORY", translate("MEMORY"), memory),
             ("GPU", "GPU" if self.gpu_bar else "GPU".rjust(_GPU), gpu),
-            ("HELD", "HELD".rjust(_HELD), _HELD), ("RUNS", "RUNS".rjust(_COUNT), _COUNT),
-            ("NOTE", "NOTE", self.note),
+            ("HELD", cells.fit(translate("HELD"), _HELD, to_right=True), _HELD),
+            ("RUNS", cells.fit(translate("RUNS"), _COUNT, to_right=True), _COUNT),
+            ("NOTE", translate("NOTE"), self.note),
         ]  # fmt: skip
         return heads if self.note > 0 else heads[:-1]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from textual.binding import Binding
 
+from mpsbar.language import _
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS
 from mpsbar.ui.text import cells
-from mpsbar.ui.text.wording import _
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import SystemCommand
 
+from mpsbar.language import _
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Row
 from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.screens import ChoiceScreen, TextScreen
 from mpsbar.ui.terminal.state import TerminalState
-from mpsbar.ui.text.wording import _
 
 if TYPE_CHECKING:
     from mpsbar.ui.terminal.app import TerminalApp

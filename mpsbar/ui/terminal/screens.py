@@ -10,10 +10,10 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, DataTable, Input, OptionList, Static
 
+from mpsbar.language import _
 from mpsbar.ui.terminal.detail import ChartView
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
 from mpsbar.ui.text.dialogs import Dialog
-from mpsbar.ui.text.wording import _
 
 _FIELD_LENGTH = 40
 _CLOSE: list[BindingType] = [Binding("escape,q", "dismiss", show=False)]

@@ -12,13 +12,13 @@ from textual.widgets.data_table import ColumnKey, RowKey
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
 from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
 from mpsbar.ui.terminal.order import Ordered
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 Heads = list[tuple[str, str, int]]  # of each column its key, its text and its width
 
@@ -123,8 +123,7 @@ def build_heads(columns: Sequence[FittedColumn], order: Ordered) -> Heads:
 
 def _head(column: FittedColumn, order: Ordered) -> str:
     mark = ("▼" if order.descending else "▲") if column.key == order.sort else ""
-    head = column.head[: column.width - len(mark)] + mark
-    return head.rjust(column.width) if column.column.to_right else head
+    return column.mark_head(mark)
 
 
 def draw_row(

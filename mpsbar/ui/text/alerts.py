@@ -4,9 +4,10 @@ from mpsbar.core.events import Alert
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.verdicts import EndVerdict
+from mpsbar.language import _
 from mpsbar.ui.text.endings import say_verdict
 from mpsbar.ui.text.findings import say_reason
-from mpsbar.ui.text.wording import _, duration, shorten, size
+from mpsbar.ui.text.wording import duration, shorten, size
 
 # About what a banner shows before it cuts by itself.
 _TITLE_WIDTH = 60

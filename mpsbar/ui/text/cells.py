@@ -48,7 +48,11 @@ def cut(text: str, most: int) -> str:
 @_cached
 def fit(text: str, cells: int, to_right: bool = False) -> str:
     """Cut or pad the text to exactly this many cells."""
-    text = cut(text, cells)
+    return pad(cut(text, cells), cells, to_right)
+
+
+def pad(text: str, cells: int, to_right: bool = False) -> str:
+    """The whole text, with spaces to at least this many cells."""
     space = " " * (cells - width(text))
     return space + text if to_right else text + space
 

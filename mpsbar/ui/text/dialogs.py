@@ -8,10 +8,11 @@ from mpsbar.core.actions import Connect, Connected, Freed, Limited, Stop, Stoppe
 from mpsbar.core.limits import HEAP
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Worker
+from mpsbar.language import _
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
-from mpsbar.ui.text.wording import _, shorten_home
+from mpsbar.ui.text.wording import shorten_home
 
 _NAME_WIDTH = 60
 _MOST_LINES = 3

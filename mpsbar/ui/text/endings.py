@@ -3,13 +3,18 @@
 Pure. What is only likely is worded as that everywhere.
 """
 
+from collections.abc import Callable
+
 from mpsbar.core.advice import advise_end
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
+from mpsbar.language import _
+from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.findings import say_advice
-from mpsbar.ui.text.wording import _, ago, clock, duration, shorten, size
+from mpsbar.ui.text.wording import ago, clock, duration, shorten, size
 
 # macOS's and Linux's numbers agree on these; SIGBUS has two.
 _SIGNALS = {
@@ -211,9 +216,6 @@ def say_basis(verdict: EndVerdict) -> list[str]:
         "still_running": _("the process is still there, with another command line"),
         "other_rank": _("another process of the same launcher failed just before"),
         "exit_reason": _("the kernel's own exit reason"),
-        "fallbacks": _("ran on the CPU because MPS lacks them: {operations}").format(
-            operations=printable(str(values.get("fallbacks") or "?"), _TEXT_WIDTH)
-        ),
     }
     unread = {
         "system_reports": _("not read: /Library/Logs/DiagnosticReports (only administrators may)"),
@@ -244,8 +246,13 @@ def say_next_steps(
     return [say_advice(step, name) for step in advise_end(verdict, pid, torch)]
 
 
-def say_details(process: EndedProcess) -> list[str]:
-    """Everything about an end, a line each: the sentence, times, evidence, what to do next."""
+def say_details(
+    process: EndedProcess, read_native: Callable[[], NativeOperations], home: str = ""
+) -> list[str]:
+    """Everything about an end, a line each: the sentence, times, evidence, what to do next.
+
+    `read_native` is called only where something fell back to the CPU.
+    """
     lines = [say_verdict(process.verdict, process.name, process.how)]
     times = []
     if process.was_seen or _has_cause(process.verdict):
@@ -259,6 +266,8 @@ def say_details(process: EndedProcess) -> list[str]:
         lines += [_("Evidence: {text}").format(text=text) for text in say_basis(process.verdict)]
         steps = say_next_steps(process.verdict, process.name, process.pid)
         lines += [f"→ {step}" for step in steps]
+        if process.verdict.fallbacks is not None:
+            lines += render_fallbacks(process.verdict.fallbacks, read_native(), home=home)
     return lines
 
 

@@ -1,70 +1,115 @@
 """What fell back to the CPU in a run, in words: how often, where, and what to do. Pure."""
 
+from dataclasses import asdict
 from pathlib import PurePath
 
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.torch_facts import Release, parse_release
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
+from mpsbar.ui.text.wording import shorten_home
 
 _MOST_SHOWN = 20
 
 
-def render_fallbacks(found: Fallbacks, native: NativeOperations, folder: str) -> list[str]:
-    """Lines for the end of `mpsbar run --explain`; `folder` is the present one."""
-    if found.torch is None:
+def render_fallbacks(
+    found: Fallbacks, native: NativeOperations, folder: str = "", home: str = ""
+) -> list[str]:
+    """Lines for the end of a run; files below `folder` are shown relative to it, `home` as ~."""
+    if found.torch is None and not found.operations:
         return [_("CPU fallbacks: not known, no connected process imported torch")]
+    if not found.is_counted:
+        return _render_first(found, native, folder, home)
     if not found.operations:
-        return [_("CPU fallbacks: none"), *_say_limits(found)]
+        return [_("CPU fallbacks: none"), *_indent(say_limits(found))]
     lines = [_say_total(found)]
     for operation in found.operations[:_MOST_SHOWN]:
-        lines.append(f"  {_say_operation(operation, folder)}")
+        lines.append(f"  {_say_operation(operation, folder, home)}")
         lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
     if len(found.operations) > _MOST_SHOWN:
         lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MOST_SHOWN))
-    return [*lines, *_say_limits(found)]
+    return [*lines, *_indent(say_limits(found))]
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _render_first(found: Fallbacks, native: NativeOperations, folder: str, home: str) -> list[str]:
+    """Without --explain: torch warns once in a process, of the first operation."""
+    if not found.operations:
+        words = (
+            _("CPU fallbacks: none that torch warned of")
+            if found.is_complete
+            else _("CPU fallbacks: not known, a process ended before it could report")
+        )
+        return [words, *_indent([_("mpsbar run --explain counts them.")])]
+    lines = [_("CPU fallbacks: at least one")]
+    for operation in found.operations[:_MOST_SHOWN]:
+        place = shorten_place(operation.where, folder, home)
+        where = _(", at {where}").format(where=place) if place else ""
+        lines.append(f"  {operation.name}{where}")
+        lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
+    return [*lines, *_indent(say_limits(found))]
+
+
+def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str, object]]:
+    """For --json: each operation, the torch that has it natively, and what to do."""
+    return [
+        asdict(one)
+        | {
+            "native_since": None if (since := native.find(one.name)) is None else _release(since),
+            "remedy": say_remedy(one.name, found.torch, native),
+        }
+        for one in found.operations
+    ]
 
 
 def _say_total(found: Fallbacks) -> str:
     number = len(found.operations)
-    words = (
-        _("CPU fallbacks: 1 operation, {times}")
-        if number == 1
-        else _("CPU fallbacks: {n} operations, {times}")
+    words = ngettext(
+        "CPU fallbacks: {n} operation, {times}", "CPU fallbacks: {n} operations, {times}", number
     )
-    return words.format(n=number, times=_say_times(found.count))
+    return words.format(n=number, times=say_times(found.count))
 
 
-def _say_times(count: int) -> str:
-    return _("once") if count == 1 else _("{n} times").format(n=f"{count:,}")
+def say_times(count: int) -> str:
+    if count == 1:
+        return _("once")
+    return ngettext("{n} time", "{n} times", count).format(n=f"{count:,}")
 
 
-def _say_operation(operation: FallbackOperation, folder: str) -> str:
-    parts = [_say_times(operation.count)]
+def _say_operation(operation: FallbackOperation, folder: str, home: str) -> str:
+    parts = [say_times(operation.count)]
     if operation.seconds is not None:
         parts.append(wording.duration(operation.seconds))
     if operation.copied is not None:
         parts.append(_("{size} copied").format(size=wording.size(operation.copied)))
     if operation.where:
-        parts.append(_("first at {where}").format(where=_shorten_place(operation.where, folder)))
+        place = shorten_place(operation.where, folder, home)
+        parts.append(_("first at {where}").format(where=place))
     return f"{operation.name}: {', '.join(parts)}"
 
 
-def _shorten_place(where: str, folder: str) -> str:
-    """A file below the present folder by its relative path."""
+def shorten_place(where: str, folder: str, home: str) -> str:
+    """A file below the present folder by its relative path, below the home folder with ~."""
     file, colon, line = where.rpartition(":")
     path = PurePath(file)
-    return f"{path.relative_to(folder)}{colon}{line}" if path.is_relative_to(folder) else where
+    if folder and path.is_relative_to(folder):
+        return f"{path.relative_to(folder)}{colon}{line}"
+    return shorten_home(where, home)
 
 
-def say_remedy(name: str, torch: str, native: NativeOperations) -> str:
+def say_remedy(name: str, torch: str | None, native: NativeOperations) -> str:
     """The torch that has it natively, and what to do."""
-    since, installed = native.find(name), parse_release(torch)
+    since, installed = native.find(name), parse_release(torch or "")
     if since is not None and installed is not None and installed < since:
         return _("native on MPS from torch {version}: upgrade torch (this is {torch})").format(
             version=_release(since), torch=torch
         )
+    if since is not None and installed is None:
+        return _("native on MPS from torch {version}").format(version=_release(since))
     if since is not None:
         return _(
             "torch {torch} has it on MPS, but not for this dtype or size: try float32, or put this "
@@ -82,8 +127,11 @@ def _release(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def _say_limits(found: Fallbacks) -> list[str]:
+def say_limits(found: Fallbacks) -> list[str]:
+    """What is not known of them."""
     lines = []
+    if not found.is_counted:
+        return [_("Without mpsbar run --explain torch names only the first of a process.")]
     if not found.is_profiled and found.operations:
         lines.append(
             _("How long they took is not known: torch {torch} printed no profile.").format(
@@ -96,4 +144,4 @@ def _say_limits(found: Fallbacks) -> list[str]:
         lines.append(
             _("Counted by torch's warnings: what a program does with warnings off is missing.")
         )
-    return [f"  {line}" for line in lines]
+    return lines

@@ -7,8 +7,9 @@ from typing import get_args
 
 from mpsbar.core.findings import Advice, Health, Reason, Value
 from mpsbar.core.naming import Kind, printable
+from mpsbar.language import _
 from mpsbar.ui.text.progress import say_speeds
-from mpsbar.ui.text.wording import UNKNOWN, _, clock, duration, how_to_connect, shorten, size
+from mpsbar.ui.text.wording import UNKNOWN, clock, duration, how_to_connect, shorten, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
 _TIMES = {"seconds"}
@@ -69,6 +70,7 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
     cause = {
         "swap": _("; swap grew by {growth} meanwhile"),
         "pressure": _("; memory pressure rose meanwhile"),
+        "fallback": _("; more of its operations run on the CPU since, because MPS lacks them"),
         "other": _("; {other} began to use the GPU"),
         "battery": _("; the computer has been on battery since"),
         "free": _("; its cache was freed shortly before"),

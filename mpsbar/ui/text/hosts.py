@@ -7,11 +7,11 @@ from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.naming import printable
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
-from mpsbar.ui.text.wording import _
 
 # Of the JSON of one computer; health is in the words that the host itself sent.
 _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
@@ -48,7 +48,7 @@ def say_answering(readings: Sequence[HostReading]) -> str:
     count = sum(len(snapshot.workers) + len(snapshot.unconnected) for snapshot in known)
     words = [
         _("{n} of {total} hosts answer").format(n=len(known), total=len(readings)),
-        _("1 process") if count == 1 else _("{n} processes").format(n=count),
+        ngettext("{n} process", "{n} processes", count).format(n=count),
     ]
     if held:
         words.append(_("{size} held").format(size=wording.size(sum(held))))
@@ -81,27 +81,28 @@ def say_since(reading: HostReading) -> str:
 def render_ends(host: str, ends: list[RemoteEnd] | HostProblem, which: str | None = None) -> str:
     """How runs ended on one host, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
-        return f"{host}: {_('no answer ({reason})').format(reason=ends.text)}"
+        return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
     if not ends and which is not None:
-        words = _("no run that ended in the last 7 days fits {which}")
-        return f"{host}: {words.format(which=repr(printable(which, 60)))}"
+        text = _("{host}: no run that ended in the last 7 days fits {name!r}")
+        return text.format(host=host, name=printable(which, 60))
     if not ends:
-        return f"{host}: {_('no run has ended in the last 7 days, as far as mpsbar knows')}"
+        text = _("{host}: no run has ended in the last 7 days, as far as mpsbar knows")
+        return text.format(host=host)
     return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
 
 
 def render_end(end: RemoteEnd) -> str:
     facts = []
     if end.ended is not None:
-        facts.append(_("ended {when}").format(when=say_moment(end.ended)))
+        facts.append(_("ended {time}").format(time=say_moment(end.ended)))
     if end.ran is not None:
         facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
     if end.peak is not None:
         facts.append(_("peak {size}").format(size=wording.size(end.peak)))
     lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
     if end.sureness is not None:
-        lines.append(f"  {_('How sure: {words}').format(words=end.sureness)}")
-    lines += [f"  {_('Evidence: {words}').format(words=words)}" for words in end.evidence]
+        lines.append("  " + _("How sure: {words}").format(words=end.sureness))
+    lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
     lines += [f"  → {step}" for step in end.next_steps]
     return "\n".join(lines)
 
@@ -109,7 +110,8 @@ def render_end(end: RemoteEnd) -> str:
 def say_moment(when: float) -> str:
     """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
     try:
-        return datetime.fromtimestamp(when).astimezone().strftime("%a %d %b, %H:%M:%S")
+        moment = datetime.fromtimestamp(when).astimezone()
+        return _("{time:%a %d %b, %H:%M:%S}").format(time=moment)
     except (ValueError, OverflowError, OSError):
         return wording.UNKNOWN
 

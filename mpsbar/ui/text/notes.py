@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from mpsbar.core.actions import Free, Limit
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.text import outcomes, wording
-from mpsbar.ui.text.wording import _
 
 
 def list_notes(process: Worker | Process, snapshot: Snapshot) -> list[str]:

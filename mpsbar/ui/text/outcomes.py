@@ -1,8 +1,8 @@
 """How actions ended, in words. Pure."""
 
 from mpsbar.core.actions import Connected, Freed, Limited, Stopped, Tensors
+from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 
 def reason(outcome: Freed | Limited | Tensors) -> str:

@@ -1,8 +1,8 @@
 """How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
 
 from mpsbar.core.progress import RunBar, RunProgress
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.wording import _
 
 _MOST_NAME = 24
 
@@ -36,7 +36,7 @@ def say_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
     whole = max(1, round(seconds)) if seconds < 10 else seconds
-    time = f"{whole} s" if seconds < 10 else wording.duration(whole)
+    time = _("{n} s").format(n=whole) if seconds < 10 else wording.duration(whole)
     return _("{time} left").format(time=time)
 
 
@@ -64,7 +64,9 @@ def _numbers(progress: RunProgress) -> list[str]:
     elif bar is not None:
         words.append(_count(bar))
     elif progress.steps is not None:
-        words.append(_("{n} steps").format(n=f"{progress.steps:,}"))
+        words.append(
+            ngettext("{n} step", "{n} steps", progress.steps).format(n=f"{progress.steps:,}")
+        )
     if speed is not None:
         words.append(say_speed(*speed))
     return words

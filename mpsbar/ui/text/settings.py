@@ -3,7 +3,8 @@
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import KEYS, Loaded, Settings
 from mpsbar.core.toml import render_value
-from mpsbar.ui.text.wording import UNKNOWN, _
+from mpsbar.language import _
+from mpsbar.ui.text.wording import UNKNOWN
 
 
 def render_settings(loaded: Loaded) -> str:

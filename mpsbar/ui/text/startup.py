@@ -4,7 +4,8 @@ import shlex
 
 from mpsbar.core.findings import Reason
 from mpsbar.core.naming import printable
-from mpsbar.ui.text.wording import UNKNOWN, _
+from mpsbar.language import _
+from mpsbar.ui.text.wording import UNKNOWN
 
 
 def is_running(pid: int | None) -> str:

@@ -4,10 +4,10 @@ from mpsbar.core.advice import advise
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.language import _
 from mpsbar.ui.process_table import build_rows, choose_columns
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
-from mpsbar.ui.text.wording import _
 
 _GAP = "  "
 # More advice than this is not read under a table.

@@ -6,6 +6,7 @@ from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.language import _
 from mpsbar.ui.text import progress, wording
 
 # Other characters mean something to one of the programs that show the line: `|` begins commands in
@@ -14,22 +15,22 @@ _SAFE = " ._-:+@"
 _LONGEST_NAME = 40
 
 FIELDS = {
-    "held": "what all workers hold",
-    "cached": "what their allocators keep for reuse",
-    "gpu": "how busy the GPU is",
-    "gpu_memory": "GPU memory in use by all processes",
-    "budget": "Metal's recommended working set",
-    "available": "memory not in use",
-    "memory": "memory of this computer",
-    "swap": "swap in use",
-    "pressure": "memory pressure: normal, warning, critical",
+    "held": _("what all workers hold"),
+    "cached": _("what their allocators keep for reuse"),
+    "gpu": _("how busy the GPU is"),
+    "gpu_memory": _("GPU memory in use by all processes"),
+    "budget": _("Metal's recommended working set"),
+    "available": _("memory not in use"),
+    "memory": _("memory of this computer"),
+    "swap": _("swap in use"),
+    "pressure": _("memory pressure: {levels}").format(levels="normal, warning, critical"),
     "health": "ok, warning, critical",
-    "workers": "number of connected processes",
-    "processes": f"number of processes with {join_labels('or')}",
-    "progress": "how far the longest-running job is",
-    "left": "how long it still takes",
-    "top": "name of the worker that holds most",
-    "top_held": "what it holds",
+    "workers": _("number of connected processes"),
+    "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
+    "progress": _("how far the longest-running job is"),
+    "left": _("how long it still takes"),
+    "top": _("name of the worker that holds most"),
+    "top_held": _("what it holds"),
 }
 
 
@@ -39,12 +40,14 @@ def parse_format(text: str) -> list[tuple[str, str | None]]:
     try:
         parsed = list(string.Formatter().parse(text))
     except ValueError as problem:
-        raise UserError(f"the format is not valid: {problem}") from None
-    for _, name, spec, conversion in parsed:
+        text = _("the format is not valid: {problem}").format(problem=problem)
+        raise UserError(text) from None
+    for _plain, name, spec, conversion in parsed:
         if name is not None and (name not in FIELDS or spec or conversion):
             shown = printable(name, 40)
-            raise UserError(f"{{{shown}}} is not a field of --format; there are {known}")
-    return [(plain, name) for plain, name, _, _ in parsed]
+            text = _("{{{name}}} is not a field of --format; there are {fields}")
+            raise UserError(text.format(name=shown, fields=known))
+    return [(plain, name) for plain, name, _spec, _conversion in parsed]
 
 
 def build_fields(snapshot: Snapshot) -> dict[str, str]:

@@ -1,6 +1,5 @@
-"""Sizes, times, percentages and the words that several views share, and the one `_()`. Pure."""
+"""Sizes, times, percentages and the words that several views share. Pure."""
 
-import gettext
 import re
 import shlex
 from collections.abc import Sequence
@@ -10,19 +9,19 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-
-_ = gettext.translation("mpsbar", fallback=True).gettext
+from mpsbar.language import _, ngettext
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
     """What to type to connect a process; it takes effect when the process is restarted."""
     python = shlex.quote(python)
     enable = f"mpsbar enable --python {python}"
-    return {
-        "script": f"{enable}, then restart it (or for one run: mpsbar run {python} …)",
-        "notebook": f"{enable} && mpsbar enable --jupyter, then restart the kernel",
-        "server": f"{enable}, then restart the server",
+    text = {
+        "script": _("{command}, then restart it (or for one run: mpsbar run {python} …)"),
+        "notebook": _("{command} && mpsbar enable --jupyter, then restart the kernel"),
+        "server": _("{command}, then restart the server"),
     }[kind]
+    return text.format(command=enable, python=python)
 
 
 UNKNOWN = "?"
@@ -47,14 +46,14 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return _("{n} s").format(n=f"{seconds:.1f}")
     if seconds < 119.5:
-        return f"{seconds:.0f} s"
+        return _("{n} s").format(n=f"{seconds:.0f}")
     if seconds < 7170:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
+        return _("{n} min").format(n=f"{seconds / 60:.0f}")
+    return _("{n} h").format(n=f"{seconds / 3600:.0f}")
 
 
 def clock(time: float | None) -> str:
@@ -200,9 +199,10 @@ def found(snapshot: Snapshot, with_commands: bool = True) -> str:
         return f"{nothing_runs()} {how_to_start()}" if with_commands else nothing_runs()
     loaded = {name for process in snapshot.processes for name in process.frameworks}
     kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
-    if count == 1:
-        return _("1 {kind} process, not connected").format(kind=kind)
-    return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
+    text = ngettext(
+        "{n} {kind} process, not connected", "{n} {kind} processes, not connected", count
+    )
+    return text.format(n=count, kind=kind)
 
 
 def found_pythons(count: int) -> str:
@@ -210,9 +210,11 @@ def found_pythons(count: int) -> str:
     frameworks = join_labels(_("or"))
     if not count:
         return _("Connect a Python With {frameworks}").format(frameworks=frameworks)
-    if count == 1:
-        return _("Found 1 Python With {frameworks}: Connect").format(frameworks=frameworks)
-    text = _("Found {n} Pythons With {frameworks}: Connect")
+    text = ngettext(
+        "Found {n} Python With {frameworks}: Connect",
+        "Found {n} Pythons With {frameworks}: Connect",
+        count,
+    )
     return text.format(n=count, frameworks=frameworks)
 
 
@@ -225,7 +227,7 @@ def how_to_start() -> str:
 
 
 def children(count: int) -> str:
-    return _("{n} child processes").format(n=count)
+    return ngettext("{n} child process", "{n} child processes", count).format(n=count)
 
 
 def charged_together(processes: tuple[Process, ...]) -> str:
@@ -256,7 +258,7 @@ def unconnected(process: Process) -> str:
 
 def without_framework() -> str:
     return _("not connected, and neither {frameworks} was found in it").format(
-        frameworks=join_labels("nor")
+        frameworks=join_labels(_("nor"))
     )
 
 
@@ -283,9 +285,12 @@ def not_connected(process: Process) -> str:
 
 
 def problems(count: int) -> str:
-    if count == 1:
-        return _("1 value couldn't be read: run mpsbar doctor to see why")
-    return _("{n} values couldn't be read: run mpsbar doctor to see why").format(n=count)
+    text = ngettext(
+        "{n} value couldn't be read: run mpsbar doctor to see why",
+        "{n} values couldn't be read: run mpsbar doctor to see why",
+        count,
+    )
+    return text.format(n=count)
 
 
 def how_to_free_later(pids: list[str]) -> str:
@@ -297,4 +302,4 @@ def how_to_free_later(pids: list[str]) -> str:
 def workers_connected(count: int) -> str:
     if not count:
         return _("No processes connected")
-    return _("1 process connected") if count == 1 else _("{n} processes connected").format(n=count)
+    return ngettext("{n} process connected", "{n} processes connected", count).format(n=count)

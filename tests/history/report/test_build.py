@@ -107,8 +107,8 @@ def test_no_width_scrolls_sideways(browser, page, width):
 
 def test_hover_shows_the_values_under_the_pointer(seen):
     box = seen.run(
-        "(() => { const b = document.querySelector('.drawing').getBoundingClientRect();"
-        " return [b.left, b.top, b.width]; })()"
+        "(() => { const d = document.querySelector('.drawing'); d.scrollIntoView();"
+        " const b = d.getBoundingClientRect(); return [b.left, b.top, b.width]; })()"
     )
     for part, words in ((0.1, "memory in use 1.0 GB"), (0.62, "memory in use 4.0 GB")):
         x = box[0] + box[2] * part
@@ -170,11 +170,11 @@ def test_without_its_script_nothing_is_missing_but_the_cursor(browser, page):
 def test_it_is_drawn(browser, page, scheme, width):
     browser.set_viewport(width, scheme=scheme)
     browser.open(page)
-    rows = read_pixels(browser.picture(most=900))
     left, top, wide = browser.run(
         "(() => { const b = document.querySelector('.drawing').getBoundingClientRect();"
         " return [b.left, b.top, b.width].map(Math.round); })()"
     )
+    rows = read_pixels(browser.picture(most=top + 200))
     assert len(rows[0]) == width
     assert tuple(rows[2][2][:3]) == BACK[scheme]
     plot = [pixel for row in rows[top : top + 160] for pixel in row[left : left + wide]]

@@ -28,6 +28,7 @@ _PROTOTYPES = {
     "fake_swap": (c_uint64, c_uint64, c_uint64),
     "fake_template": (c_int, c_int64, c_char_p, c_size_t),
     "fake_append": (c_int, c_int),
+    "fake_languages": (c_int,),
     "fake_entry": (c_uint64, c_int, c_char_p, c_char_p),
     "fake_property": (c_int, c_char_p, c_int),
 }
@@ -151,6 +152,10 @@ class FakeMac:
 
     def add_accelerator(self, properties: Mapping[str, Any]) -> int:
         return self.add_entry(properties, service="IOAccelerator")
+
+    def set_languages(self, languages: list[str]) -> None:
+        """Those of System Settings."""
+        self.c.fake_languages(self._template(languages))
 
     def set_property(self, entry: int, key: str, value: Any) -> None:
         self.c.fake_property(entry, key.encode(), self._template(value))

@@ -25,6 +25,7 @@ struct template {
 static const unsigned long type_ids[KINDS] = {7, 22, 21, 20, 19, 18, 22, 42};
 static struct template templates[MOST_TEMPLATES];
 static int template_count, live, made;
+static int languages = -1;
 static char *arena;
 static size_t arena_used;
 
@@ -34,6 +35,7 @@ void reset_foundation(void) {
         free(templates[i].items);
     }
     template_count = live = made = 0;
+    languages = -1;
     if (arena) {
         munmap(arena, ARENA_SIZE);
         arena = NULL;
@@ -56,6 +58,8 @@ void fake_append(int container, int item) {
     to->items = realloc(to->items, (to->length + 1) * sizeof(int));
     to->items[to->length++] = item;
 }
+
+void fake_languages(int template) { languages = template; }
 
 static void *take(size_t size) {
     if (arena == NULL) {
@@ -230,4 +234,9 @@ unsigned char CFStringGetCString(const void *reference, char *buffer, long size,
     memcpy(buffer, object->bytes, object->length);
     buffer[object->length] = '\0';
     return 1;
+}
+
+/* In System Settings: an array of strings. */
+const void *CFLocaleCopyPreferredLanguages(void) {
+    return languages < 0 ? NULL : make_from_template(languages);
 }

@@ -33,6 +33,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
+from mpsbar.system.settings_file import write_setting
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
@@ -567,6 +568,19 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
         await p.pilot.pause(0.1)
         assert p.app.state.ui_state.settings.theme == "light"
         assert p.monitor.settings.theme == "light"
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_what_the_menu_has_chosen_about_automatic_frees_is_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        write_setting("free_when_idle", True)
+        p.monitor.show(seen())
+        await p.pilot.pause(0.1)
+        assert p.monitor.settings.free_when_idle is True
+        assert p.app.state.ui_state.settings.free_when_idle is True
 
     play(FakeMonitor(seen()), person)
 

@@ -4,7 +4,7 @@ import pytest
 
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
-from mpsbar.ui.text.fallbacks import render_fallbacks, say_remedy
+from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks, say_remedy
 
 NATIVE = NativeOperations({"new": (2, 14), "old": (2, 2)}, (2, 15))
 
@@ -51,6 +51,39 @@ def test_what_is_not_known_is_said():
         "  A process ended before it could report all: there may be more.",
         warned,
     ]
+
+
+def test_without_explain_only_the_first_is_known():
+    first = FallbackOperation("aten::new", 1, "/home/ada/train.py:4")
+    assert render(first, is_counted=False) == [
+        "CPU fallbacks: at least one",
+        "  aten::new, at /home/ada/train.py:4",
+        "    → native on MPS from torch 2.14: upgrade torch (this is 2.13.0)",
+        "  Without mpsbar run --explain torch names only the first of a process.",
+    ]
+    found = Fallbacks((first,), "2.13.0", is_counted=False)
+    assert render_fallbacks(found, NATIVE, home="/home/ada")[1] == "  aten::new, at ~/train.py:4"
+    assert render(FallbackOperation("aten::new", 1), is_counted=False)[1] == "  aten::new"
+    count = "  mpsbar run --explain counts them."
+    assert render(is_counted=False) == ["CPU fallbacks: none that torch warned of", count]
+    assert render(is_counted=False, is_complete=False) == [
+        "CPU fallbacks: not known, a process ended before it could report",
+        count,
+    ]
+
+
+def test_for_programs():
+    found = Fallbacks((FallbackOperation("aten::new", 2, "a.py:1", 0.5, 9),), "2.13.0")
+    assert build_fallbacks(found, NATIVE) == [
+        {
+            "name": "aten::new", "count": 2, "where": "a.py:1", "seconds": 0.5, "copied": 9, "native_since": "2.14",
+            "remedy": "native on MPS from torch 2.14: upgrade torch (this is 2.13.0)",
+        }
+    ]  # fmt: skip
+    unknown = Fallbacks((FallbackOperation("aten::new", 2), FallbackOperation("aten::never", 1)))
+    remedies = [one["remedy"] for one in build_fallbacks(unknown, NATIVE)]
+    assert remedies[0] == "native on MPS from torch 2.14"
+    assert build_fallbacks(unknown, NATIVE)[1]["native_since"] is None
 
 
 def test_a_long_list_is_cut():

@@ -1,0 +1,116 @@
+"""What `mpsbar run --summary` concludes as the parent, from what it noted while the command ran."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from endings.ways import make_group, why_no_cgroup
+from samples import GB
+from worker_kit import ROOT, TIMEOUT
+
+from mpsbar.cli.run_summary import Collector, Usage, find_first_fallbacks, judge_command
+from mpsbar.core.endings import Reports
+from mpsbar.core.machine import Machine
+from mpsbar.core.snapshot import Snapshot
+from mpsbar.system.exits import NoExitWatch
+from mpsbar.system.foreground import CommandEnd
+from mpsbar.system.platform import NoReports
+
+KILLED = CommandEnd(4711, 9, 1000.0, 1100.0, 0)
+
+
+class Computer:
+    """A Mac of which nothing but this is asked."""
+
+    footprint_kind = "footprint"
+    recorded_workers = ()
+
+    def __getattr__(self, name):
+        return lambda *_: {"watch_exits": NoExitWatch(), "read_reports": NoReports()}.get(name)
+
+
+@pytest.fixture
+def collector(monkeypatch, tmp_path):
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path / "run"))
+    collector = Collector(Computer())
+    yield collector
+    collector.close()
+
+
+def note(collector, time, **machine):
+    collector._note(Snapshot(time=time, processes=(), machine=Machine(**machine)))
+
+
+def judge(collector, end=KILLED):
+    return judge_command(end, Computer(), collector)
+
+
+def test_a_kill_alone_does_not_say_by_whom(collector):
+    note(collector, 1099.0, pressure="normal", swap_used=0)
+    assert (judge(collector).code, judge(collector).sure) == ("killed", "known")
+
+
+def test_memory_in_the_last_minute_is_evidence(collector):
+    note(collector, 1000.0, pressure="normal", swap_used=0)
+    note(collector, 1050.0, pressure="warning", swap_used=GB)
+    note(collector, 1099.0, pressure="critical", swap_used=4 * GB)
+    verdict = judge(collector)
+    assert (verdict.code, verdict.sure) == ("killed_for_memory", "likely")
+    assert verdict.basis == ("exit_status", "pressure", "swap")
+    assert verdict.values["swap"] == 3 * GB  # since 1040
+
+
+def test_an_earlier_shortage_is_none(collector):
+    note(collector, 1010.0, pressure="critical", swap_used=9 * GB)
+    note(collector, 1099.0, pressure="normal", swap_used=9 * GB)
+    assert judge(collector).code == "killed"
+
+
+def test_the_kernels_own_reason_is_known(collector):
+    verdict = judge(collector, CommandEnd(4711, 9, 1000.0, 1100.0, 0, exit_reason=(1, 13)))
+    assert (verdict.code, verdict.sure, verdict.values["reason"]) == (
+        "killed_for_memory",
+        "known",
+        "low-swap",
+    )
+
+
+def test_what_is_looked_at_while_it_lives_is_noted(collector, monkeypatch):
+    noted = []
+    monkeypatch.setattr(collector, "reports", NoReports())
+    monkeypatch.setattr(NoReports, "note", lambda _, pid: noted.append(pid))
+    monkeypatch.setattr(NoReports, "read", lambda *_: Reports(cgroup_kill=4711 in noted))
+    monkeypatch.setattr(collector, "_monitor", type("Nobody", (), {"start": print, "close": print}))
+    collector.start(4711)
+    assert judge(collector).code == "killed_for_memory"
+
+
+def test_fallbacks_of_a_process_that_was_killed_are_not_known(collector):
+    used = Usage(workers={4711}, devices={"mps"}, torch="2.13.0")
+    found = find_first_fallbacks(KILLED, used)
+    assert (found.operations, found.is_complete, found.is_counted) == ((), False, False)
+    assert find_first_fallbacks(KILLED, Usage(devices={"cpu"}, torch="2.13.0")) is None
+    assert find_first_fallbacks(KILLED, Usage()) is None
+
+
+@pytest.mark.starts_processes
+def test_a_command_that_the_kernel_kills_for_memory(workers):
+    if reason := why_no_cgroup():
+        pytest.skip(reason)
+    group = make_group(f"mpsbar-summary-{workers.folder.name}", 64 << 20)
+    file = workers.folder / "summary.json"
+    join = f"echo $$ > {group}/cgroup.procs; exec "
+    code = "x = [bytearray(b'1' * (1 << 20)) for _ in range(4096)]"
+    command = [sys.executable, "-m", "mpsbar", "run", "--summary=json", str(file)]
+    try:
+        # The command joins the group before it becomes Python; mpsbar itself stays out of it.
+        done = subprocess.run(
+            [*command, "sh", "-c", f"{join}{sys.executable} -c \"{code}\""],
+            env=workers.env(PYTHONPATH=str(ROOT)), capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        assert done.returncode == -9, done.stderr
+        verdict = json.loads(file.read_text())["verdict"]
+        assert verdict["code"] == "killed_for_memory"
+    finally:
+        group.rmdir()
