@@ -50,8 +50,8 @@ CONTENTS = {
         "numbers", "how-it-works", "free", "in-your-process", "endings", "check", "architecture",
         "scale", "figures", "project/security", "trust",
     ],
-    "한국어": ["ko/index", "ko/quick-start"],
     "Project": ["project/changelog", "project/contributing", "project/code-of-conduct"],
+    "한국어": ["ko/index", "ko/quick-start"],
 }  # fmt: skip
 _LINK = re.compile(r'(\]\(|src="|srcset=")([^)"#\s]+)')
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

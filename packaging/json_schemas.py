@@ -381,9 +381,9 @@ def build_compare(s: Schemas) -> Schema:
     output = {"largest": number, "typical": number, "same_top1": number}
     gradients = {"compared": int, "worst": str | None, "largest": number, "missing": list[str]}
     dtype = {
-        "state": Literal["works", "differs", "nonfinite", "raised", "unchecked"],
-        "eps": float,
-        "largest_number": float,
+        "state": Literal["works", "differs", "nonfinite", "raised", "unchecked", "crashed"],
+        "eps": number,
+        "largest_number": number,
         "culprits": s.list_of(s.object_of(culprit), "wrong with the right input"),
         "followers": Annotated[list[str], "wrong only because their input was"],
         "raised": raised,
@@ -421,7 +421,7 @@ def build_compare(s: Schemas) -> Schema:
             "reference": s.object_of(reference),
             "piecewise": bool,
             "steps": float,
-            "dtypes": s.map_of(s.object_of(dtype)),
+            "dtypes": s.map_of(s.object_of(dtype, {"text": Annotated[str, "how Python crashed"]})),
             "slowest": s.list_of(s.object_of(slow)),
             "notes": list[str],
             "not_restored": list[str],

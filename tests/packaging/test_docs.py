@@ -13,7 +13,10 @@ from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.cli.main import VERBS
 
-PAGES = [ROOT / "README.md", ROOT / "CODE_OF_CONDUCT.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.ko.md", "CODE_OF_CONDUCT.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 LONG = 4 * TIMEOUT  # four seconds of a core
 LINK = re.compile(r"\]\(([^)\s]+)\)|src(?:set)?=\"([^\"]+)\"")
 
@@ -130,6 +133,22 @@ def build_docs():
         return importlib.import_module("build_docs")
     finally:
         sys.path.remove(str(ROOT / "packaging"))
+
+
+def test_the_korean_readme_is_that_of_the_english_one():
+    """Section by section, with the same links to docs, commands and pictures."""
+    english, korean = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")
+    )
+    for part in (r"^(#+) ", r"(docs/[\w-]+\.(?:md|png))", r"(make [a-z]+)", r"`(mpsbar [a-z]+)"):
+        found = [re.findall(part, text, re.MULTILINE) for text in (english, korean)]
+        assert set(found[0]) <= set(found[1])
+    titles = [re.findall(r"^(#+) ", text, re.MULTILINE) for text in (english, korean)]
+    assert titles[0] == titles[1]
+    rows = [len(re.findall(r"^\|", text, re.MULTILINE)) for text in (english, korean)]
+    assert rows[0] == rows[1]
+    assert "(README.ko.md)" in english
+    assert "(README.md)" in korean
 
 
 def test_the_readme_is_read_in_minutes():

@@ -9,10 +9,13 @@ import sys
 
 import psutil
 import pytest
+from desktop_kit import StandIn
 from ui.menubar_kit import CLOSED, Notices, full
 from worker_kit import ATTACH, NO_MPS, ROOT, TIMEOUT, need_module
 
+from mpsbar.core import alerts
 from mpsbar.core.settings import Loaded, Settings
+from mpsbar.desktop import notifications
 from mpsbar.monitor import Monitor
 from mpsbar.system import linux
 
@@ -159,6 +162,42 @@ def test_tensors_stop_and_notify_when_it_ends(mac, stage, workers):
 
     stage.run(person)
     assert worker.process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("is_app", [False, True], ids=["osascript", "UserNotifications"])
+def test_an_end_that_was_no_normal_one_is_notified(
+    mac, stage, workers, tmp_path, monkeypatch, is_app
+):
+    """Nobody asked for it: the exact end, by the real notifier down to macOS's own part of it."""
+    monkeypatch.setattr(alerts, "FAILED_LEAST_SECONDS", 0.0)  # a test runs for no minute
+    if not is_app:
+        monkeypatch.setattr(notifications, "read_bundle", lambda: None)
+    program, log = StandIn(tmp_path, "osascript"), []
+    stage.notices = notifications.make_notifier(log.append, "darwin", str(program.path))
+    assert stage.notices.kind == ("UserNotifications" if is_app else "osascript")
+    now = workers.folder / "now"
+    wait = f"import os, time\nwhile not os.path.exists({str(now)!r}): time.sleep(0.05)\n"
+    worker = stage.start(
+        "failing", "import torch\n" + ATTACH + wait + "raise MemoryError('batch')\n"
+    )
+
+    def read_told():
+        if is_app:
+            return [(r.content().title(), r.content().body()) for r in mac.state.delivered]
+        return [(call[-2].decode(), call[-1].decode()) for call in program.calls]
+
+    def person():
+        stage.wait_for(
+            lambda: (seen := stage.worker(worker.pid)) and seen.process and seen.leaves_words
+        )
+        now.touch()
+        stage.wait_for(read_told)
+        (told,) = read_told()
+        assert told[0] == f"failing{os.getpid()}.py ended"
+        assert told[1].startswith(f"failing{os.getpid()}.py ran out of memory")
+
+    stage.run(person)
+    assert log == []
 
 
 def test_a_hung_worker_never_freezes_the_menu(mac, stage, workers):
