@@ -263,13 +263,22 @@ def build_probe_deep(s: Schemas) -> Schema:
     )
 
 
+def _fallbacks(s: Schemas) -> Schema:
+    operation = {
+        **read_fields(FallbackOperation),
+        "native_since": Annotated[str | None, "the torch that has it on MPS"],
+        "remedy": str | None,
+    }
+    return s.list_of(s.object_of(operation), "operations that ran on the CPU")
+
+
 def build_why(s: Schemas) -> Schema:
     end = {
         **read_fields(EndedProcess, without=("is_settled",)),
         "sentence": Annotated[str, "how it ended"],
         "next_steps": list[str],
     }
-    with_verdict = {"sureness": str, "evidence": list[str]}
+    with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": _fallbacks(s)}
     return s.list_of(s.object_of(end, with_verdict), "newest first")
 
 
@@ -321,11 +330,6 @@ def build_self_test(s: Schemas) -> Schema:
 
 def build_run_summary(s: Schemas) -> Schema:
     child = {"pid": int, "name": str, "how": str}
-    operation = {
-        **read_fields(FallbackOperation),
-        "native_since": Annotated[str | None, "the torch that has it on MPS"],
-        "remedy": str | None,
-    }
     return s.object_of(
         {
             "command": Annotated[str, "its name"],
@@ -341,13 +345,11 @@ def build_run_summary(s: Schemas) -> Schema:
             "largest_cache": Annotated[int | None, "bytes"],
             "peak_footprint": Annotated[int | None, "bytes"],
             "frees": int,
-            "cpu_fallbacks": Annotated[int | None, "not counted without --explain"],
+            "cpu_fallbacks": Annotated[int | None, "null: not counted, without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
-            "fallbacks": s.or_null(
-                s.list_of(s.object_of(operation)), "without --explain the first; null: not known"
-            ),
-            "fallbacks_complete": bool | None,
-        },
+            "fallbacks": s.or_null(_fallbacks(s)),
+            "fallbacks_complete": Annotated[bool | None, "false: there may be more"],
+        }
     )
 
 

@@ -25,6 +25,7 @@ MOST_OPERATIONS = 100
 _MOST_TEXT = 200
 
 _counts: "dict[str, list[Any]]" = {}  # by name: how often, the line of the first
+_total = 0  # of all of them, for `stats`
 _pid = 0
 _show: "Optional[Callable[..., Any]]" = None
 
@@ -44,6 +45,11 @@ def summarise() -> "list[list[Any]]":
         return []
     found = [[name, count, where] for name, (count, where) in _counts.items()]
     return sorted(found, key=lambda entry: -entry[1])[:MOST_OPERATIONS]
+
+
+def read_total() -> "Optional[int]":
+    """How often any of them has run on the CPU; None: nobody counts. From any thread."""
+    return _total if _show is not None and _pid == os.getpid() else None
 
 
 def _start(torch: Any) -> None:
@@ -73,10 +79,11 @@ def _note(message: Any) -> None:
 
 def _count(text: str) -> bool:
     """Whether this operation is new. What is counted so far is written now and then."""
-    global _pid  # noqa: PLW0603
+    global _pid, _total  # noqa: PLW0603
     if _pid != os.getpid():  # forked: the parent reports its own
-        _pid = os.getpid()
+        _pid, _total = os.getpid(), 0
         _counts.clear()
+    _total += 1
     name = name_operation(text)
     entry = _counts.get(name)
     if entry is None:

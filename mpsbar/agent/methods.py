@@ -113,7 +113,14 @@ def stats(params: Message) -> Message:
         "last_free": read_last_free(),
         "progress": _progress.read(),
         "kept_free": read_kept_free(),
+        "fallbacks": _count_fallbacks(),
     }
+
+
+def _count_fallbacks() -> "Optional[int]":
+    """With `mpsbar run --explain`; without it that module is not imported."""
+    fallbacks = sys.modules.get(f"{__package__}.fallbacks")
+    return None if fallbacks is None else fallbacks.read_total()
 
 
 def _versions() -> "dict[str, str]":

@@ -3,7 +3,7 @@
 import argparse
 import os
 import shutil
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mpsbar.cli.argparse_words import translate_argparse
 from mpsbar.language import _
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps the description and leaves the examples, which have lines, as they are."""
+    """Wraps by cells, of which a Korean letter takes two; examples, which have lines, stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" in text:
@@ -34,12 +34,20 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in self._split_lines(text, width - len(indent)))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """By cells, where a letter may take two of them."""
         if text.isascii():
             return super()._split_lines(text, width)
-        from mpsbar.ui.text.cells import wrap
+        from mpsbar.ui.text.cells import wrap  # English help imports no part of a view
 
         return wrap(" ".join(text.split()), width)
+
+    def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None) -> str:
+        prefix = _("usage: ") if prefix is None else prefix
+        if prefix.isascii():
+            return super()._format_usage(usage, actions, groups, prefix)
+        from mpsbar.ui.text.cells import width
+
+        as_wide = "_" * width(prefix)
+        return super()._format_usage(usage, actions, groups, as_wide).replace(as_wide, prefix, 1)
 
 
 def parse_pid(text: str) -> int:

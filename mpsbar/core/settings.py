@@ -54,6 +54,7 @@ class Settings:
 
 
 KEYS = tuple(field.name for field in fields(Settings))
+AUTO_FREE_KEYS = ("keep_cache_below", "free_when_idle", "free_at_critical_pressure")
 
 
 @dataclass(frozen=True, slots=True)

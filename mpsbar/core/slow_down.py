@@ -28,6 +28,7 @@ SCATTER, STOPPED = 0.6, 0.02
 NEARLY_DONE, SECONDS_LEFT = 0.98, 60.0
 # What counts as a change of the machine.
 SWAP_GROWTH, GPU_SHARE = 512 * MB, 25.0
+FALLBACKS_A_STEP = 0.2  # fewer slow nothing down
 # Seconds before the slow-down with which the machine is compared, and those left out beside it.
 BEFORE, BESIDE = 300.0, 30.0
 
@@ -40,7 +41,7 @@ class SlowDown:
     now: float
     unit: str
     since: float
-    cause: str | None = None  # swap, pressure, other, battery, free; None: nothing coincided
+    cause: str | None = None  # swap, pressure, fallback, other, battery, free; None: none coincided
     growth: int | None = None  # of swap, in bytes
     other: str | None = None  # the name of the process that uses the GPU
 
@@ -53,6 +54,7 @@ class _Context(NamedTuple):
     pressure: str | None
     on_battery: bool | None
     gpu: dict[int, float]  # by pid, percent
+    fallbacks: dict[int, int]  # by pid, so far
 
 
 @dataclass(slots=True)
@@ -127,6 +129,8 @@ class SpeedWatch:
             return replace(slow, cause="swap", growth=int(swap - median(swaps)))
         if _changed([c.pressure for c in earlier], [c.pressure for c in later], "normal"):
             return replace(slow, cause="pressure")
+        if _falls_back_more(worker.pid, earlier, later, slow.now):
+            return replace(slow, cause="fallback")
         other = _find_other(worker.pid, earlier, later)
         if other is not None:
             name = snapshot.names.get(other, f"process {other}")
@@ -142,7 +146,10 @@ class SpeedWatch:
 def _read_context(snapshot: Snapshot) -> _Context:
     machine = snapshot.machine
     shares = {p.pid: p.gpu_percent for p in snapshot.processes or () if p.gpu_percent is not None}
-    return _Context(snapshot.time, machine.swap_used, machine.pressure, machine.on_battery, shares)
+    fallbacks = {w.pid: w.fallbacks for w in snapshot.workers if w.fallbacks is not None}
+    return _Context(
+        snapshot.time, machine.swap_used, machine.pressure, machine.on_battery, shares, fallbacks
+    )
 
 
 def _is_nearly_done(progress: RunProgress) -> bool:
@@ -194,6 +201,23 @@ def _find_other(pid: int, earlier: list[_Context], later: list[_Context]) -> int
     growth = {other: _share(other, later) - _share(other, earlier) for other in others}
     most = max(growth, key=growth.__getitem__, default=None)
     return most if most is not None and growth[most] >= GPU_SHARE else None
+
+
+def _falls_back_more(
+    pid: int, earlier: list[_Context], later: list[_Context], steps: float
+) -> bool:
+    """Whether twice as many operations a second run on the CPU, though there are fewer steps."""
+    before, now = _fallback_rate(pid, earlier), _fallback_rate(pid, later)
+    if before is None or now is None:
+        return False
+    return now >= 2 * before and now >= FALLBACKS_A_STEP * steps
+
+
+def _fallback_rate(pid: int, contexts: list[_Context]) -> float | None:
+    counts = [(c.time, c.fallbacks[pid]) for c in contexts if pid in c.fallbacks]
+    if len(counts) < 2 or counts[-1][0] <= counts[0][0]:
+        return None
+    return (counts[-1][1] - counts[0][1]) / (counts[-1][0] - counts[0][0])
 
 
 def _share(pid: int, contexts: list[_Context]) -> float:

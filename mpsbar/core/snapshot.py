@@ -74,6 +74,7 @@ class Worker:
     last_free: LastFree | None = None  # None: none yet, or an older agent
     kept_free: WaitingFree | None = None
     progress: RunProgress | None = None  # None: not known
+    fallbacks: int | None = None  # operations that ran on the CPU; None: not counted
     leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 

@@ -56,27 +56,19 @@ def _find_locale_folder() -> Path:
 
 def _load() -> gettext.NullTranslations:
     wanted = list_wanted(os.environ)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if not wanted and sys.platform == "darwin":
         from mpsbar.language.macos import read_preferred_languages
 
-        wanted = read_preferred_languages()
+        wanted, encoding = read_preferred_languages(), "utf-8"  # an app writes into windows
     path = find_catalogue(wanted, _find_locale_folder())
     if path is not None:
         with suppress(Exception):  # unreadable, or damaged in one of many ways: English
-            found = gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
-            if _can_be_printed(found.gettext("examples:")):
-                return found
+            texts = gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            # Better English than a question mark for each letter.
+            texts.gettext("unknown").encode(encoding)
+            return texts
     return gettext.NullTranslations()
-
-
-def _can_be_printed(text: str) -> bool:
-    """Not in a terminal whose characters are ASCII; an app has no terminal."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            text.encode(getattr(stream, "encoding", None) or "utf-8")
-        except (UnicodeError, LookupError):
-            return False
-    return True
 
 
 def mark(text: str) -> str:

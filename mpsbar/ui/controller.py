@@ -40,14 +40,14 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.health import find_budget
 from mpsbar.core.limits import parse_limit
 from mpsbar.core.machine import Delivery, DeliveryCheck
-from mpsbar.core.settings import change
+from mpsbar.core.settings import AUTO_FREE_KEYS, change
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
-from mpsbar.system.settings_file import write_setting
+from mpsbar.system.settings_file import read_settings, read_stamp, write_setting
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
 from mpsbar.ui.text.settings import login as say_login
@@ -107,6 +107,7 @@ class Controller:
         self.front_end = front_end
         self._monitor = monitor
         self._own_actions = own_actions or {}
+        self._settings_stamp = read_stamp()
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
@@ -171,6 +172,24 @@ class Controller:
                 self._start_at_login(action)
             case _:
                 self._own_actions[action](self)
+
+    def follow_settings(self) -> None:
+        """Take over what was chosen about automatic frees in another mpsbar; after each tick.
+
+        Only the one that holds the lock frees, and it may not be the one that was asked.
+        """
+        stamp = read_stamp()
+        if stamp == self._settings_stamp:
+            return
+        self._settings_stamp = stamp
+        loaded = read_settings()
+        if not loaded.complaints:  # a file that is being edited
+            shared = {
+                key: getattr(loaded.settings, key)
+                for key in AUTO_FREE_KEYS
+                if loaded.origins.get(key) != "environment"
+            }
+            self._set(replace(self.ui_state, settings=replace(self.ui_state.settings, **shared)))
 
     def read_login(self) -> None:
         """Ask the system whether mpsbar opens at login: the person may have changed it there."""

@@ -68,6 +68,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
         kept_free=_parse_kept_free(stats.get("kept_free")),
+        fallbacks=parse_count(stats.get("fallbacks")),
     )
 
 

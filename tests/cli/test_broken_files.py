@@ -10,7 +10,7 @@ from mpsbar.agent import __version__
 
 DATA = (
     "enabled.json", "history.sqlite", "history.sqlite-journal", "report.html", "alerts.json", "self-test.json",
-    "status-line.json", "own-use.json", "icon.json", "menubar.lock", "recorder.lock",
+    "status-line.json", "own-use.json", "auto-free.json", "icon.json", "menubar.lock", "recorder.lock", "auto-free.lock",
     f"agent-{__version__}/__init__.py", "probes/cpu.json",
 )  # fmt: skip
 KINDS = {

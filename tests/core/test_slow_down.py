@@ -125,6 +125,12 @@ def machine_with(**fields):
             {"others": lambda at: (make_process(9, "game", gpu_percent=60.0 if at >= 300 else 1.0),)},
             "other", "; game began to use the GPU",
         ),
+        (
+            {"worker": lambda at: {"fallbacks": int(max(0.0, at - 295) * 2)}},
+            "fallback", "; more of its operations run on the CPU since, because MPS lacks them",
+        ),
+        ({"worker": lambda at: {"fallbacks": int(at * 3.1 if at < 300 else 930 + (at - 300) * 0.9)}}, None, ""),  # one a step
+        ({"worker": lambda at: {"fallbacks": int(at >= 300)}}, None, ""),  # a single one
         ({"machine": lambda at: replace(MAC, swap_used=6 * GB, pressure="warning")}, None, ""),  # all the time
         ({"machine": lambda at: replace(MAC, swap_used=None, pressure=None)}, None, ""),
     ],

@@ -1,13 +1,18 @@
 """The deep probe for real: torch's own samples on softmps and on the CPU, with planted faults."""
 
+import ast
+import json
 import os
 import resource
+import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from fake_torch import add_startup, make_torch
 from probe_kit import needs_mps
-from worker_kit import TIMEOUT, need_module
+from worker_kit import ROOT, TIMEOUT, need_module
 
 from mpsbar.dtypes import deep_child, deep_files
 from mpsbar.dtypes.deep_results import DTYPES
@@ -58,6 +63,93 @@ def test_planted_faults_are_news_of_their_cell(monkeypatch):
     assert cells["cumsum/int64"].state == "works"
     assert shown[0].total is None
     assert (shown[-1].done, shown[-1].total) == (12, 12)
+
+
+# The last because this is no macOS 14.4 or later.
+LISTS = (
+    "UNIMPLEMENTED_XFAILLIST",
+    "UNDEFINED_XFAILLIST",
+    "ON_MPS_XFAILLIST",
+    "MACOS_BEFORE_14_4_XFAILLIST",
+)
+SKIPPED = ("SKIPLIST", "EMPTY_OPS_SKIPLIST")
+EXPECTATIONS = """
+import json, torch
+from mpsbar.dtypes import deep_child
+from mpsbar.dtypes.deep_results import DTYPES
+database = deep_child._load_database()
+expect = deep_child._read_expectations(torch, database, "mps")
+found = []
+for operation in database:
+    supported = {str(dtype)[6:] for dtype in operation.supported_dtypes("mps")}
+    key, of = operation.name + operation.variant_test_name, expect(operation)
+    found += [(key, dtype, dtype in supported, of(dtype)) for dtype in DTYPES]
+print(json.dumps(found))
+"""
+
+
+def read_torchs_lists():
+    """The lists in the source of torch's tests for MPS, by another way than the probe's: dtypes by operation."""
+    import torch.testing._internal as internal
+
+    tree = ast.parse((Path(internal.__path__[0]) / "common_mps.py").read_text())
+    function = next(
+        n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "mps_ops_modifier"
+    )
+    lists = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name):
+                lists[target.id] = node.value
+    return {
+        name: {
+            ast.literal_eval(key): None
+            if isinstance(value, ast.Constant)
+            else {d.attr for d in value.elts}
+            for key, value in zip(lists[name].keys, lists[name].values, strict=True)
+        }
+        for name in (*LISTS, *SKIPPED)
+    } | {"complex": set(ast.literal_eval(lists["SUPPORTED_COMPLEX_OPS"]))}
+
+
+@needs_mps
+def test_what_torch_expects_is_in_its_own_lists(workers):
+    """Every operation and dtype, against the source of torch's tests for MPS."""
+    env = workers.env(SOFTMPS="1", PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", EXPECTATIONS]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=10 * TIMEOUT)
+    assert done.returncode == 0, done.stderr
+    lists = read_torchs_lists()
+
+    def is_in(name, key, dtype):
+        dtypes = lists[name].get(key, ())
+        return dtypes is None or dtype in dtypes
+
+    counts, wrong = Counter(), []
+    for key, dtype, is_supported, expected in json.loads(done.stdout):
+        fails = any(is_in(name, key, dtype) for name in LISTS) or dtype in ("float64", "complex128")
+        fails |= dtype in ("complex64", "complex32") and key not in lists["complex"]
+        skipped = any(is_in(name, key, dtype) for name in SKIPPED)
+        wanted = False if fails or not is_supported else None if skipped else True
+        counts[wanted] += 1
+        if expected is not wanted:
+            wrong.append((key, dtype, expected, wanted))
+    assert wrong == []
+    assert min(counts[False], counts[True]) > 1000
+    assert counts[None] > 10
+
+
+@needs_mps
+def test_a_failure_in_torchs_own_list_is_known_and_its_success_is_news(monkeypatch):
+    monkeypatch.setenv("SOFTMPS", "1")
+    found, cells, _ = probe("put")
+    assert cells["put/float32"].expected is False
+    assert (cells["put/float32"].state, cells["put/float32"].news) == ("works", "better")
+    monkeypatch.setenv("SOFTMPS_FAULTS", "refuse:unimplemented put_ *; refuse:unimplemented put *")
+    found, cells, _ = probe("put")
+    assert (cells["put/float32"].state, cells["put/float32"].news) == ("unsupported", None)
+    assert found.find_news("worse") == []
 
 
 def test_on_the_cpu_it_is_torchs_own_list(tmp_path):

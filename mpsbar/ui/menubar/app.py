@@ -142,6 +142,7 @@ class MenuBar:
     def _refresh(self) -> None:
         snapshot = self._monitor.latest
         self._notify(snapshot)
+        self._controller.follow_settings()
         before, now = self._drawn, (snapshot, self._controller.ui_state)
         if before is not None and now[1] is before[1] and _is_same(before[0], snapshot):
             return

@@ -70,6 +70,7 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
     cause = {
         "swap": _("; swap grew by {growth} meanwhile"),
         "pressure": _("; memory pressure rose meanwhile"),
+        "fallback": _("; more of its operations run on the CPU since, because MPS lacks them"),
         "other": _("; {other} began to use the GPU"),
         "battery": _("; the computer has been on battery since"),
         "free": _("; its cache was freed shortly before"),

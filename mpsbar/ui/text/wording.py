@@ -141,7 +141,7 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _pressure(level: str | None) -> str:
+def pressure(level: str | None) -> str:
     levels = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
     return _("pressure {level}").format(level=levels.get(level or "", UNKNOWN))
 
@@ -159,7 +159,7 @@ def machine(this: Machine) -> str:
 def machine_briefly(this: Machine) -> str:
     """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
     words = [this.chip or this.model or this.os or _("this computer"), size(this.memory_total)]
-    words.append(_pressure(this.pressure))
+    words.append(pressure(this.pressure))
     if this.recording is not None:
         words.append(_("RECORDED"))
     return " · ".join(words)
