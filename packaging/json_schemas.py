@@ -263,8 +263,19 @@ def build_why(s: Schemas) -> Schema:
         "sentence": Annotated[str, "how it ended"],
         "next_steps": list[str],
     }
-    with_verdict = {"sureness": str, "evidence": list[str]}
+    fallbacks = s.list_of(_fallback(s), "operations that ran on the CPU, where any is known")
+    with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": fallbacks}
     return s.list_of(s.object_of(end, with_verdict), "newest first")
+
+
+def _fallback(s: Schemas) -> Schema:
+    return s.object_of(
+        {
+            **read_fields(FallbackOperation),
+            "native_since": Annotated[str | None, "the first torch that has it on MPS"],
+            "remedy": Annotated[str, "what to do"],
+        }
+    )
 
 
 def build_why_hosts(s: Schemas) -> Schema:
@@ -315,7 +326,6 @@ def build_self_test(s: Schemas) -> Schema:
 
 def build_run_summary(s: Schemas) -> Schema:
     child = {"pid": int, "name": str, "how": str}
-    operation = {**read_fields(FallbackOperation), "remedy": str | None}
     return s.object_of(
         {
             "command": Annotated[str, "its name"],
@@ -333,11 +343,11 @@ def build_run_summary(s: Schemas) -> Schema:
             "frees": int,
             "cpu_fallbacks": Annotated[int | None, "not known without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
-        },
-        {  # with --explain
-            "fallbacks": s.or_null(s.list_of(s.object_of(operation))),
-            "fallbacks_complete": bool,
-        },
+            "fallbacks": s.or_null(
+                s.list_of(_fallback(s), "without --explain only the first that torch warned of")
+            ),
+            "fallbacks_complete": bool | None,
+        }
     )
 
 

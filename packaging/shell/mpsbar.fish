@@ -51,7 +51,7 @@ function _shtab_mpsbar_using
 end
 
 set -g _shtab_mpsbar_commands status top why report free limit run enable disable probe compare doctor export demo login config
-set -g _shtab_mpsbar_opts_with_value --against --bar --device --dtypes --format --host --interval --limit --listen --number --only --output --password-file --python --recorded --reference --ssh --textfile --timeout --tls-cert --tls-client-ca --tls-key --token-file --watch -n -o
+set -g _shtab_mpsbar_opts_with_value --against --bar --device --dtypes --format --host --interval --limit --listen --number --only --output --password-file --python --recorded --reference --ssh --started --textfile --timeout --tls-cert --tls-client-ca --tls-key --token-file --watch -n -o
 
 complete -c mpsbar -e
 complete -c mpsbar -f
@@ -96,6 +96,7 @@ complete -c mpsbar -n '_shtab_mpsbar_using free' -l json -d 'print one JSON obje
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l timeout -x -d 'how long to wait for an answer (default: 30)'
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l when-possible -d 'a busy worker frees at the first safe moment, within 10 minutes; returns at once'
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l cancel -d 'cancel a free that --when-possible left waiting'
+complete -c mpsbar -n '_shtab_mpsbar_using free' -l started -x -d 'free the PID only if its process started then, as mpsbar status --json tells it: a PID may have been used again'
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l host -x -d 'another computer, over ssh, or a group of the settings (repeat it for several)'
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l hosts -d 'those of the setting hosts'
 complete -c mpsbar -n '_shtab_mpsbar_using free' -l ssh -x -d 'options for ssh, such as '"'"'-p 2222'"'"''
