@@ -6,14 +6,14 @@ export PYTHON TORCH
 # The processes of a test run share what was compiled, and so does the next run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures messages clean
+.PHONY: help setup check-python test quick thorough lint types wild bench endings doors faults fuzz soak run app pictures messages reference docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
 PY := $(VENV)/bin/python
 # What the installation depends on; the stamp holds its checksum, so a moved checkout,
 # another torch or a changed requirement installs again and nothing else does.
-INPUTS := pyproject.toml packaging/trainers-requirements.txt tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py Makefile
+INPUTS := pyproject.toml tests/softmps/pyproject.toml tests/appkit/install.py tests/install_from_npm.py packaging/trainer-requirements.txt Makefile
 WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
 	@echo "make pictures  the README's pictures of the menu and of top, by Chromium"
+	@echo "make docs      the documentation as a site, build/site; make reference: what is made from the code"
 	@echo "make messages  the translations brought up to date with the texts in the code; NEW=ja adds a language"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
 	@echo "make clean     remove .venv and what was built"
@@ -54,7 +55,7 @@ install:
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null || { echo "mpsbar: .venv has no pip and ensurepip failed: make clean setup"; exit 1; }
 	$(PY) -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r packaging/trainers-requirements.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r packaging/trainer-requirements.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e tests/softmps
 	$(PY) tests/appkit/install.py
 	$(PY) tests/install_from_npm.py
@@ -129,6 +130,13 @@ app:
 
 pictures: setup
 	@$(PY) packaging/draw_pictures.py
+
+# Schemas of the JSON, man page, completions, docs/reference.
+reference: setup
+	@$(PY) packaging/build_reference.py
+
+docs: setup
+	@$(PY) packaging/build_docs.py
 
 messages: setup
 	@$(PY) packaging/update_messages.py $(NEW)

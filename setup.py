@@ -10,12 +10,16 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 RESOURCES = sorted(p.relative_to(ROOT) for p in (ROOT / "resources").rglob("[!.]*") if p.is_file())
+LANGUAGES = sorted(path.name for path in (ROOT / "resources/locale").iterdir() if path.is_dir())
 # Where the package lies in the app: resources/ goes into it, as in a wheel.
 APP_PACKAGE = Path(f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/mpsbar")
 VERSION = runpy.run_path(str(ROOT / "mpsbar/agent/__init__.py"))["__version__"]
 IDENTIFIER = "io.github.mpsbar"
 
 PLIST = {
+    "CFBundleDevelopmentRegion": "en",
+    # For these macOS words its own dialogs and menus, and offers a choice in System Settings.
+    "CFBundleLocalizations": ["en", *LANGUAGES],
     "CFBundleName": "mpsbar",
     "CFBundleDisplayName": "mpsbar",
     "CFBundleIdentifier": IDENTIFIER,
@@ -57,6 +61,10 @@ OPTIONS = {
     "plist": PLIST,
 }  # fmt: skip
 TOOL = ("bin", ["packaging/app/bin/mpsbar"])
+# What macOS shows when it asks for a permission, in each language.
+INFO_TEXTS = [
+    (f"{name}.lproj", [f"packaging/app/{name}.lproj/InfoPlist.strings"]) for name in LANGUAGES
+]
 # For man and for the shells, below the prefix of an installation; in the app beside its bin folder.
 SHELL = [
     ("share/man/man1", ["packaging/shell/mpsbar.1"]),
@@ -98,7 +106,12 @@ class AppDistribution(Distribution):
 if "py2app" in sys.argv:
     setup(
         app=["packaging/app/start_app.py"],
-        data_files=[TOOL, *SHELL, *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES)],
+        data_files=[
+            TOOL,
+            *INFO_TEXTS,
+            *SHELL,
+            *((str(APP_PACKAGE / f.parent), [str(f)]) for f in RESOURCES),
+        ],
         options={"py2app": OPTIONS},
         distclass=AppDistribution,
     )

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mpsbar.dtypes.results import LatestResult
     from mpsbar.end_follower import EndFollower
     from mpsbar.history.recorder import Recorder
+    from mpsbar.system.auto_free_file import SharedAutoFree
 
 # Seconds between two ticks.
 INTERVAL = 2.0
@@ -98,6 +99,8 @@ class Monitor:
         self._alerts = Alerts()
         self._may_free = may_free
         self._auto_free = AutoFree()
+        self._shared_auto_free: SharedAutoFree | None = None  # once it ticks by itself
+        self._new_rules: queue.SimpleQueue[SetAutoFree] = queue.SimpleQueue()
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
@@ -154,6 +157,7 @@ class Monitor:
     def set_auto_free(self, action: SetAutoFree) -> None:
         """Choose when the cache of one process is freed by itself, until it ends."""
         self._auto_free.set_rule(action)
+        self._new_rules.put(action)
         self._wakes.put(None)
 
     def rest(self) -> None:
@@ -211,6 +215,8 @@ class Monitor:
         self._scanner.close()
         if self._ends is not None:
             self._ends.close()
+        if self._shared_auto_free is not None:
+            self._shared_auto_free.close()
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
@@ -270,6 +276,8 @@ class Monitor:
         """Only while it ticks by itself: a single reading changes nothing."""
         if not self._may_free or self._thread is None or self._is_closed:
             return
+        if not self._attempt("sharing automatic frees", self._share_auto_free)[0]:
+            return  # another monitor does it
         found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
         frees, left_alone = found or ([], [])
         for outcome in left_alone:
@@ -277,6 +285,21 @@ class Monitor:
             self._outcomes.add(outcome, time.monotonic())
         for free in frees:
             self._attempt("an automatic free", partial(self.perform, free))
+
+    def _share_auto_free(self) -> bool:
+        """Exchange choices with the other monitors; whether this is the one that frees."""
+        if self._shared_auto_free is None:
+            from mpsbar.system.auto_free_file import SharedAutoFree
+
+            self._shared_auto_free = SharedAutoFree()
+        shared = self._shared_auto_free
+        while not self._new_rules.empty():
+            action = self._new_rules.get()
+            self._attempt("saving a choice", partial(shared.write, action))
+        rules = shared.read()
+        if rules is not None:
+            self._auto_free.set_rules(rules)
+        return shared.may_free()
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""

@@ -1,9 +1,8 @@
-"""Writes what is made from the code: the schemas of the JSON, the man page and the completions.
+"""Writes what is made from the code: schemas of the JSON, man page, completions, docs/reference.
 
     python packaging/build_reference.py      (or: make reference)
 
-A test compares the files with what this makes. The pages of docs/reference are made by mkdocs, from
-packaging/reference_pages.py.
+A test compares the files with what this makes.
 """
 
 import sys
@@ -17,6 +16,7 @@ import command_line  # noqa: E402, F401
 import completions  # noqa: E402
 import json_schemas  # noqa: E402
 import man_page  # noqa: E402
+import reference_pages  # noqa: E402
 
 
 def build_files() -> dict[str, str]:
@@ -25,6 +25,8 @@ def build_files() -> dict[str, str]:
     files["packaging/shell/mpsbar.1"] = man_page.build_man_page()
     for shell, name in completions.FILES.items():
         files[f"packaging/shell/{name}"] = completions.build_completion(shell)
+    for page in reference_pages.PAGES:
+        files[f"docs/reference/{page}.md"] = reference_pages.render_page(page)
     return files
 
 

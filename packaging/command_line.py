@@ -12,6 +12,7 @@ from mpsbar.cli.main import GROUPS, build_parser
 
 # What people may set; the others are for tests. mpsbar.core.settings has one for each setting too.
 VARIABLES = {
+    "MPSBAR_LANG": "en or ko: the language; unset, that of the system.",
     "MPSBAR_DEBUG": "1: an internal error shows where it happened, and the log has more.",
     "MPSBAR_DISABLE": "1: attach() and an enabled environment do nothing in this process.",
     "MPSBAR_LAST_WORDS": "0: this process leaves no record of how it ended.",

@@ -34,7 +34,11 @@ Schema = dict[str, Any]
 _PLAIN: dict[Any, str] = {
     int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null",
 }  # fmt: skip
+# Behind a field, or on the line above it where there is no room.
 _COMMENT = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
+_ABOVE = re.compile(r"^    # (.+)\n    (\w+): ", re.MULTILINE)
+_IN_JSON = {"None": "null", "True": "true", "False": "false"}
+_WORDS = re.compile(rf"\b({'|'.join(_IN_JSON)})\b")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -109,8 +113,10 @@ def _describe(schema: Schema, text: str) -> Schema:
 
 def read_fields(kind: Any, without: Sequence[str] = ()) -> dict[str, Any]:
     """The types of a dataclass's fields, each with the comment behind it."""
-    found = _COMMENT.findall(inspect.getsource(kind))
-    comments = {name: re.sub(r"\bNone\b", "null", text) for name, text in found}
+    source = inspect.getsource(kind)
+    above = [(name, text.rstrip(".")) for text, name in _ABOVE.findall(source)]
+    found = [*above, *_COMMENT.findall(source)]
+    comments = {name: _WORDS.sub(lambda word: _IN_JSON[word[0]], text) for name, text in found}
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind) if field.name not in without]
     return {
@@ -257,14 +263,27 @@ def build_probe_deep(s: Schemas) -> Schema:
     )
 
 
+def _fallbacks(s: Schemas) -> Schema:
+    operation = {
+        **read_fields(FallbackOperation),
+        "native_since": Annotated[str | None, "the torch that has it on MPS"],
+        "remedy": str | None,
+    }
+    return s.list_of(s.object_of(operation), "operations that ran on the CPU")
+
+
 def build_why(s: Schemas) -> Schema:
     end = {
         **read_fields(EndedProcess, without=("is_settled",)),
         "sentence": Annotated[str, "how it ended"],
         "next_steps": list[str],
     }
+<<<<<<< HEAD
     fallbacks = s.list_of(_fallback(s), "operations that ran on the CPU, where any is known")
     with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": fallbacks}
+=======
+    with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": _fallbacks(s)}
+>>>>>>> main
     return s.list_of(s.object_of(end, with_verdict), "newest first")
 
 
@@ -341,12 +360,17 @@ def build_run_summary(s: Schemas) -> Schema:
             "largest_cache": Annotated[int | None, "bytes"],
             "peak_footprint": Annotated[int | None, "bytes"],
             "frees": int,
-            "cpu_fallbacks": Annotated[int | None, "not known without --explain"],
+            "cpu_fallbacks": Annotated[int | None, "null: not counted, without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
+<<<<<<< HEAD
             "fallbacks": s.or_null(
                 s.list_of(_fallback(s), "without --explain only the first that torch warned of")
             ),
             "fallbacks_complete": bool | None,
+=======
+            "fallbacks": s.or_null(_fallbacks(s)),
+            "fallbacks_complete": Annotated[bool | None, "false: there may be more"],
+>>>>>>> main
         }
     )
 
@@ -379,9 +403,9 @@ def build_compare(s: Schemas) -> Schema:
     output = {"largest": number, "typical": number, "same_top1": number}
     gradients = {"compared": int, "worst": str | None, "largest": number, "missing": list[str]}
     dtype = {
-        "state": Literal["works", "differs", "nonfinite", "raised", "unchecked"],
-        "eps": float,
-        "largest_number": float,
+        "state": Literal["works", "differs", "nonfinite", "raised", "unchecked", "crashed"],
+        "eps": number,
+        "largest_number": number,
         "culprits": s.list_of(s.object_of(culprit), "wrong with the right input"),
         "followers": Annotated[list[str], "wrong only because their input was"],
         "raised": raised,
@@ -419,7 +443,7 @@ def build_compare(s: Schemas) -> Schema:
             "reference": s.object_of(reference),
             "piecewise": bool,
             "steps": float,
-            "dtypes": s.map_of(s.object_of(dtype)),
+            "dtypes": s.map_of(s.object_of(dtype, {"text": Annotated[str, "how Python crashed"]})),
             "slowest": s.list_of(s.object_of(slow)),
             "notes": list[str],
             "not_restored": list[str],

@@ -53,9 +53,13 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` starts: most tests wait, for their workers or for a screen."""
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes `-n auto` starts: most tests wait, for their workers or for a screen.
+
+    Those of `make quick` compute, and each process reads all of the tests first (four seconds of a core).
+    """
+    cores = os.cpu_count() or 1
+    return cores if config.getoption("markexpr") == "not starts_processes" else 2 * cores
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes.

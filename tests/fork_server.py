@@ -163,6 +163,14 @@ class Server:
         self.process.wait()
 
 
+class SharedServer(Server):
+    """The server of another process, to which each request is one message."""
+
+    def __init__(self, fd: int, environment: "dict[str, str]") -> None:
+        self.control = socket.socket(fileno=fd)
+        self.environment = environment
+
+
 _servers: list[Server] = []  # one, once a test has needed it
 _starting = threading.Lock()  # some tests start hosts from two threads
 
@@ -185,8 +193,8 @@ def can_serve(command: "list[str]", env: "dict[str, str]") -> bool:
         return False
     if command[0] != sys.executable:
         return False
+    usual = _servers[0].environment if _servers else _usual_environment()
     options = [word for word in command[1:2] if word.startswith("-") and word not in ("-B", "-c")]
-    usual = _usual_environment()
     other = {n for n in env.keys() | usual.keys() if env.get(n) != usual.get(n)} - UNDERSTOOD
     places = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     return not (
@@ -213,11 +221,15 @@ def start_python(
         )  # fmt: skip
     assert start_new_session
     assert bufsize == 0
+    request = {"command": command, "env": env, "cwd": str(cwd), "leave": leave}
+    return _need_server().start(request, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def _need_server() -> Server:
     with _starting:
         if not _servers:
             _servers.append(Server())
-    request = {"command": command, "env": env, "cwd": str(cwd), "leave": leave}
-    return _servers[0].start(request, stdin=stdin, stdout=stdout, stderr=stderr)
+    return _servers[0]
 
 
 def run_python(
@@ -240,6 +252,56 @@ def run_fresh(
     return subprocess.run(
         command, env=env, cwd=cwd, timeout=timeout, capture_output=True, text=True
     )
+
+
+# ---- children of mpsbar ----
+
+
+def fork_children() -> Any:
+    """For mpsbar.system.child_process.start_python: the same, but children with torch are forks.
+
+    Where the environment asks for a start of its own (PYTHONPATH with a start-up file, PYTORCH_
+    variables), and for any other Python, they start as usual.
+    """
+    from mpsbar.system.child_process import start_python as start_fresh
+
+    def start(
+        python: str, arguments: "list[str]", environ: Any, *, stdin: int = subprocess.DEVNULL
+    ) -> Any:
+        command, env = [python, "-B", *arguments], dict(environ)
+        if can_serve(command, env):
+            return start_python(command, env=env, cwd="/", stdin=stdin)
+        return start_fresh(python, arguments, environ, stdin=stdin)
+
+    return start
+
+
+# `mpsbar …` whose children are forks of the test's own server.
+COMMAND = """import json, os, sys
+sys.path.insert(0, {tests!r}); import fork_server; del sys.path[0]
+fork_server._servers.append(fork_server.SharedServer(*json.loads({shared!r})))
+from mpsbar.system import child_process
+child_process.start_python = fork_server.fork_children()
+from mpsbar.__main__ import main
+sys.argv[0] = "mpsbar"
+sys.exit(main())
+"""
+
+
+def run_mpsbar(
+    arguments: "list[str]", *, env: "dict[str, str]", timeout: float, **options: Any
+) -> "subprocess.CompletedProcess[str]":
+    """`python -m mpsbar …` to its end, without the seconds that each child would need to import torch."""
+    how, fds = ["-m", "mpsbar"], []
+    if sys.platform.startswith("linux") and find_spec("torch") is not None:
+        server = _need_server()
+        fds = [server.control.fileno()]
+        shared = json.dumps([fds[0], server.environment])
+        how = ["-c", COMMAND.format(tests=str(Path(__file__).parent), shared=shared)]
+    return subprocess.run(
+        [sys.executable, *how, *arguments], env=env, pass_fds=fds, timeout=timeout,
+        capture_output=True, text=True, **options,
+    )  # fmt: skip
 
 
 # ---- in the server ----

@@ -1,20 +1,24 @@
 """The examples, run as examples/README.md says: they end well, and their agent answers."""
 
 import json
+import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 from agent.test_notebook import kernels  # noqa: F401 - the fixture
-from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module
+from schema_kit import read_json
+from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module, wait_for
 
 EXAMPLES = ROOT / "examples"
+LONG = 4 * TIMEOUT  # Lightning and transformers take seconds of a core to import
 pytestmark = pytest.mark.starts_processes
 
 
 def run(workers, *command):
     done = subprocess.run(
-        [sys.executable, *command], cwd=workers.folder, capture_output=True, text=True, timeout=TIMEOUT,
+        [sys.executable, *command], cwd=workers.folder, capture_output=True, text=True, timeout=LONG,
         env=workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", CUDA_VISIBLE_DEVICES=""),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -29,6 +33,75 @@ def test_under_mpsbar_run(workers, name, module):
     assert "step 10: " in done.stdout
     assert name in done.stderr  # the summary is of a process that was connected
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "modules", "end"),
+    [
+        ("lightning_fit.py", ["lightning"], "12 steps\n"),
+        ("transformers_train.py", ["transformers", "accelerate"], "'epoch': "),
+    ],
+)
+def test_trainers_under_mpsbar_run(workers, name, modules, end):
+    for module in ("torch", *modules):
+        need_module(module)
+    command = ("-m", "mpsbar", "run", "--summary", sys.executable, EXAMPLES / name, "--steps", "12")
+    done = run(workers, *command)
+    assert end in done.stdout
+    assert "resident'" in done.stdout  # of mpsbar.memory(), on any device of Linux
+    assert f"mpsbar: {name} finished (exit code 0)" in done.stderr
+    assert "peak allocated" in done.stderr  # only of a process that was connected
+
+
+def test_the_server_has_two_workers_that_are_freed(workers):
+    for module in ("torch", "fastapi", "uvicorn", "httpx"):
+        need_module(module)
+    import httpx
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = [sys.executable, "-m", "uvicorn", "server:app", "--app-dir", str(EXAMPLES)]
+    command = [
+        sys.executable,
+        "-m",
+        "mpsbar",
+        "run",
+        *server,
+        "--workers",
+        "2",
+        "--port",
+        str(port),
+    ]
+    env = workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", CUDA_VISIBLE_DEVICES="")
+    process = subprocess.Popen(command, cwd=workers.folder, env=env, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: _answers(httpx, port), "answer of the server", LONG)
+        assert "mean" in httpx.get(f"http://127.0.0.1:{port}/score", timeout=TIMEOUT).json()
+        names = wait_for(
+            lambda: _find_workers(workers), "two workers in mpsbar status", 4 * TIMEOUT
+        )
+        assert len(names) >= 2
+        done = run(workers, "-m", "mpsbar", "free", "--all")
+        assert done.stdout.count(": freed ") >= 2
+        assert "resident" in httpx.get(f"http://127.0.0.1:{port}/memory", timeout=TIMEOUT).json()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(LONG)
+
+
+def _answers(httpx, port):
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/memory", timeout=TIMEOUT).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _find_workers(workers):
+    """The connected processes once both workers have loaded torch and answer."""
+    status = read_json("status", run(workers, "-m", "mpsbar", "status", "--json").stdout)
+    found = [worker for worker in status["workers"] if worker["backends"]]
+    return found if len(found) >= 2 else None
 
 
 def test_the_data_loader_attaches_by_itself(workers):

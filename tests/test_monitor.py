@@ -14,6 +14,7 @@ from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
 from mpsbar.cli.status import make_recorder
 from mpsbar.core import auto_free
 from mpsbar.core.actions import (
+    AutoFreeRule,
     CancelFree,
     CheckUp,
     Connect,
@@ -25,6 +26,7 @@ from mpsbar.core.actions import (
     Limit,
     Limited,
     ProbeDtypes,
+    SetAutoFree,
     Stop,
     Stopped,
     Tensors,
@@ -719,6 +721,34 @@ def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cau
     assert event.what.freed >= 128 << 20
     assert monitor.latest.freed[worker.pid] == event.what
     assert monitor.latest.workers[0].last_free.number == 1
+
+
+def test_of_two_monitors_one_frees_and_both_follow_a_choice(
+    monitor, computer, workers, monkeypatch
+):
+    need_module("mlx")
+    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
+    worker = workers.start(CACHED)
+    other = Monitor(computer, interval=0.01)
+    try:
+        monitor.start()
+        wait_for(lambda: monitor.ticks > 2, "the first to be the one that frees")
+        other.start()
+        wait_for(lambda: other.latest.workers, "the worker")
+        started = other.latest.workers[0].started
+        rule = AutoFreeRule(keep_cache_below=100 << 20)
+        other.set_auto_free(SetAutoFree(worker.pid, started, rule))
+        wait_for(lambda: other.latest.workers[0].cached == 0, "an automatic free")
+        wait_for(lambda: monitor.latest.events, "its event")
+        [event] = monitor.latest.events
+        assert event.what.cause == "keep_below"  # the other only saw that it happened
+        assert monitor.latest.auto_free[worker.pid].rule == rule
+        assert other.latest.auto_free[worker.pid].rule == rule
+        assert other.latest.workers[0].last_free.number == 1
+        monitor.set_auto_free(SetAutoFree(worker.pid, started, AutoFreeRule()))
+        wait_for(lambda: other.latest.auto_free == {}, "the choice to be taken back")
+    finally:
+        other.close()
 
 
 @pytest.mark.usefixtures("patient")

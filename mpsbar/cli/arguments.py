@@ -3,10 +3,12 @@
 import argparse
 import os
 import shutil
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from mpsbar.cli.argparse_words import translate_argparse
 from mpsbar.language import _
 
+translate_argparse()
 # What a limit means, in the help of each verb that sets one.
 ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
@@ -24,10 +26,28 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps the description and leaves the examples, which have lines, as they are."""
+    """Wraps by cells, of which a Korean letter takes two; examples, which have lines, stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
+        if "\n" in text:
+            return text
+        return "\n".join(indent + line for line in self._split_lines(text, width - len(indent)))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        if text.isascii():
+            return super()._split_lines(text, width)
+        from mpsbar.ui.text.cells import wrap  # English help imports no part of a view
+
+        return wrap(" ".join(text.split()), width)
+
+    def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None) -> str:
+        prefix = _("usage: ") if prefix is None else prefix
+        if prefix.isascii():
+            return super()._format_usage(usage, actions, groups, prefix)
+        from mpsbar.ui.text.cells import width
+
+        as_wide = "_" * width(prefix)
+        return super()._format_usage(usage, actions, groups, as_wide).replace(as_wide, prefix, 1)
 
 
 def parse_pid(text: str) -> int:
@@ -55,7 +75,9 @@ def parse_moment(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 2**40:
-        raise argparse.ArgumentTypeError(f"not a time in seconds since 1970: {text!r}")
+        raise argparse.ArgumentTypeError(
+            _("not a time in seconds since 1970: {text!r}").format(text=text)
+        )
     return value
 
 

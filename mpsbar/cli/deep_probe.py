@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
+from mpsbar.cli.output import INTERRUPTED, run_cancellable, save_result, show_progress
 from mpsbar.cli.python_choice import say_choice
 from mpsbar.language import _
 
@@ -21,7 +21,7 @@ _RATE_SECONDS = 2.0  # before that the time left is a guess
 
 
 def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") -> int:
-    from mpsbar.dtypes.deep_files import read_deep_result
+    from mpsbar.dtypes.deep_files import read_deep_result, write_deep_result
     from mpsbar.dtypes.deep_results import build_deep_changes, build_deep_record
     from mpsbar.dtypes.deep_runner import DeepRunner
     from mpsbar.dtypes.deep_text import render_csv, render_deep
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
             _("mpsbar: couldn't keep what was measured: {problem}").format(problem=runner.problem),
             file=sys.stderr,
         )
-    file, is_saved = _save(probe)
+    file, is_saved = save_result(lambda: write_deep_result(probe))
     if options.csv:
         print(render_csv(probe), end="")
     elif options.json:
@@ -97,18 +97,3 @@ def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
         options.refuse(say_end(whole))
     is_found = options.python is not None or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(whole) if is_found else say_no_torch_found())
-
-
-def _save(probe: "DeepProbe") -> tuple[str | None, bool]:
-    """The file, and whether saving worked. A result that cannot be saved is still shown."""
-    from mpsbar.dtypes.deep_files import write_deep_result
-
-    try:
-        file = write_deep_result(probe)
-    except OSError as error:
-        text = error.strerror or str(error)
-        print(
-            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
-        )
-        return None, False
-    return (None if file is None else str(file)), True

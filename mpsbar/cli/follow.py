@@ -71,7 +71,7 @@ def _follow(
             return
         snapshot = read_after(monitor, seconds)
     if not as_json:
-        yield f"{name}: ended"
+        yield _("{name}: ended").format(name=name)
 
 
 def find_row(snapshot: "Snapshot", pid: int) -> "TableRow | None":
@@ -106,7 +106,7 @@ class _Lines:
             )
         if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
             heads = [cells.fit(c.head, c.width, c.column.to_right) for c in columns]
-            head = "  ".join(["TIME    ", *heads]).rstrip()
+            head = "  ".join([cells.fit(_("TIME"), len(clock)), *heads]).rstrip()
             yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")
         self._keys = keys
         self._printed += 1

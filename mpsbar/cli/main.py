@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from mpsbar import __version__
 from mpsbar.agent.frameworks import join_labels
@@ -13,7 +14,7 @@ from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
 from mpsbar.cli.output import INTERRUPTED
 from mpsbar.cli.plain_characters import use_plain_characters
 from mpsbar.core.errors import UserError
-from mpsbar.language import _
+from mpsbar.language import _, english
 
 BARS = ("memory", "gpu", "progress", "dot", "icon")  # as in core/settings, which is slow to import
 
@@ -22,6 +23,7 @@ _FRAMEWORKS = join_labels(_("and"))
 # one that is called is imported, because it imports its feature.
 # Grouped by what people want; the help is to fit a screen of 24 lines.
 GROUPS = {
+    # Translators: a heading in `mpsbar --help`, as Free, Connect, Check and More; at most 8 cells.
     _("See"): {
         "status": _("this computer and its {frameworks} processes").format(frameworks=_FRAMEWORKS),
         "top": _("the same live: select a process, free its cache"),
@@ -101,7 +103,9 @@ def _run_verb(arguments: Sequence[str]) -> int:
             _("--bar and --interval are for the menu bar, not for {verb}").format(verb=options.verb)
         )
     verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
-    return int(verb.run(options))
+    # Not in anyone's language: what programs read.
+    with english() if options.json or getattr(options, "csv", False) else nullcontext():
+        return int(verb.run(options))
 
 
 def _say_unknown(verb: str) -> str:

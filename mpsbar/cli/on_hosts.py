@@ -77,11 +77,12 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
 
 def show_top(names: list[str], options: argparse.Namespace) -> int:
     """All hosts on one screen; without textual or a terminal the same as text, again and again."""
-    from mpsbar.cli.top import end, why_no_terminal
+    from mpsbar.cli.top import end, import_asyncio, why_no_terminal
 
     options.json, options.wide = False, False
     if why_no_terminal() is not None:
         return _watch(names, options, options.every or 2.0)
+    import_asyncio()
     return end(_watch(names, options, options.every or 2.0, is_screen=True))
 
 
@@ -245,6 +246,13 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
     def free(host: str, pid: int | None, started: float | None) -> str:
         return _free_from_screen(host, pid, started, options, questions)
 
+    def ask(host: str) -> bool:
+        """For a host that was slower than the others, or wants to be asked again."""
+        is_open = _ask(host, questions)
+        if questions is not None and is_open:
+            hosts.restart(host, questions.socket_of(host))
+        return is_open
+
     def hang_up(*_: object) -> None:
         """The window was closed: there is no screen to leave, and every ssh ends."""
         hosts.close()
@@ -254,7 +262,7 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
 
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGHUP, hang_up)
-    app = HostsApp(lambda: hosts.readings, free, read_settings().settings)
+    app = HostsApp(lambda: hosts.readings, free, read_settings().settings, ask)
     app.run()
     return app.return_code or 0
 

@@ -1,10 +1,13 @@
-"""What verbs share for output: is it a terminal, colours, progress, cancelling by Ctrl-C."""
+"""What verbs share for output: terminal or not, colours, progress, Ctrl-C, saving a result."""
 
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
+
+from mpsbar.language import _
 
 HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell has it
@@ -63,3 +66,16 @@ def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _
         finally:
             cancel()
             show_progress("")
+
+
+def save_result(write: Callable[[], Path | None]) -> tuple[str | None, bool]:
+    """The file, and whether saving worked. A result that cannot be saved is still shown."""
+    try:
+        file = write()
+    except OSError as error:
+        text = error.strerror or str(error)
+        print(
+            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
+        )
+        return None, False
+    return (None if file is None else str(file)), True

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, is_coloured, run_cancellable, show_progress
+from mpsbar.cli.output import (
+    INTERRUPTED,
+    is_coloured,
+    run_cancellable,
+    save_result,
+    show_progress,
+)
 from mpsbar.cli.python_choice import DEFAULT, say_choice
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
@@ -77,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.results import find_last, read_result
+    from mpsbar.dtypes.results import find_last, read_result, write_result
     from mpsbar.dtypes.summary import build_probe
     from mpsbar.dtypes.table import render_probe
     from mpsbar.dtypes.verdicts import find_changes, find_surprises
@@ -95,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.python is None:
         say_choice(probe.python)
     last = find_last(probe)
-    file, is_saved = _save(probe)
+    file, is_saved = save_result(lambda: write_result(probe))
     changes = None if before is None else find_changes(before, probe)
     if options.json:
         print(json.dumps(build_probe(probe, changes, last)))
@@ -166,21 +172,6 @@ def _complain(probe: "Probe", options: argparse.Namespace) -> int:
         options.refuse(say_end(probe))
     is_found = named or probe.ended not in ("no_torch", "no_python")
     raise UserError(say_end(probe) if is_found else say_no_torch_found())
-
-
-def _save(probe: "Probe") -> tuple[str | None, bool]:
-    """The file, and whether saving worked. A result that cannot be saved is still shown."""
-    from mpsbar.dtypes.results import write_result
-
-    try:
-        file = write_result(probe)
-    except OSError as error:
-        text = error.strerror or str(error)
-        print(
-            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
-        )
-        return None, False
-    return (None if file is None else str(file)), True
 
 
 def _table_style() -> "TableStyle":

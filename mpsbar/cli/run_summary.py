@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -17,7 +18,7 @@ from mpsbar.core.machine import Pressure
 from mpsbar.core.naming import name_process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
-from mpsbar.language import _
+from mpsbar.language import _, english
 from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
 from mpsbar.system.exits import parse_wait_status
@@ -178,11 +179,12 @@ def run(
             print(line, file=sys.stderr)
         for pid, counted in explanation.by_process.items():
             complete_fallbacks(pid, end.began, counted)
-    summary = build_summary(command, end, collector, computer)
     found = (
         find_first_fallbacks(end, collector.usage) if explanation is None else explanation.fallbacks
     )
-    summary |= _build_fallbacks(found)
+    with nullcontext() if json_file is None else english():
+        summary = build_summary(command, end, collector, computer)
+        summary |= _build_fallbacks(found)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())

@@ -62,6 +62,13 @@ class AutoFree:
         else:
             self._rules[key] = action.rule
 
+    def set_rules(self, rules: dict[Key, AutoFreeRule]) -> None:
+        """All choices for single processes, some of them made in another program."""
+        before, self._rules = self._rules, dict(rules)
+        for key in before.keys() | rules.keys():
+            if before.get(key) != rules.get(key):
+                self._followed.pop(key, None)
+
     def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:
         """What to free now, and which processes are left alone from now on."""
         self._check_clock(snapshot.time)

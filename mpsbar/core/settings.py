@@ -31,15 +31,16 @@ Groups = Mapping[str, tuple[str, ...]]  # hosts by the name of their group
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    bar: Bar = "memory"
+    bar: Bar = "memory"  # what the menu bar shows
     interval: float = 2.0  # seconds between two readings
-    alerts: bool = True
+    alerts: bool = True  # whether there are any
+    # What alerts are for.
     alert_causes: tuple[str, ...] = tuple(cause for cause in ALERT_CAUSES if cause != "cache")
-    cool_down: float = COOL_DOWN
+    cool_down: float = COOL_DOWN  # seconds between two alerts about one process and cause
     last_words: bool = True  # connected processes leave a record of how they ended
-    keep_cache_below: str = OFF  # a size such as 4GB
-    free_when_idle: bool = False
-    free_at_critical_pressure: bool = False
+    keep_cache_below: str = OFF  # a larger cache is freed
+    free_when_idle: bool = False  # the cache of a process that has computed nothing for a minute
+    free_at_critical_pressure: bool = False  # caches, while memory pressure is critical
     theme: Theme = "dark"  # of `mpsbar top`
     welcome: bool = True  # at the top of the menu, until an environment is connected
     export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
@@ -53,6 +54,7 @@ class Settings:
 
 
 KEYS = tuple(field.name for field in fields(Settings))
+AUTO_FREE_KEYS = ("keep_cache_below", "free_when_idle", "free_at_critical_pressure")
 
 
 @dataclass(frozen=True, slots=True)

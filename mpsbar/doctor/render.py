@@ -10,8 +10,8 @@ from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.naming import printable
 from mpsbar.doctor.rules import COMPUTED, Checkup, Device
 from mpsbar.doctor.text import sentence
-from mpsbar.language import _
-from mpsbar.ui.text import wording
+from mpsbar.language import _, ngettext
+from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.startup import say_doubt, say_no_icon
 from mpsbar.ui.text.status_json import build_machine
@@ -82,9 +82,8 @@ def _render_alerts(checkup: Checkup) -> list[str]:
 
 
 def render_progress(done: int, total: int) -> str:
-    if total == 1:
-        return _("checking 1 Python: {done} done").format(done=done)
-    return _("checking {total} Pythons: {done} done").format(total=total, done=done)
+    text = ngettext("checking {n} Python: {done} done", "checking {n} Pythons: {done} done", total)
+    return text.format(n=total, done=done)
 
 
 def _render_machine(machine: Machine) -> str:
@@ -122,8 +121,8 @@ def _render_mps(device: Device) -> str | None:
 
 def _render_reasons(reasons: Sequence[Reason]) -> list[str]:
     labels = {"ok": _("note"), "warning": _("warning"), "critical": _("critical")}
-    width = max(map(len, labels.values()))
-    return [f"  {labels[reason.level]:{width}}  {sentence(reason)}" for reason in reasons]
+    width = max(map(cells.width, labels.values()))
+    return [f"  {cells.pad(labels[reason.level], width)}  {sentence(reason)}" for reason in reasons]
 
 
 def _render_rest(checkup: Checkup) -> list[str]:
@@ -135,18 +134,19 @@ def _render_rest(checkup: Checkup) -> list[str]:
         for device in without
     ]
     if checkup.left_out:
-        lines.append(
-            _("{n} more Pythons were not checked; use --python PATH to check one").format(
-                n=len(checkup.left_out)
-            )
+        text = ngettext(
+            "{n} more Python was not checked; use --python PATH to check it",
+            "{n} more Pythons were not checked; use --python PATH to check one",
+            len(checkup.left_out),
         )
+        lines.append(text.format(n=len(checkup.left_out)))
     return ["", *lines] if lines else []
 
 
 def _render_summary(checkup: Checkup) -> str:
     number = len(checkup.worries)
     if number:
-        return _("1 problem found.") if number == 1 else _("{n} problems found.").format(n=number)
+        return ngettext("{n} problem found.", "{n} problems found.", number).format(n=number)
     if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
         return _("No torch was found. To check a specific Python: mpsbar doctor --python PATH")
     return _("No other problems found.") if checkup.problems else _("No problems found.")

@@ -165,7 +165,7 @@ _NOTHING: dict[str, Any] = {
     "output": None,
     "unexplained": None, "loss": None, "gradients": None, "checked": 0, "unchecked": [],
     "seconds": None, "spread": None, "runs": None, "speed_to_float32": None, "speed_to_cpu": None,
-    "peak": None, "peak_to_float32": None, "notes": [],
+    "peak": None, "peak_is_sampled": False, "peak_to_float32": None, "notes": [],
 }  # fmt: skip
 
 

@@ -16,8 +16,9 @@ from mpsbar.dtypes.headlines import say_change
 from mpsbar.dtypes.table import TableStyle
 from mpsbar.dtypes.text import say_count, states
 from mpsbar.dtypes.verdicts import Change
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.cells import pad, width
 
 _MOST_LINES = 30
 _COLUMNS = (
@@ -50,10 +51,10 @@ def say_deep_headline(probe: DeepProbe) -> str:
         if probe.expectation_known:
             return _("Nothing is worse than torch itself expects.")
         return _("This torch does not say what it expects of this device, so nothing is news.")
-    words = (
-        _("1 result is worse than torch itself expects: {states}")
-        if len(worse) == 1
-        else _("{n} results are worse than torch itself expects: {states}")
+    words = ngettext(
+        "{n} result is worse than torch itself expects: {states}",
+        "{n} results are worse than torch itself expects: {states}",
+        len(worse),
     )
     return words.format(n=len(worse), states=", ".join(_count_states(worse)))
 
@@ -75,11 +76,12 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
 
 def _say_better(number: int) -> str:
     """Tests of torch run many samples, the probe runs the first one of each."""
-    if number == 1:
-        return _("1 works although torch's tests expect a failure (perhaps with other samples)")
-    return _(
-        "{n} work although torch's tests expect a failure (perhaps with other samples)"
-    ).format(n=number)
+    text = ngettext(
+        "{n} works although torch's tests expect a failure (perhaps with other samples)",
+        "{n} work although torch's tests expect a failure (perhaps with other samples)",
+        number,
+    )
+    return text.format(n=number)
 
 
 def _count_states(cells: Iterable[DeepCell]) -> list[str]:
@@ -113,11 +115,11 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
         news = sum(cell.news == "worse" for cell in cells)
         numbers = [str(counts[state] or "–") for state in columns]
         rows.append([dtype, *numbers, str(news or "–")])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(heads))]
     lines = [
         "  ".join(
-            cell.ljust(width) if not i else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, most, to_right=i > 0)
+            for i, (cell, most) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]

@@ -7,7 +7,7 @@ from mpsbar.core.dtype_results import Probe
 from mpsbar.core.findings import Level, Reason
 from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, standings, states
 from mpsbar.dtypes.verdicts import Change, Verdict, find_changes, find_surprises, judge_dtypes
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
 _MOST_CHANGES = 3
@@ -66,27 +66,31 @@ def _say_guides(differing: Sequence[Verdict]) -> list[str]:
 
 
 def _say_claim(guides: str, here: str, dtypes: Sequence[str]) -> str:
-    is_one = len(dtypes) == 1
+    count = len(dtypes)
     words = {
-        ("unsupported", "supported"): (
-            _("{dtypes} works here; guides say it does not"),
-            _("{dtypes} work here; guides say they do not"),
+        ("unsupported", "supported"): ngettext(
+            "{dtypes} works here; guides say it does not",
+            "{dtypes} work here; guides say they do not",
+            count,
         ),
-        ("unsupported", "limited"): (
-            _("{dtypes} works here in most operations; guides say it does not"),
-            _("{dtypes} work here in most operations; guides say they do not"),
+        ("unsupported", "limited"): ngettext(
+            "{dtypes} works here in most operations; guides say it does not",
+            "{dtypes} work here in most operations; guides say they do not",
+            count,
         ),
-        ("limited", "supported"): (
-            _("{dtypes} works here in every operation tried; guides call it limited"),
-            _("{dtypes} work here in every operation tried; guides call them limited"),
+        ("limited", "supported"): ngettext(
+            "{dtypes} works here in every operation tried; guides call it limited",
+            "{dtypes} work here in every operation tried; guides call them limited",
+            count,
         ),
     }.get((guides, here))
     if words is None:
-        words = (
-            _("{dtypes} is {here} here; guides call it {guides}"),
-            _("{dtypes} are {here} here; guides call them {guides}"),
+        words = ngettext(
+            "{dtypes} is {here} here; guides call it {guides}",
+            "{dtypes} are {here} here; guides call them {guides}",
+            count,
         )
-    return words[0 if is_one else 1].format(
+    return words.format(
         dtypes=join_names(dtypes), here=standings().get(here, here),
         guides=standings().get(guides, guides),
     )  # fmt: skip
@@ -114,9 +118,8 @@ def _say_since(last: Probe, probe: Probe) -> Headline:
         )
     texts = [say_change(change) for change in (*subjects, *worst)[:_MOST_CHANGES]]
     if cells and len(texts) < _MOST_CHANGES:
-        texts.append(
-            _("1 operation changed") if cells == 1 else _("{n} operations changed").format(n=cells)
-        )
+        text = ngettext("{n} operation changed", "{n} operations changed", cells)
+        texts.append(text.format(n=cells))
     return Headline(
         _("Since the last probe ({since}): {changes}").format(
             since=since, changes="; ".join(texts)

@@ -13,7 +13,7 @@ from mpsbar.dtypes.text import generalise_error, say_count, say_why, standings, 
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.cells import Paint, in_colour, plain
+from mpsbar.ui.text.cells import Paint, in_colour, pad, plain, width
 
 # A sign for each state, and its style; the legend names those that occur.
 _SIGNS = {
@@ -100,10 +100,10 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list
     shown = [i for i in range(len(head)) if any(row[i] not in ("", DASH) for row in rows)]
     table = [[row[i] for i in shown] for row in [head, *rows]]
     fixed = len(shown) - (1 if len(head) - 1 in shown else 0)
-    widths = [max(len(row[i]) for row in table) for i in range(fixed)]
+    widths = [max(width(row[i]) for row in table) for i in range(fixed)]
     lines = []
     for number, row in enumerate(table):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        line = "  ".join(pad(cell, most) for cell, most in zip(row, widths, strict=False))
         painted = (
             style.paint(line, "head")
             if not number
@@ -157,7 +157,7 @@ def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]
     """The reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
-    if not style.with_signs or len(line) + 2 + len(why) <= style.width:
+    if not style.with_signs or width(line) + 2 + width(why) <= style.width:
         return [f"{painted}  {why}"]
     wrapped = _wrap(why, style, _WHY_LINES)
     return [painted.rstrip(), *(style.paint(f"    {part}", "dim") for part in wrapped)]

@@ -6,7 +6,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
 from mpsbar.dtypes.verdicts import Verdict
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
 
 _MOST_NAMED = 4  # operations named in one row
@@ -57,7 +57,7 @@ def say_surprise(reason: Reason) -> str:
         "dtype_unsupported": _("{dtype} is unsupported"),
     }[reason.code]
     count = number if isinstance(number, int) else 0
-    operations = _("1 operation") if count == 1 else _("{n} operations").format(n=count)
+    operations = ngettext("{n} operation", "{n} operations", count).format(n=count)
     return words.format(dtype=values.get("dtype"), operations=operations, times=_times(reason))
 
 

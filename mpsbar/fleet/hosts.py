@@ -21,9 +21,8 @@ _LONGEST_PAUSE = 60.0
 _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What it says about a verb or an option that it does not know. The last is in the error of the
-# whole command line, in every language; that of a verb names the verb in between.
-_OLDER = ("unrecognized arguments", "invalid choice", "there is no verb", "mpsbar --help")
+# What it says, in English, about a verb or an option that it does not know.
+_OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 

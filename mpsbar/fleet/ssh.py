@@ -64,7 +64,10 @@ def build_command(
 ) -> list[str]:
     """`words` are mpsbar's arguments there, `socket` that of an open connection to use (None: as
     the user's ssh does); UserError if there is no ssh, or no such host."""
-    script = f'PATH="$PATH:{_PLACES}:{_APP}"; export PATH; exec mpsbar {shlex.join(words)}'
+    # Its answer is JSON, and what it complains about is looked at here: in English, whatever is
+    # spoken there.
+    variables = f'PATH="$PATH:{_PLACES}:{_APP}"; MPSBAR_LANG=en; export PATH MPSBAR_LANG'
+    script = f"{variables}; exec mpsbar {shlex.join(words)}"
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours; of -S it takes the last.
     own = split_options(options)

@@ -12,8 +12,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _ENGLISH = ("en", "C", "POSIX")
@@ -56,14 +56,18 @@ def _find_locale_folder() -> Path:
 
 def _load() -> gettext.NullTranslations:
     wanted = list_wanted(os.environ)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if not wanted and sys.platform == "darwin":
         from mpsbar.language.macos import read_preferred_languages
 
-        wanted = read_preferred_languages()
+        wanted, encoding = read_preferred_languages(), "utf-8"  # an app writes into windows
     path = find_catalogue(wanted, _find_locale_folder())
     if path is not None:
         with suppress(Exception):  # unreadable, or damaged in one of many ways: English
-            return gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            texts = gettext.GNUTranslations(io.BytesIO(path.read_bytes()))
+            # Better English than a question mark for each letter.
+            texts.gettext("unknown").encode(encoding)
+            return texts
     return gettext.NullTranslations()
 
 
@@ -73,6 +77,25 @@ def mark(text: str) -> str:
 
 
 _translations = _load()
-_ = _translations.gettext
-ngettext = _translations.ngettext
-is_english = type(_translations) is gettext.NullTranslations
+
+
+def _(text: str) -> str:
+    """The text in the language that was chosen."""
+    return _translations.gettext(text)
+
+
+def ngettext(singular: str, plural: str, count: int) -> str:
+    """The text for this count: English has two, Korean one, others more."""
+    return _translations.ngettext(singular, plural, count)
+
+
+@contextmanager
+def english() -> Iterator[None]:
+    """Meanwhile, in all threads, texts are English: sentences that programs read."""
+    global _translations  # noqa: PLW0603 - the language of the process
+    before = _translations
+    _translations = gettext.NullTranslations()
+    try:
+        yield
+    finally:
+        _translations = before

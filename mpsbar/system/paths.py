@@ -72,6 +72,11 @@ def own_use_file() -> Path:
     return data_folder() / "own-use.json"
 
 
+def auto_free_file() -> Path:
+    """The choices of when to free single processes by itself, for all monitors that run."""
+    return data_folder() / "auto-free.json"
+
+
 def icon_file() -> Path:
     """Whether macOS showed the icon of the menu bar app when it last checked."""
     return data_folder() / "icon.json"

@@ -40,13 +40,14 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.health import find_budget
 from mpsbar.core.limits import parse_limit
 from mpsbar.core.machine import Delivery, DeliveryCheck
-from mpsbar.core.settings import change
+from mpsbar.core.settings import AUTO_FREE_KEYS, change
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end
+from mpsbar.language import _
 from mpsbar.monitor import Monitor
-from mpsbar.system.settings_file import write_setting
+from mpsbar.system.settings_file import read_settings, read_stamp, write_setting
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
 from mpsbar.ui.text.settings import login as say_login
@@ -106,6 +107,7 @@ class Controller:
         self.front_end = front_end
         self._monitor = monitor
         self._own_actions = own_actions or {}
+        self._settings_stamp = read_stamp()
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
@@ -156,7 +158,7 @@ class Controller:
                 self._monitor.cancel_probe()
             case CheckUp():
                 future = self._monitor.perform(action)
-                self._follow("Copy Diagnostics", future, self._copy_diagnostics)
+                self._follow(_("Copy Diagnostics"), future, self._copy_diagnostics)
             case OpenReport():
                 self._open_report()
             case Copy(text):
@@ -171,11 +173,29 @@ class Controller:
             case _:
                 self._own_actions[action](self)
 
+    def follow_settings(self) -> None:
+        """Take over what was chosen about automatic frees in another mpsbar; after each tick.
+
+        Only the one that holds the lock frees, and it may not be the one that was asked.
+        """
+        stamp = read_stamp()
+        if stamp == self._settings_stamp:
+            return
+        self._settings_stamp = stamp
+        loaded = read_settings()
+        if not loaded.complaints:  # a file that is being edited
+            shared = {
+                key: getattr(loaded.settings, key)
+                for key in AUTO_FREE_KEYS
+                if loaded.origins.get(key) != "environment"
+            }
+            self._set(replace(self.ui_state, settings=replace(self.ui_state.settings, **shared)))
+
     def read_login(self) -> None:
         """Ask the system whether mpsbar opens at login: the person may have changed it there."""
         from mpsbar.desktop.login import read_login
 
-        self.run("Open at Login", read_login, self._show_login)
+        self.run(_("Open at Login"), read_login, self._show_login)
 
     def read_enabled(self) -> None:
         """Read which Pythons are connected, from mpsbar's own list: none of them is looked at."""
@@ -185,7 +205,7 @@ class Controller:
             if self.ui_state.enabled is None:
                 self._set(replace(self.ui_state, enabled=tuple(enabled)))
 
-        self.run("Finding Pythons", read_enabled, show)
+        self.run(_("Finding Pythons"), read_enabled, show)
 
     def read_pythons(self) -> None:
         """Look for Pythons with a framework, and which are connected, for the menu.
@@ -200,7 +220,7 @@ class Controller:
             enabled = tuple(p for p in read_enabled() if Path(p).exists())
             return tuple(find_usable(self._monitor.latest, enabled)), enabled
 
-        self.run("Finding Pythons", find, self._show_pythons)
+        self.run(_("Finding Pythons"), find, self._show_pythons)
 
     def _show_pythons(self, found: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
         self._set(replace(self.ui_state, pythons=found[0], enabled=found[1]))
@@ -211,7 +231,7 @@ class Controller:
             from mpsbar.desktop.notifications import write_delivery
 
             check = DeliveryCheck(time.time(), delivery)
-            self.write("Saving the alert check", partial(write_delivery, check))
+            self.write(_("Saving the alert check"), partial(write_delivery, check))
             self._set(replace(self.ui_state, delivery=delivery))
 
     def note_export(self, state: ExportState) -> None:
@@ -242,7 +262,7 @@ class Controller:
     def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
         names = self._monitor.latest.names
         self._follow(
-            "Free Cache",
+            _("Free Cache"),
             self._monitor.perform(action),
             lambda outcome: self.tell_freed(_with_name(outcome, names)),
         )
@@ -259,7 +279,7 @@ class Controller:
                 self.front_end.tell(dialogs.tell_all_freed(outcomes), "freed-all")
 
         for action in actions:
-            self._follow("Free All Caches", self._monitor.perform(action), tell)
+            self._follow(_("Free All Caches"), self._monitor.perform(action), tell)
 
     def _limit(self, action: Limit) -> None:
         names = self._monitor.latest.names
@@ -268,7 +288,7 @@ class Controller:
             outcome = replace(outcome, name=names.get(outcome.pid, outcome.name))
             self.front_end.tell(dialogs.tell_limited(outcome), f"limited-{outcome.pid}")
 
-        self._follow("Limit Memory", self._monitor.perform(action), tell)
+        self._follow(_("Limit Memory"), self._monitor.perform(action), tell)
 
     def _ask_limit(self, action: AskLimit) -> None:
         """Say what a limit means before it is set; without a size let the person type it."""
@@ -306,7 +326,7 @@ class Controller:
     def _stop(self, action: Stop) -> None:
         def stop(button: int) -> None:
             if button == 0:
-                self._follow("Stop", self._monitor.perform(action), self._tell_stopped)
+                self._follow(_("Stop"), self._monitor.perform(action), self._tell_stopped)
 
         self.front_end.ask(dialogs.ask_stop(action), stop)
 
@@ -317,7 +337,7 @@ class Controller:
     def _connect(self, action: Connect) -> None:
         def connect(button: int) -> None:
             if button == 0:
-                self._follow("Connect", self._monitor.perform(action), self._show_connected)
+                self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
 
         self.front_end.ask(dialogs.ask_connect(action), connect)
 
@@ -331,7 +351,7 @@ class Controller:
             python = Path(typed.strip()).expanduser()
             if python.is_absolute() and python.is_file():
                 action = Connect(str(python))
-                self._follow("Connect", self._monitor.perform(action), self._show_connected)
+                self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
             else:
                 self._ask_python(typed, dialogs.say_no_python(typed))
 
@@ -350,7 +370,7 @@ class Controller:
 
         def probe(button: int) -> None:
             if button == 0:
-                self._follow("Run dtype Probe", self._monitor.perform(action), self._tell_probed)
+                self._follow(_("Run dtype Probe"), self._monitor.perform(action), self._tell_probed)
 
         objections = find_objections(self._monitor.latest)
         if not objections:
@@ -381,7 +401,7 @@ class Controller:
         checkup = self._monitor.perform(CheckUp())
         self._set(replace(self.ui_state, is_reporting=True))
         self.front_end.tell(dialogs.tell_making_report(), "report")
-        self.run("Open Report", partial(self._write_report, checkup), self._show_report)
+        self.run(_("Open Report"), partial(self._write_report, checkup), self._show_report)
 
     def _write_report(self, checkup: "Future[Checkup]") -> Path:
         """Off the main thread."""
@@ -406,7 +426,7 @@ class Controller:
     def _choose(self, action: Choose) -> None:
         settings = change(self.ui_state.settings, action.key, action.value)
         self._set(replace(self.ui_state, settings=settings))
-        self.write("Saving the settings", partial(write_setting, action.key, action.value))
+        self.write(_("Saving the settings"), partial(write_setting, action.key, action.value))
 
     def _start_at_login(self, action: StartAtLogin) -> None:
         from mpsbar.desktop import login
@@ -415,7 +435,7 @@ class Controller:
             self._open_login_settings()
         else:
             switch = login.turn_on if action.on else login.turn_off
-            self.run("Open at Login", switch, self._show_switched)
+            self.run(_("Open at Login"), switch, self._show_switched)
 
     def _show_switched(self, status: "LoginStatus") -> None:
         self._show_login(status)
@@ -431,7 +451,7 @@ class Controller:
     def _open_login_settings(self) -> None:
         from mpsbar.desktop.login import open_login_settings
 
-        self.run("Login settings", open_login_settings, lambda _: None)
+        self.run(_("Login settings"), open_login_settings, lambda _: None)
 
     # --- inside
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from fake_torch import make_torch, working
 from worker_kit import ROOT, TIMEOUT
 
 # A reading waits half a second for workers; on busy cores one that is well may need more.
@@ -15,6 +16,12 @@ sys.argv[0] = "mpsbar"
 from mpsbar.__main__ import main
 sys.exit(main())
 """
+
+
+@pytest.fixture
+def light_torch(workers):
+    """For PYTHONPATH, where a command looks at Pythons beside what is tested: two seconds less a look."""
+    return make_torch(workers.folder / "light torch", working())
 
 
 @pytest.fixture

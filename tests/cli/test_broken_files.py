@@ -10,7 +10,7 @@ from mpsbar.agent import __version__
 
 DATA = (
     "enabled.json", "history.sqlite", "history.sqlite-journal", "report.html", "alerts.json", "self-test.json",
-    "status-line.json", "own-use.json", "icon.json", "menubar.lock", "recorder.lock",
+    "status-line.json", "own-use.json", "auto-free.json", "icon.json", "menubar.lock", "recorder.lock", "auto-free.lock",
     f"agent-{__version__}/__init__.py", "probes/cpu.json",
 )  # fmt: skip
 KINDS = {
@@ -27,7 +27,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_waits_for_it(workers, mpsbar, tmp_path, kind, command):
+def test_no_command_waits_for_it(workers, mpsbar, light_torch, tmp_path, kind, command):
     """`mpsbar` ends it after two minutes: then it has waited."""
     folders = {name: tmp_path / name for name in ("config", "log", "home")}
     files = [workers.folder / "data" / name for name in DATA]
@@ -37,7 +37,7 @@ def test_no_command_waits_for_it(workers, mpsbar, tmp_path, kind, command):
         file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         KINDS[kind](file)
     done = mpsbar(
-        *command.split(), MPSBAR_CONFIG_DIR=str(folders["config"]), PYTHONPATH=str(ROOT),
+        *command.split(), MPSBAR_CONFIG_DIR=str(folders["config"]), PYTHONPATH=f"{light_torch}:{ROOT}",
         MPSBAR_LOG_DIR=str(folders["log"]), HOME=str(folders["home"]), PATH=str(tmp_path),
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr

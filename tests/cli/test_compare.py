@@ -8,6 +8,7 @@ import time
 
 import pytest
 from compare_kit import needs_mps
+from fork_server import run_mpsbar
 from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT
 
@@ -78,13 +79,7 @@ def environment(faults=""):
 
 
 def run(*arguments, faults=""):
-    return subprocess.run(
-        command(*arguments),
-        env=environment(faults),
-        capture_output=True,
-        text=True,
-        timeout=2 * TIMEOUT,
-    )
+    return run_mpsbar(command(*arguments)[3:], env=environment(faults), timeout=2 * TIMEOUT)
 
 
 def test_the_culprit_in_words_and_exit_code_1(file):

@@ -10,6 +10,7 @@ import sys
 import threading
 
 import pytest
+from fork_server import run_mpsbar
 from probe_kit import needs_mps
 from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
@@ -30,10 +31,8 @@ def mpsbar(env):
     need_module("torch")
 
     def run(*arguments, **extra):
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", "probe", "--python", sys.executable, *arguments], env=env | extra,
-            capture_output=True, text=True, cwd=ROOT, timeout=LONG,
-        )  # fmt: skip
+        arguments = ["probe", "--python", sys.executable, *arguments]
+        return run_mpsbar(arguments, env=env | extra, cwd=ROOT, timeout=LONG)
 
     return run
 

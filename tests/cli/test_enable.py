@@ -152,7 +152,9 @@ def test_what_could_not_be_removed_stays_known(mpsbar, venv, workers):
     assert str(python) in (workers.folder / "data" / "enabled.json").read_text()
 
 
-def test_a_data_folder_that_cannot_be_changed_has_its_sentence(mpsbar, venv, workers, read_only):
+def test_a_data_folder_that_cannot_be_changed_has_its_sentence(
+    mpsbar, venv, workers, read_only, light_torch
+):
     python = str(venv / "bin" / "python")
     mpsbar("enable", "--python", python)
     with read_only(workers.folder / "data"):
@@ -161,7 +163,7 @@ def test_a_data_folder_that_cannot_be_changed_has_its_sentence(mpsbar, venv, wor
         assert f"{python} is still listed in" in done.stderr
         assert "internal error" not in done.stderr
         for arguments in (["disable", "--all"], ["enable", "--list"], ["report"], ["status"]):
-            done = mpsbar(*arguments)
+            done = mpsbar(*arguments, PYTHONPATH=light_torch)
             assert "internal error" not in done.stderr, done.stderr
             assert "Traceback" not in done.stderr
     assert mpsbar("disable", "--python", python).stdout == f"{venv}: was not enabled\n"

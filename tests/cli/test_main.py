@@ -12,6 +12,7 @@ from worker_kit import ROOT
 
 from mpsbar import __version__
 from mpsbar.cli.main import VERBS, build_parser
+from mpsbar.ui.text.cells import width
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,16 @@ def test_every_verb_has_help_with_examples_that_it_accepts(mpsbar, verb):
         if example.startswith(f"mpsbar {verb}"):
             arguments = shlex.split(re.split("[|>&]", example)[0])[1:]
             assert build_parser(arguments).parse_args(arguments).verb == verb
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_fits_the_window_in_korean_too(mpsbar, verb):
+    done = mpsbar(verb, "--help", COLUMNS="80", MPSBAR_LANG="ko", PYTHONUTF8="1")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("사용법: mpsbar")
+    assert max(map(width, lines)) < 80
+    usage = lines[1 : lines.index("")] if verb != "run" else []  # which is written by hand
+    assert {len(line) - len(line.lstrip()) for line in usage} <= {width(f"사용법: mpsbar {verb} ")}
 
 
 def test_help_and_version_in_their_other_forms(mpsbar):

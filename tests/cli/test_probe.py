@@ -13,6 +13,7 @@ from pathlib import Path
 import interpreters
 import pytest
 from fake_torch import add_startup
+from fork_server import run_mpsbar
 from probe_kit import RESULTS, add_small_speeds, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
 from schema_kit import read_json
@@ -44,10 +45,7 @@ def mpsbar(env, tmp_path):
             # Its import takes seconds, and Metal's code generator is not here.
             arguments = (*arguments, "--no-compile")
             extra = {"PYTHONPATH": add_small_speeds(tmp_path / "small speeds")} | extra
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", verb, *arguments],
-            env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG, **options,
-        )  # fmt: skip
+        return run_mpsbar([verb, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
 
     return run
 

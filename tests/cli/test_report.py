@@ -16,11 +16,12 @@ LONG = 3 * TIMEOUT  # it looks at Pythons, each of which imports torch
 
 
 @pytest.fixture
-def env(workers):
+def env(workers, light_torch):
     """No Python to look at but our own."""
-    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")
+    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX")
     usual = {k: v for k, v in workers.env().items() if k not in left_out}
-    return usual | {"PATH": str(workers.folder), "HOME": str(workers.folder)}
+    places = {"PATH": str(workers.folder), "HOME": str(workers.folder)}
+    return usual | places | {"PYTHONPATH": light_torch}
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def mpsbar(env):
 def test_a_real_worker_is_in_the_page(mpsbar, workers):
     worker = workers.start(IDLE)
     file = workers.folder / "my report.html"
-    done = mpsbar("-o", str(file))
+    done = mpsbar("-o", str(file), PYTHONPATH="")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}\n", "")
     text = read_text(file.read_text(encoding="utf-8"))
     assert f"worker0.py | {worker.pid} | " in text

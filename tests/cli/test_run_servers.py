@@ -10,13 +10,26 @@ import time
 import urllib.request
 
 import pytest
-from worker_kit import TIMEOUT, wait_for
+from host_kit import add_stand_in
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.workers.poll import WorkerPoll
 
 RUN = [sys.executable, "-m", "mpsbar", "run"]
+# The real torch in one test of each kind of process, where it matters that it was used before a fork;
+# in the others a stand-in: who starts whom is the same, and an import takes no two seconds.
 APP = """
+import os, torch
+from fastapi import FastAPI
+
+app = FastAPI()
+
+@app.get("/")
+def infer():
+    return {"pid": os.getpid()}
+"""
+REAL_APP = """
 import os, torch
 from fastapi import FastAPI
 
@@ -39,6 +52,11 @@ def folder(workers):
 
 
 @pytest.fixture
+def stand_in(workers):
+    return {"PYTHONPATH": f"{add_stand_in(workers.folder)}:{ROOT}"}
+
+
+@pytest.fixture
 def polled():
     found = WorkerPoll()
     yield lambda: found.poll(seconds=10)
@@ -51,12 +69,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def serve(workers, folder, *command):
+def serve(workers, folder, *command, **extra):
     port = free_port()
     command = [part.format(port=port) for part in command]
     server = workers.run(
         [*RUN, sys.executable, "-m", *command],
-        popen={"cwd": folder, "stderr": None}, OMP_NUM_THREADS="1",
+        popen={"cwd": folder, "stderr": None}, OMP_NUM_THREADS="1", **extra,
     )  # fmt: skip
     wait_for(lambda: ask(port), "answer from the server")
     return server, port
@@ -91,9 +109,9 @@ def stop(server):
     server.process.wait(TIMEOUT)
 
 
-def test_uvicorn_with_two_workers(workers, folder, polled):
+def test_uvicorn_with_two_workers(workers, folder, polled, stand_in):
     command = "uvicorn app:app --workers 2 --host 127.0.0.1 --port {port} --log-level error"
-    server, port = serve(workers, folder, *command.split())
+    server, port = serve(workers, folder, *command.split(), **stand_in)
     pids = ask_until_all(port, 2)
     found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
     assert set(found) == pids  # uvicorn's supervisor does not import torch
@@ -102,10 +120,10 @@ def test_uvicorn_with_two_workers(workers, folder, polled):
     wait_for(lambda: not polled(), "end of all rows")
 
 
-def test_gunicorn_workers_have_their_own_agents(workers, folder, polled):
+def test_gunicorn_workers_have_their_own_agents(workers, folder, polled, stand_in):
     command = "gunicorn app:app -w 2 -k uvicorn_worker.UvicornWorker -b 127.0.0.1:{port}"
     pytest.importorskip("uvicorn_worker")
-    server, port = serve(workers, folder, *command.split(), "--log-level", "error")
+    server, port = serve(workers, folder, *command.split(), "--log-level", "error", **stand_in)
     pids = ask_until_all(port, 2)
     found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
     assert set(found) == pids
@@ -115,6 +133,7 @@ def test_gunicorn_workers_have_their_own_agents(workers, folder, polled):
 
 def test_gunicorn_preload_workers_attach_when_they_are_forked(workers, folder, polled):
     """torch is imported in the master only, where the agent was started."""
+    (folder / "app.py").write_text(REAL_APP)
     pytest.importorskip("uvicorn_worker")
     command = "gunicorn app:app --preload -w 2 -k uvicorn_worker.UvicornWorker -b 127.0.0.1:{port}"
     server, port = serve(workers, folder, *command.split(), "--log-level", "error")
@@ -132,8 +151,7 @@ POOL = """
 import multiprocessing, os, time, torch
 
 def work(seconds):
-    model = torch.nn.Linear(2, 1)
-    model(torch.zeros(1, 2))
+    {work}
     time.sleep(seconds)
     return os.getpid()
 
@@ -145,9 +163,11 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_pool_is_one_family(workers, folder, polled, method):
-    (folder / "pool.py").write_text(POOL.format(method=method))
-    worker = workers.run([*RUN, sys.executable, "pool.py"], popen={"cwd": folder})
+def test_a_pool_is_one_family(workers, folder, polled, method, stand_in):
+    work = "torch.nn.Linear(2, 1)(torch.zeros(1, 2))" if method == "fork" else "pass"
+    (folder / "pool.py").write_text(POOL.format(method=method, work=work))
+    extra = {} if method == "fork" else stand_in
+    worker = workers.run([*RUN, sys.executable, "pool.py"], popen={"cwd": folder}, **extra)
     pids = set(map(int, worker.wait_line("pids").split()[1:]))
     found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "the pool")
     assert pids <= set(found)
@@ -159,7 +179,7 @@ def test_a_pool_is_one_family(workers, folder, polled, method):
     assert sorted(everyone) == sorted(found)
 
 
-def test_a_crash_loop_leaves_no_stale_rows(workers, folder, polled):
+def test_a_crash_loop_leaves_no_stale_rows(workers, folder, polled, stand_in):
     (folder / "crash.py").write_text("import os, torch\nprint('up', flush=True)\nos.abort()\n")
     (folder / "loop.sh").write_text(
         textwrap.dedent(f"""\
@@ -167,16 +187,16 @@ def test_a_crash_loop_leaves_no_stale_rows(workers, folder, polled):
         echo over
         """)
     )
-    worker = workers.run([*RUN, "sh", "loop.sh"], popen={"cwd": folder})
+    worker = workers.run([*RUN, "sh", "loop.sh"], popen={"cwd": folder}, **stand_in)
     worker.wait_line("over")
     assert len(os.listdir(workers.run_dir)) == 3  # left by the dead
     assert polled() == ()
     assert os.listdir(workers.run_dir) == []
 
 
-def test_a_reload_replaces_the_row(workers, folder, polled):
+def test_a_reload_replaces_the_row(workers, folder, polled, stand_in):
     command = "uvicorn app:app --reload --host 127.0.0.1 --port {port} --log-level error"
-    server, port = serve(workers, folder, *command.split())
+    server, port = serve(workers, folder, *command.split(), **stand_in)
     first = ask(port)
     wait_for(lambda: set(live(polled)) == {first}, "the first worker")
     time.sleep(1.1)  # the reloader compares seconds

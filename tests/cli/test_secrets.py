@@ -10,8 +10,10 @@ import pytest
 from cli.command_kit import shown_on_a_terminal
 from core.test_secrets import SECRETS
 from fleet_kit import run_exporter, wait_page
+from fork_server import run_mpsbar
+from host_kit import add_stand_in
 from ui.menubar_kit import MenuBarUser
-from worker_kit import ATTACH, TIMEOUT, TORCH, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, TORCH, wait_for
 
 from mpsbar.history.recorder import Recorder
 from mpsbar.monitor import Monitor
@@ -32,6 +34,7 @@ def plant(workers):
     """Workers with secrets, one without a title and one for each; the script that they run."""
     arguments = [f"--key-{number}={secret}" for number, secret in enumerate(SECRETS)]
     variables = {f"PYTORCH_SECRET_{number}": secret for number, secret in enumerate(SECRETS)}
+    variables["PYTHONPATH"] = f"{add_stand_in(workers.folder)}:{ROOT}"  # for torch
     script = workers.folder / f"serve{os.getpid()}.py"  # others may test on this machine too
     stop = f"{workers.folder}/stop"
     wait = f"import os, time\nwhile not os.path.exists({stop!r}): time.sleep(0.05)\n"
@@ -65,7 +68,9 @@ def search(texts):
             assert secret not in text, text[max(0, text.find(secret) - 200) :][:400]
 
 
-def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, monkeypatch):
+def test_no_output_and_no_file_has_a_planted_secret(
+    mpsbar, workers, private, monkeypatch, light_torch
+):
     script = plant(workers)
     pid = str(workers.started[0].pid)
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
@@ -76,7 +81,7 @@ def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, mo
     monitor = Monitor(recorder=Recorder(problems.append))
     for _ in range(3):
         monitor.tick()
-    limited = [mpsbar("limit", pid, "64GB", *options) for options in ([], ["--json"])]
+    limited = [mpsbar("limit", pid, "1GB", *options) for options in ([], ["--json"])]
     assert script.name in limited[0].stdout + limited[0].stderr
     end_planted(workers)
     for _ in range(3):
@@ -95,7 +100,7 @@ def test_no_output_and_no_file_has_a_planted_secret(mpsbar, workers, private, mo
     assert "ValueError" in summary.read_text()
     report = workers.folder / "report.html"
     outputs = [
-        mpsbar(*verb)
+        mpsbar(*verb, PYTHONPATH=light_torch)
         for verb in (
             ["status"], ["status", "--json"], ["free", "--all"], ["free", "--all", "--json"],
             ["status", "--format", "{top} {health} {held} {processes}"], ["enable", "--list"],
@@ -205,11 +210,12 @@ def make():
 @pytest.mark.parametrize(
     ("when", "first"), [("True", ""), ("False", "raise ValueError({text!r})"), ("False", "os._exit(3)")]
 )  # fmt: skip
-def test_compare_shows_none_of_what_a_model_raises(mpsbar, workers, when, first):
+def test_compare_shows_none_of_what_a_model_raises(workers, when, first):
     text = ERROR
     script = workers.folder / "model.py"
     script.write_text(RAISES.format(when=when, first=first.format(text=text), text=text))
     for arguments in ([], ["--json"]):
-        done = mpsbar("compare", f"{script}:make", "--python", sys.executable, *arguments)
+        command = ["compare", f"{script}:make", "--python", sys.executable, *arguments]
+        done = run_mpsbar(command, env=workers.env(), cwd=ROOT, timeout=TIMEOUT)
         assert done.stdout + done.stderr
         search([done.stdout + done.stderr])

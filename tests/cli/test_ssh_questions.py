@@ -93,9 +93,9 @@ def person(workers):
 def find_socket_folder(process):
     """Where the ssh that is asking now will leave its connection."""
     for child in psutil.Process(process.pid).children():
-        for word in child.cmdline():
-            if word.startswith("-oControlPath="):
-                return Path(word.partition("=")[2]).parent
+        words = child.cmdline()
+        if "-S" in words:
+            return Path(words[words.index("-S") + 1]).parent
     raise AssertionError("no ssh asks")
 
 
@@ -211,3 +211,46 @@ def test_a_closed_window_ends_the_screen_and_every_ssh(ssh_hosts, person):
     assert terminal.process.wait(timeout=TIMEOUT) != 0
     wait_for(lambda: not has_connections(folder), "no connection left")
     assert not folder.exists()
+
+
+# What ssh runs to reach a host: it takes longer than the screen waits.
+SLOW_WAY = """
+import os, select, socket, sys, time
+time.sleep(5)
+host = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+while ready := select.select([0, host], [], [])[0]:
+    for end in ready:
+        if not (data := os.read(0, 65536) if end == 0 else host.recv(65536)):
+            sys.exit()
+        host.sendall(data) if end == 0 else os.write(1, data)
+"""
+
+
+def test_a_host_that_was_too_slow_is_asked_from_the_screen(ssh_hosts, person):
+    """The others are not held up by it; the screen makes room for ssh, and comes back."""
+    ssh_hosts.add("good", AGAIN)
+    ssh_hosts.add("slow", AGAIN)
+    ssh_hosts.lock_key("slow", "open sesame")
+    way = ssh_hosts.folder / "way.py"
+    way.write_text(SLOW_WAY)
+    ssh_hosts.own_lines["slow"] += f"  ProxyCommand {sys.executable} {way} %p\n"
+    ssh_hosts._write_config()
+    terminal = person("top", "--ssh", ssh_hosts.options, "--host", "good", "--host", "slow")
+    terminal.wait_for("1 of 2 hosts answer")
+    assert "passphrase" not in terminal.seen
+    terminal.wait_for("ssh has a question")
+    terminal.press("\x1b[Z\x1b[B")  # to the hosts, and down to the second one
+    terminal.wait_for("Answer ssh")
+    terminal.press("c")
+    terminal.wait_for("mpsbar: connecting to slow")
+    terminal.wait_for("Enter passphrase for key")
+    terminal.press("\x03")  # ends ssh alone
+    terminal.seen = ""
+    terminal.wait_for("hosts answer")
+    terminal.seen = ""
+    terminal.press("c")
+    terminal.wait_for("Enter passphrase for key")
+    terminal.type("open sesame")
+    terminal.wait_for("2 of 2 hosts answer")
+    terminal.press("q")
+    assert terminal.end() == 0

@@ -94,3 +94,23 @@ def test_looking_once_never_imports_textual(workers):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=workers.env(), capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.endswith("[]\n"), done.stderr
+
+
+def test_the_screen_has_no_ssl_in_memory_and_whoever_needs_it_can_import_it():
+    code = """
+import sys
+from mpsbar.cli.top import import_asyncio
+import_asyncio()
+from mpsbar.ui.terminal.app import TerminalApp
+from mpsbar.ui.terminal.hosts_app import HostsApp
+assert "ssl" not in sys.modules, "imported"
+import asyncio, ssl
+async def main():
+    assert (await asyncio.to_thread(ssl.create_default_context)).check_hostname
+    return 7
+assert asyncio.run(main()) == 7
+import_asyncio()
+assert sys.modules["ssl"] is ssl
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

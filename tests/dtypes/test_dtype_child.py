@@ -159,7 +159,7 @@ def test_a_python_without_torch(tmp_path, version):
     assert not list((tmp_path / "venv").rglob("__pycache__"))
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.13"])
+@pytest.mark.parametrize("version", interpreters.OLDEST_AND_NEWEST)
 def test_the_texts_it_is_handed_are_python_3_9(version, tmp_path):
     """Loaded in an old Python, with a torch that has no dtype at all."""
     path = make_torch(

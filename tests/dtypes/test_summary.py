@@ -9,6 +9,7 @@ from probe_samples import SPEEDS, make_probe
 
 from mpsbar.core.dtype_results import Cell, Check, Progress, parse_record
 from mpsbar.core.findings import Reason
+from mpsbar.dtypes import table
 from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.preconditions import say_objection
 from mpsbar.dtypes.summary import (
@@ -22,6 +23,7 @@ from mpsbar.dtypes.summary import (
 from mpsbar.dtypes.table import TableStyle, render_probe
 from mpsbar.dtypes.text import say_end, say_known_bug
 from mpsbar.dtypes.verdicts import find_changes
+from mpsbar.ui.text.cells import width
 
 FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
 BAD = make_probe(
@@ -47,6 +49,21 @@ def test_the_whole_page(name, probe, look, check_golden):
     changes = find_changes(make_probe(torch="2.12.0"), probe) if probe is BAD else None
     page = render_probe(probe, look, "/data/probes/mps.json", changes)
     check_golden(f"probe-{name}.txt", page + "\n")
+
+
+def test_the_columns_hold_with_wide_characters(monkeypatch):
+    """Korean takes two cells a character; the speed begins in the same cell of every row."""
+    korean = {"HERE": "실측", "GUIDES": "가이드", "OPERATIONS": "연산", "yes": "예", "no": "아니요"}
+    monkeypatch.setattr(table, "_", lambda text: korean.get(text, text))
+    lines = render_probe(make_probe(), TERMINAL).splitlines()
+    head = next(n for n, line in enumerate(lines) if line.startswith("DTYPE"))
+    rows = lines[head : lines.index("", head)]
+    assert len(rows) > 10
+    assert "아니요" in "".join(rows)
+    starts = {
+        width(row[: re.search(r"(?<=  )(SPEED|[\d.]+×|–)(?!.*[×–])", row).start()]) for row in rows
+    }
+    assert len(starts) == 1
 
 
 def test_the_headline_tells_only_surprises():

@@ -1,5 +1,6 @@
 """Which language is chosen, from the environment and from the catalogues that there are."""
 
+import gettext
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from worker_kit import ROOT
 
+from mpsbar import language
 from mpsbar.language import find_catalogue, list_wanted
 
 
@@ -64,12 +66,15 @@ def test_the_first_language_that_there_is_a_catalogue_of(wanted, language, tmp_p
 
 
 def speak(folder: Path, **environment: str) -> str:
-    """What a fresh Python says with the package in this folder, and nothing set but this."""
-    code = 'from mpsbar import language; print(language._("memory pressure high"), language.is_english)'
+    """A text and the language of a fresh Python, with the package in this folder and nothing set but this."""
+    code = """if True:
+        from mpsbar import language
+        text = language._("memory pressure high")
+        print(ascii(text), language._translations.info().get("language"))"""
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONUTF8": "1", **environment},
-        capture_output=True, text=True, encoding="utf-8", check=True, timeout=100, cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), **environment},
+        capture_output=True, text=True, check=True, timeout=100, cwd=folder,
     )  # fmt: skip
     return done.stdout.strip()
 
@@ -82,10 +87,35 @@ def test_a_catalogue_that_cannot_be_read_costs_the_language_only(content, tmp_pa
     path.parent.mkdir(parents=True)
     if content is None:
         shutil.copy(ROOT / "resources/locale/ko/LC_MESSAGES/mpsbar.mo", path)
-        assert speak(tmp_path, LANG="ko_KR.UTF-8").endswith(" False")
+        assert speak(tmp_path, LANG="ko_KR.UTF-8").endswith(" ko")
     else:
         path.write_bytes(content)
-        assert speak(tmp_path, LANG="ko_KR.UTF-8") == "memory pressure high True"
+        assert speak(tmp_path, LANG="ko_KR.UTF-8") == "'memory pressure high' None"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "spoken"),
+    [("utf-8", "ko"), ("euc-kr", "ko"), ("ascii", "None"), ("latin-1", "None")],
+)
+def test_a_terminal_without_its_letters_is_spoken_to_in_english(encoding, spoken):
+    """Instead of a row of question marks."""
+    told = speak(ROOT, MPSBAR_LANG="ko", PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert told.split()[-1] == spoken
+
+
+def test_english_for_programs_ends_with_its_block(monkeypatch):
+    class Shouting(gettext.NullTranslations):
+        def gettext(self, message):
+            return message.upper()
+
+        def ngettext(self, msgid1, msgid2, n):
+            return "MANY"
+
+    monkeypatch.setattr(language, "_translations", Shouting())
+    with language.english():
+        assert language._("a") == "a"
+        assert [language.ngettext("1 a", "{n} a", n) for n in (1, 2)] == ["1 a", "{n} a"]
+    assert (language._("a"), language.ngettext("1 a", "{n} a", 1)) == ("A", "MANY")
 
 
 def test_english_costs_no_catalogue():

@@ -60,6 +60,8 @@ def list_files(folder):
 def check_plist(contents):
     info = plistlib.loads((contents / "Info.plist").read_bytes())
     wanted = {
+        "CFBundleDevelopmentRegion": "en",
+        "CFBundleLocalizations": ["en", "ko"],
         "CFBundleIdentifier": "io.github.mpsbar",
         "CFBundleName": "mpsbar",
         "CFBundleExecutable": "mpsbar",
@@ -81,6 +83,19 @@ def check_plist(contents):
 
 def test_the_plist(contents):
     check_plist(contents)
+
+
+def test_what_macos_asks_is_asked_in_each_language(contents):
+    """The same keys as in Info.plist, whose texts are English."""
+    info = plistlib.loads((contents / "Info.plist").read_bytes())
+    wanted = {key for key in info if key.endswith("UsageDescription")}
+    for language in info["CFBundleLocalizations"][1:]:
+        text = (contents / f"Resources/{language}.lproj/InfoPlist.strings").read_text(
+            encoding="utf-8"
+        )
+        pairs = re.findall(r'^"(\w+)" = "([^"]+)";$', text, re.MULTILINE)
+        assert {key for key, _ in pairs} == wanted
+        assert len(pairs) == len(wanted)
 
 
 def test_it_has_a_mach_o_program_and_the_command(contents):

@@ -83,3 +83,10 @@ def test_each_lock_is_what_its_job_installs():
     assert f"{option}ci-requirements.txt" in (ROOT / ".ci/run").read_text()
     workflow = (ROOT / ".github/workflows/ci.yml").read_text()
     assert f"{option}ci-requirements-macos.txt" in workflow
+
+
+def test_the_trainers_are_locked_too():
+    """They depend on torch, so they are installed after it, without what they ask for."""
+    versions = read_lock((FOLDER / "trainer-requirements.txt").read_text())
+    lightning = {"lightning", "lightning-utilities", "pytorch-lightning", "torchmetrics"}
+    assert set(versions) == {"accelerate"} | lightning

@@ -101,7 +101,10 @@ def read_resources(folder):
         f"import site, sys; site.addsitedir({str(folder)!r})\n"
         f"sys.path.append({str(Path(platformdirs.__file__).parents[1])!r})\n"  # without its .pth files
         "from mpsbar.system.paths import resource\n"
-        "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)"
+        "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)\n"
+        "import os; os.environ['MPSBAR_LANG'] = 'ko'\n"
+        "from mpsbar import language; assert language._translations.info()['language'] == 'ko'\n"
+        "print(language._find_locale_folder().parent)"
     )
     done = run(sys.executable, "-I", "-S", "-c", code, cwd="/")
     assert done.returncode == 0, done.stderr

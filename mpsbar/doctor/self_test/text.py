@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from mpsbar.core.naming import printable
 from mpsbar.language import _
+from mpsbar.ui.text.cells import pad
 from mpsbar.ui.text.wording import shorten_home
 
 # skip: not possible here, and the detail says why; look: only a person can see it.
@@ -19,7 +20,7 @@ class SelfCheck:
     detail: str = ""  # a value, or a code for the text
 
 
-_MARKS = {"pass": "pass", "fail": "FAIL", "skip": "-", "look": "todo"}
+_MARKS = {"pass": _("pass"), "fail": _("FAIL"), "skip": "-", "look": _("todo")}
 _WIDTH = 400
 
 # What only a person can see, in the order of packaging/MAC_CHECKLIST.md.
@@ -69,10 +70,10 @@ def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]
 def _line(check: SelfCheck, home: str) -> str:
     mark = _MARKS[check.state]
     if check.state == "look":
-        return f"  {mark}  {FOR_PEOPLE[check.key]}"
+        return f"  {pad(mark, 4)}  {FOR_PEOPLE[check.key]}"
     words = _why_skipped(check.detail) if check.state == "skip" else check.detail
     detail = shorten_home(printable(words, _WIDTH), home)
-    return f"  {mark:4}  {_title(check.key)}" + (f": {detail}" if detail else "")
+    return f"  {pad(mark, 4)}  {_title(check.key)}" + (f": {detail}" if detail else "")
 
 
 def _why_skipped(code: str) -> str:

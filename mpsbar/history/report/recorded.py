@@ -10,7 +10,7 @@ from mpsbar.core.native_operations import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_verdict
@@ -66,8 +66,9 @@ def _say_length(period: Period) -> str:
         return _("Last hour")
     hours = round(seconds / 3600)
     if hours < 48:
-        return _("Last {n} hours").format(n=hours)
-    return _("Last {n} days").format(n=round(seconds / 86400))
+        return ngettext("Last {n} hour", "Last {n} hours", hours).format(n=hours)
+    days = round(seconds / 86400)
+    return ngettext("Last {n} day", "Last {n} days", days).format(n=days)
 
 
 def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:

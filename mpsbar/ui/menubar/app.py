@@ -19,6 +19,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.command_line_link import find_tool
 from mpsbar.desktop.icon_visibility import check_icon, write_icon
 from mpsbar.desktop.notifications import Notifier
+from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.system.single_instance import Claim
 from mpsbar.ui.bar import build_bar
@@ -141,6 +142,7 @@ class MenuBar:
     def _refresh(self) -> None:
         snapshot = self._monitor.latest
         self._notify(snapshot)
+        self._controller.follow_settings()
         before, now = self._drawn, (snapshot, self._controller.ui_state)
         if before is not None and now[1] is before[1] and _is_same(before[0], snapshot):
             return
@@ -189,7 +191,7 @@ class MenuBar:
         self._monitor.apply(settings)
         if self._metrics is not None and settings.export != self._served:
             self._served = settings.export
-            self._controller.run("Serve Metrics", self._serve, self._note_served)
+            self._controller.run(_("Serve Metrics"), self._serve, self._note_served)
 
     def _serve(self) -> None:
         """Off the main thread. Of two clicks in a row, whichever runs last reads the later one."""
@@ -219,7 +221,7 @@ class MenuBar:
         seen = check_icon(self._app._nsapp.nsstatusitem)
         (_log.info if seen.doubt is None else _log.warning)("%s", seen)
         icon = IconCheck(time.time(), seen.doubt, str(seen))
-        self._controller.write("Saving the icon check", lambda: write_icon(icon))
+        self._controller.write(_("Saving the icon check"), lambda: write_icon(icon))
 
     def _sleep(self) -> None:
         self._ticks_at_rest = 0

@@ -26,6 +26,7 @@ from mpsbar.desktop.programs import (
     open_application,
     open_notification_settings,
 )
+from mpsbar.language import _
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.menubar.front_end import ask, choose_folder
 from mpsbar.ui.menubar.run_loop import call_when_free
@@ -69,7 +70,7 @@ def install_command(controller: Controller) -> None:
         call_when_free(_show_link, controller, link)
 
     link = partial(command_line_link.install, tool, folder)
-    controller.run("Install Command Line Tool", link, show)
+    controller.run(_("Install Command Line Tool"), link, show)
 
 
 def _show_link(controller: Controller, link: command_line_link.Link) -> None:
@@ -88,12 +89,12 @@ def show_delivery(controller: Controller) -> None:
         open_notification_settings()
 
 
-def _when_closed(command: Callable[[Controller], None]) -> Callable[[Controller], None]:
+def _when_closed(title: str, command: Callable[[Controller], None]) -> Callable[[Controller], None]:
     def run(controller: Controller) -> None:
         try:
             command(controller)
         except Exception as error:  # noqa: BLE001 - logged and shown
-            controller.fail(command.__name__.replace("_", " ").capitalize(), error)
+            controller.fail(title, error)
 
     return lambda controller: call_when_free(run, controller)
 
@@ -103,9 +104,9 @@ def quit_app(_controller: Controller) -> None:
 
 
 APP_COMMANDS: dict[Action, Callable[[Controller], None]] = {
-    ShowProfiling(): _when_closed(show_profiling),
-    InstallCommand(): _when_closed(install_command),
-    ShowAbout(): _when_closed(show_about),
-    ExplainDelivery(): _when_closed(show_delivery),
+    ShowProfiling(): _when_closed(_("Show profiling"), show_profiling),
+    InstallCommand(): _when_closed(_("Install command"), install_command),
+    ShowAbout(): _when_closed(_("Show about"), show_about),
+    ExplainDelivery(): _when_closed(_("Show delivery"), show_delivery),
     Quit(): quit_app,
 }

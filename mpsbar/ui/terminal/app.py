@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Static
+from textual.widgets import DataTable, Static
 
 from mpsbar.core.actions import Choose
 from mpsbar.core.settings import Loaded
@@ -33,6 +33,7 @@ from mpsbar.ui.terminal.drawing import make_text, make_wrapped
 from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
+from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
 from mpsbar.ui.terminal.note_log import NoteLog
 from mpsbar.ui.terminal.row_actions import RowActions
@@ -51,6 +52,8 @@ class TerminalApp(BaseApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         *build_bindings(),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
+        # As textual's own, whose word is English.
+        Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
 
     class Ticked(Message):
@@ -90,7 +93,7 @@ class TerminalApp(BaseApp):
                     yield Static(id="facts")
                 yield NoteLog(id="log")
         yield FilterField()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one("#processes").border_title = _("processes")
@@ -117,6 +120,7 @@ class TerminalApp(BaseApp):
     # --- what happens
 
     def on_terminal_app_ticked(self, _message: Ticked) -> None:
+        self._controller.follow_settings()
         self._take()
 
     def on_terminal_app_called(self, message: Called) -> None:
@@ -127,7 +131,8 @@ class TerminalApp(BaseApp):
         self._controller.close()
 
     def on_resize(self, _event: events.Resize) -> None:
-        self.query_one(Footer).show_command_palette = self.size.width >= _WIDE
+        self.query_one(KeyLine).show_command_palette = self.size.width >= _WIDE
+        self.refresh_bindings()
         self.call_after_refresh(self._rewrite_log)
         self.call_after_refresh(self._show)
 
@@ -243,9 +248,7 @@ class TerminalApp(BaseApp):
         yield from self._row_actions.list_commands()
 
     def _sync_selection(self) -> None:
-        """Select the row under the cursor: textual's message of its move may not have come yet."""
-        table = self.main_screen.query_one(ProcessTable)
-        if table.show_cursor and (key := table.cursor_key):
+        if key := self.main_table.moved_to:
             self.state.select(key)
 
     # --- drawing
@@ -282,6 +285,7 @@ class TerminalApp(BaseApp):
         """Bring every widget up to date; what has not changed is not drawn."""
         if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
+        self._sync_selection()
         state, palette, main = self.state, self.palette, self.main_screen
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.segment import Segment
 from rich.text import Text
@@ -10,34 +10,54 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Machine, Process
-from mpsbar.core.snapshot import Worker
-from mpsbar.core.trends import MachineSeries
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.trends import MachineSeries, ProcessSeries
 from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_tensors
+from mpsbar.ui.process_table import TableRow
 from mpsbar.ui.terminal.chart import (
     CellRun,
+    ChartMark,
     MemoryChart,
     chart_machine,
     chart_process,
     render_chart,
 )
 from mpsbar.ui.terminal.drawing import draw_history, make_text
-from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, endings, progress, wording
+
+
+class Selection(Protocol):
+    """What is selected in one of the two screens, and what is known of it."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+    @property
+    def row(self) -> TableRow | None: ...
+    @property
+    def process(self) -> Worker | Process | None: ...
+    @property
+    def ended(self) -> EndedProcess | None: ...
+    @property
+    def series(self) -> ProcessSeries | None: ...
+    @property
+    def marks(self) -> tuple[ChartMark, ...]: ...
+
 
 Fact = tuple[str | None, str]  # a label, "" below one, None for a whole line
 
 
-def build_machine_chart(state: TerminalState) -> MemoryChart:
+def build_machine_chart(state: Selection) -> MemoryChart:
     series = state.snapshot.machine_series or MachineSeries()
     return chart_machine(series, state.snapshot.machine.memory_total, state.snapshot.time)
 
 
-def build_chart(state: TerminalState) -> MemoryChart | None:
+def build_chart(state: Selection) -> MemoryChart | None:
     series, ended = state.series, state.ended
     if series is not None:
         now = state.snapshot.time if ended is None else ended.ended
@@ -47,7 +67,7 @@ def build_chart(state: TerminalState) -> MemoryChart | None:
     return None
 
 
-def render_title(state: TerminalState, palette: Palette, of_machine: bool = False) -> Text:
+def render_title(state: Selection, palette: Palette, of_machine: bool = False) -> Text:
     """The name, and what the areas are, with their sizes now."""
     row = None if of_machine else state.row
     name = _("this computer") if row is None else row.cells["NAME"].removeprefix("└ ")
@@ -71,7 +91,7 @@ def _machine_legend() -> Iterator[tuple[str, str]]:
     yield "footprint", _("used")
 
 
-def _legend(state: TerminalState) -> Iterator[tuple[str, str]]:
+def _legend(state: Selection) -> Iterator[tuple[str, str]]:
     process, series = state.process, state.series
     if series is None:
         return
@@ -91,7 +111,7 @@ def _legend(state: TerminalState) -> Iterator[tuple[str, str]]:
         yield "footprint", f"{kind} {wording.size(outside.footprint)}"
 
 
-def render_facts(state: TerminalState, palette: Palette, width: int) -> Text:
+def render_facts(state: Selection, palette: Palette, width: int) -> Text:
     """One line a fact, long ones cut; then what does not fit in one."""
     lines: list[Text] = []
     for label, words in _list_facts(state):
@@ -105,7 +125,7 @@ def render_facts(state: TerminalState, palette: Palette, width: int) -> Text:
     return Text("\n").join(lines)
 
 
-def _list_facts(state: TerminalState) -> Iterable[Fact]:
+def _list_facts(state: Selection) -> Iterable[Fact]:
     process = state.process
     if isinstance(process, Worker):
         return _of_worker(process, state)
@@ -120,7 +140,7 @@ def _list_facts(state: TerminalState) -> Iterable[Fact]:
     return _of_machine(state.snapshot.machine, state)
 
 
-def _of_worker(worker: Worker, state: TerminalState) -> Iterator[Fact]:
+def _of_worker(worker: Worker, state: Selection) -> Iterator[Fact]:
     snapshot = state.snapshot
     yield _("PID"), f"{worker.pid} · {wording.device(worker)}"
     budget = find_budget(snapshot, (worker,))
@@ -164,7 +184,7 @@ def _of_surroundings(process: Process | None, command: tuple[str, ...]) -> Itera
         yield _("Setting"), f"{name}={value}"
 
 
-def _of_machine(machine: Machine, state: TerminalState) -> Iterator[Fact]:
+def _of_machine(machine: Machine, state: Selection) -> Iterator[Fact]:
     yield _("Computer"), " · ".join(filter(None, (machine.chip, machine.model, machine.os)))
     yield _("Memory"), wording.machine(machine)
     if text := wording.gpu(machine.gpu):

@@ -10,7 +10,7 @@ from mpsbar.core.trends import Point
 from mpsbar.ui.terminal.themes import Palette
 
 _PARTS = " ▏▎▍▌▋▊▉█"
-_LEVELS = "▁▂▃▄▅▆▇█"
+_PARTS_UP = " ▁▂▃▄▅▆▇█"
 _HISTORY_SECONDS = 10
 # Without colour: allocated, cached and other memory.
 _SHADES = "█▓▒"
@@ -42,6 +42,13 @@ def draw_load(part: float, width: int, palette: Palette) -> Text:
     return bar
 
 
+def draw_progress(part: float, width: int, palette: Palette) -> Text:
+    """A thin bar: how far something is, which is neither good nor bad."""
+    full = round(min(max(part, 0.0), 1.0) * width)
+    done = Text("━" * full, palette.style("accent"), no_wrap=True, end="")
+    return done.append("─" * (width - full), palette.style("footprint"))
+
+
 def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette) -> Text:
     """A bar of allocated, cached and other memory, relative to the budget if it is known."""
     held, allocated, cached = worker.held, worker.total(lambda b: b.allocated), worker.cached
@@ -70,21 +77,38 @@ def _draw_cell(ends: Sequence[int], left: int, has_colour: bool) -> tuple[str, s
     return "░", "footprint", ""
 
 
-def draw_history(points: Sequence[Point], width: int, palette: Palette, most: int = 0) -> Text:
+def draw_history(
+    points: Sequence[Point],
+    width: int,
+    palette: Palette,
+    most: int = 0,
+    lines: int = 1,
+    seconds: int = _HISTORY_SECONDS,
+) -> Text:
     """The largest value of each ten seconds, from 0 to the largest of all, or to `most`; the newest
     is at the right. In whole tens of seconds: so it moves seldom, and is seldom drawn."""
     highest_by_time: dict[int, int] = {}
     for point in points:
-        bucket = int(point.time // _HISTORY_SECONDS)
+        bucket = int(point.time // seconds)
         highest_by_time[bucket] = max(point.value, highest_by_time.get(bucket, 0))
     newest = max(highest_by_time, default=0)
     picked = [highest_by_time.get(newest - back) for back in range(width - 1, -1, -1)]
     highest = max([most, 1, *(value for value in picked if value is not None)])
+    parts = [None if value is None else min(value / highest, 1.0) for value in picked]
+    drawn = [_draw_line(parts, line, lines, palette, bool(most)) for line in range(lines)]
+    return Text("\n", no_wrap=True, end="").join(reversed(drawn))
+
+
+def _draw_line(
+    parts: Sequence[float | None], line: int, lines: int, palette: Palette, is_load: bool
+) -> Text:
+    """One of the lines of a history, counted from the lowest; its colour grows with the height."""
     text = Text(no_wrap=True, end="")
-    for value in picked:
-        if value is None:
+    for part in parts:
+        eighths = 0 if part is None else min(int(part * lines * 8) + 1, lines * 8) - line * 8
+        if part is None or eighths <= 0:
             text.append(" ")
             continue
-        part = value / highest
-        text.append(_LEVELS[min(int(part * 8), 7)], palette.load(part if most else 0.0))
+        height = min(part, (line + 1) / lines) if is_load else 0.0
+        text.append(_PARTS_UP[min(eighths, 8)], palette.load(height))
     return text

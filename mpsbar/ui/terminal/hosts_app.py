@@ -1,110 +1,80 @@
 """`mpsbar top --host`: several computers on one screen, each as a row, and all their processes."""
 
-import asyncio
 import contextlib
-import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.widgets import DataTable, Footer, Input, Static
+from textual.widgets import DataTable, Static
 
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
-from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.columns import translate
-from mpsbar.ui.process_table import FittedColumn, TableRow, build_rows, choose_columns
-from mpsbar.ui.terminal.drawing import draw_load, make_text
-from mpsbar.ui.terminal.driver import choose_driver
-from mpsbar.ui.terminal.order import arrange, matches
+from mpsbar.ui.process_table import TableRow, choose_columns
+from mpsbar.ui.terminal.base_app import BaseApp
+from mpsbar.ui.terminal.detail import ChartView, build_chart, render_title
+from mpsbar.ui.terminal.drawing import make_text
+from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS, FilterField
+from mpsbar.ui.terminal.hosts_state import HostsState
+from mpsbar.ui.terminal.hosts_table import HostTable, choose_height, draw_host, fit_columns
+from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.screens import TextScreen
-from mpsbar.ui.terminal.state import SORTS
-from mpsbar.ui.terminal.table import Heads, SteadyTable
-from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
-from mpsbar.ui.text import cells, wording
-from mpsbar.ui.text.hosts import say_answering, say_condition, say_silence, say_since
+from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
+from mpsbar.ui.text import cells
+from mpsbar.ui.text.hosts import say_answering, say_silence
 
+_Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
 _MOST_HOST_NAME = 24
-_BAR = 10
-_MEMORY, _GPU, _HELD, _COUNT = 15, 5, 9, 5
-_LEAST_NOTE = 12
-_OWN_ACTIONS = ("free", "free_all", "filter", "keep_filter", "sort", "show_all", "help")
+_OWN_ACTIONS = (
+    "free", "free_all", "connect", "filter", "sort", "reverse", "one_host", "show_all", "help",
+)  # fmt: skip
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
 Free = Callable[[str, int | None, float | None], str]
+# Lets ssh ask on the terminal, which is free meanwhile; whether there is a connection then.
+Ask = Callable[[str], bool]
 
 
-class HostTable(SteadyTable):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "select_cursor", _("Only this host"), key_display="⏎"),
-    ]
+class HostsApp(BaseApp):
+    """Nothing here waits for a host."""
 
-
-class HostsApp(App[None]):
-    """`run` returns when the person has quit. Nothing here waits for a host."""
-
-    TITLE = "mpsbar"
-    CSS = """
-    Screen { background: $background; color: $foreground; }
-    Static, DataTable { background: $background; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
-    #head { height: 1; padding: 0 1; }
-    #hosts-box, #processes-box { border: round $border; border-title-color: $accent; border-title-style: bold; }
-    #hosts-box { height: auto; max-height: 50%; min-height: 4; }
-    #processes-box { height: 1fr; min-height: 4; }
-    DataTable { height: auto; max-height: 100%; overflow-x: hidden; }
-    DataTable:focus { background-tint: $foreground 0%; }
-    DataTable > .datatable--header { background: $background; color: $quiet; text-style: bold; }
-    DataTable > .datatable--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
-    DataTable > .datatable--hover { background: $panel; }
-    DataTable:nocolor > .datatable--cursor { text-style: reverse; }
-    DataTable:nocolor > .datatable--header { text-style: bold underline; }
-    #filter { dock: bottom; height: 1; margin: 0 0 1 0; background: $panel; display: none; }
-    ModalScreen { align: center middle; background: $background 60%; }
-    .box { width: auto; max-width: 90%; min-width: 30; height: auto; max-height: 90%; border: round $accent; padding: 0 1; background: $background; }
-    .box > Static, .box VerticalScroll, .box VerticalScroll > Static { width: auto; max-width: 100%; height: auto; }
-    """  # noqa: E501
+    CSS_PATH = ["common.tcss", "hosts.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "free", _("Free")),
-        Binding("F", "free_all", _("Free all of this host")),
+        Binding("F", "free_all", _("Free all there")),
+        Binding("c", "connect", _("Answer ssh")),
         Binding("slash", "filter", _("Filter"), key_display="/", priority=True),
-        # Before the field gets it, or of "/text⏎f" typed fast the f would reach the field.
-        Binding("enter", "keep_filter", show=False, priority=True),
         Binding("o", "sort", _("Sort")),
+        Binding("O", "reverse", show=False),
         Binding("escape", "show_all", _("All"), key_display="Esc"),
         Binding("question_mark", "help", _("Help"), key_display="?"),
         Binding("q", "quit", _("Quit")),
+        *LEAVING_BINDINGS,
         Binding("ctrl+c", "quit", show=False, priority=True, system=True),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
     ]
 
     def __init__(
-        self, read: Callable[[], list[HostReading]], free: Free, settings: Settings
+        self,
+        read: Callable[[], list[HostReading]],
+        free: Free,
+        settings: Settings,
+        ask: Ask = lambda _host: False,
     ) -> None:
-        no_colour = True if os.environ.get("NO_COLOR") else None
-        super().__init__(driver_class=choose_driver(), ansi_color=no_colour)
-        self._read, self._free = read, free
-        self._readings: list[HostReading] = []
-        self._rows: tuple[TableRow, ...] = ()
-        self._only = ""  # a host; "": the processes of all
-        self._selected = ""  # the key of a process's row
-        self._sort = ""
-        self._filter = ""
-        self._palette: Palette | None = None
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = theme_name(settings.theme)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return DEFAULTS
+        super().__init__(settings)
+        self._read, self._free, self._ask = read, free, ask
+        self.state = HostsState()
+        self._told: set[str] = set()  # hosts of which was told that ssh has a question
+        self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
 
     def compose(self) -> ComposeResult:
         yield Static(id="head")
@@ -112,88 +82,128 @@ class HostsApp(App[None]):
             yield HostTable(id="hosts")
         with Vertical(id="processes-box"):
             yield HostTable(id="processes")
-        yield Input(id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"))
-        yield Footer(compact=True, show_command_palette=False)
+        with Vertical(id="memory"):
+            yield ChartView(id="chart")
+        yield FilterField()
+        yield KeyLine()
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        with contextlib.suppress(ValueError, RuntimeError):  # not on the main thread: a test
-            loop.add_signal_handler(signal.SIGTERM, self.exit)
         self.query_one("#hosts-box").border_title = _("hosts")
-        self.query_one("#processes", SteadyTable).focus()
-        self.theme_changed_signal.subscribe(self, self._forget_palette)
+        self.main_screen.set_focus(self.main_table)
+        self.watch(self.main_table, "scroll_y", self._show_scrolled, init=False)
         self.set_interval(_REFRESH_SECONDS, self._take)
         self.call_after_refresh(self._take)
 
     def on_resize(self, _event: events.Resize) -> None:
         self.call_after_refresh(self._show)
 
+    @property
+    def main_table(self) -> HostTable:
+        return self.main_screen.query_one("#processes", HostTable)
+
+    @property
+    def _host_table(self) -> HostTable:
+        return self.main_screen.query_one("#hosts", HostTable)
+
+    def set_filter(self, text: str) -> None:
+        self.state.set_filter(text)
+        self._show()
+
+    def take_theme(self, theme: object) -> None:
+        super().take_theme(theme)
+        self._show()
+
     # --- what a person does
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         if event.data_table.id == "processes" and event.row_key.value:
-            self._selected = event.row_key.value
+            self.state.selected = event.row_key.value
+            self._show_chart()
+        self.refresh_bindings()
 
     def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
-        self.action_only()
+        self.action_one_host()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        self._filter = event.value
-        self._show()
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        key = event.column_key.value
+        if event.data_table.id == "processes" and key and key != "HOST":
+            self.state.sort_by(key)
+            self._show()
+
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        # Behind the help nothing is done.
-        if action in _OWN_ACTIONS and len(self.screen_stack) > 1:
+        """Whether a key is offered: only what works here is, and nothing behind the help."""
+        if action in _OWN_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
             return False
-        if action == "keep_filter":
-            return self.focused is not None and self.focused.id == "filter"
+        if action == "leave_filter":
+            return self.is_filtering
+        if action == "free":
+            return isinstance(self.state.process, Worker)
+        if action == "connect":
+            reading = self.state.find_reading(self._find_host())
+            return reading is not None and reading.needs_person
         return super().check_action(action, parameters)
 
-    def action_keep_filter(self) -> None:
-        """At once: what was typed so far may still be on its way to the field."""
-        self.screen.set_focus(self.query_one("#processes", SteadyTable))
-
-    def action_only(self) -> None:
+    def action_one_host(self) -> None:
         """Show the processes of the host under the cursor alone; once more: of all."""
         host = self._find_host()
-        self._only = "" if self._only == host else host
+        self.state.show_only("" if self.state.only == host else host)
         self._show()
 
     def action_show_all(self) -> None:
-        self.query_one("#filter", Input).value = ""
-        self._leave_filter()
-        self._only = ""
+        """Clear the filter, and show the processes of all hosts."""
+        self.filter_field.close()
+        self.state.filter = ""
+        self.state.show_only("")
         self._show()
 
-    def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.display = True
-        self.screen.set_focus(field)
-
     def action_sort(self) -> None:
-        """By the next of the main columns, and after the last by host."""
-        self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
+        self.state.sort_next()
+        self._show()
+
+    def action_reverse(self) -> None:
+        self.state.reverse_order()
         self._show()
 
     def action_free(self) -> None:
-        row = next((row for row in self._rows if row.key == self._selected), None)
-        if row is not None and row.process is not None:
-            process = row.process
-            self._start_free(row.cells["HOST"], process.pid, process.started or None)
+        self._sync_selection()
+        process = self.state.process
+        if isinstance(process, Worker):
+            self._start_free(self.state.host, process.pid, process.started or None)
 
     def action_free_all(self) -> None:
+        self._sync_selection()
         if host := self._find_host():
             self._start_free(host, None, None)
+
+    def action_connect(self) -> None:
+        """ssh asks on the terminal itself: the screen makes room for it, and comes back."""
+        host = self._find_host()
+        # Ctrl-C ends ssh, not us; not ignored, for ssh would inherit that.
+        before = signal.signal(signal.SIGINT, lambda *_signal: None)
+        try:
+            with self.suspend():
+                self._ask(host)
+        except SuspendNotSupported:
+            self.notify(_("This terminal can't be given to ssh"), severity="warning")
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self._told.discard(host)
+        self._take()
 
     def action_help(self) -> None:
         lines = (
             _("f     free the selected process's cache, on its host"),
             _("F     free all caches of that host"),
+            _("c     answer ssh's question, such as for a password, where it has one"),
             _("⏎     only that host's processes; again: of all hosts"),
             _("/     show only rows with some text; Esc shows all"),
-            _("o     sort by the next column"),
-            _("Tab   from the processes to the hosts, and back"),
+            _("o     sort by the next column; O: reverse; or click a column's head"),
+            _("Tab   from the processes to the hosts, and back; or click"),
             _("^p    find a command, or a theme, by its name"),
+            _("^z    back to the shell; fg returns"),
             _("q     quit"),
         )
         text = Text("\n").join(make_text(line) for line in lines)
@@ -201,20 +211,19 @@ class HostsApp(App[None]):
 
     def _find_host(self) -> str:
         """Of the table that has the focus, the host under its cursor."""
-        table = self.focused if isinstance(self.focused, SteadyTable) else None
-        if table is not None and table.id == "hosts":
-            return table.cursor_key
-        return self._selected.partition("/")[0]
+        if isinstance(self.focused, SteadyTable) and self.focused.id == "hosts":
+            return self.focused.cursor_key
+        return self.state.host or self._host_table.cursor_key
 
-    def _leave_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.display = bool(field.value)
-        self.screen.set_focus(self.query_one("#processes", SteadyTable))
+    def _sync_selection(self) -> None:
+        if key := self.main_table.moved_to:
+            self.state.selected = key
 
     def _start_free(self, host: str, pid: int | None, started: float | None) -> None:
-        silent = [each for each in self._read() if each.host == host and each.problem is not None]
-        if silent:  # its rows are old: the pid may be another process's by now
-            text = f"{host}: {say_silence(silent[0])}"
+        reading = next((each for each in self._read() if each.host == host), None)
+        if reading is not None and reading.problem is not None:
+            # Its rows are old: the pid may be another process's by now.
+            text = f"{host}: {say_silence(reading)}"
             self.notify(text, severity="warning", markup=False)
             return
 
@@ -229,134 +238,124 @@ class HostsApp(App[None]):
 
     # --- drawing
 
-    def _forget_palette(self, _theme: object) -> None:
-        self._palette = None
-        self._show()
-
     def _take(self) -> None:
-        readings = self._read()
-        if readings != self._readings:
-            self._readings = readings
+        if self.state.take(self._read()):
             self._show()
+            self._tell_questions()
+            self.refresh_bindings()
+
+    def _tell_questions(self) -> None:
+        """Once for each host that wants to ask a person something."""
+        asking = [reading.host for reading in self.state.readings if reading.needs_person]
+        new = [host for host in asking if host not in self._told]
+        if new:
+            words = _("{hosts}: ssh has a question; select it and press c").format(
+                hosts=", ".join(new)
+            )
+            self.notify(words, markup=False)
+        self._told = set(asking)
 
     def _show(self) -> None:
-        if not self.is_running or not self.size.width or len(self.screen_stack) > 1:
+        if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
-        if self._palette is None:
-            self._palette = make_palette(self.theme_variables, not self.no_color)
-        head = make_text(say_answering(self._readings), self._palette.style("quiet"))
-        title = make_text("mpsbar  ", self._palette.style("accent", bold=True))
-        self.query_one("#head", Static).update(Text.assemble(title, head))
-        self._show_hosts(self._palette)
-        self._show_processes(self._palette)
+        head = make_text(say_answering(self.state.readings), self.palette.style("quiet"))
+        title = make_text("mpsbar  ", self.palette.style("accent", bold=True))
+        self.main_screen.query_one("#head", Static).update(Text.assemble(title, head))
+        self._show_hosts()
+        self._show_processes()
+        self._show_chart()
 
-    def _show_hosts(self, palette: Palette) -> None:
-        table = self.query_one("#hosts", SteadyTable)
-        width = self.query_one("#hosts-box").content_size.width - 2
-        name = self._name_width
-        fixed = name + _BAR + _MEMORY + _GPU + _HELD + _COUNT + 6
-        heads: Heads = [
-            ("HOST", translate("HOST"), name), ("BAR", "", _BAR),
-            ("MEMORY", translate("MEMORY"), _MEMORY),
-            ("GPU", "GPU".rjust(_GPU), _GPU),
-            ("HELD", cells.fit(translate("HELD"), _HELD, to_right=True), _HELD),
-            ("RUNS", cells.fit(translate("RUNS"), _COUNT, to_right=True), _COUNT),
-            ("NOTE", translate("NOTE"), max(width - fixed, _LEAST_NOTE)),
-        ]  # fmt: skip
-        drawn = {reading.host: _draw_host(reading, heads, palette) for reading in self._readings}
-        if width > 0:
-            table.show_cells(heads, drawn, table.cursor_key or next(iter(drawn), ""))
-
-    def _show_processes(self, palette: Palette) -> None:
-        table = self.query_one("#processes", SteadyTable)
-        box = self.query_one("#processes-box")
-        box.border_title = _("processes of {host}").format(host=self._only or _("all hosts"))
-        rows = [row for reading in self._readings for row in self._build_rows(reading)]
-        rows = [row for row in rows if _fits(row, self._filter)]
-        self._rows = arrange(rows, self._sort, self._sort != "NAME")
-        keys = [row.key for row in self._rows]
-        if self._selected not in keys:
-            self._selected = keys[0] if keys else ""
-        width = box.content_size.width - self._name_width - 3
+    def _show_hosts(self) -> None:
+        state, table = self.state, self._host_table
+        height = choose_height(len(state.readings), self.size.height)
+        room = self.main_screen.query_one("#hosts-box").content_size.width
+        width = room - (2 if table.show_vertical_scrollbar else 1)
         if width <= 0:
             return
-        columns = choose_columns(self._rows, Snapshot(0.0), width, "status", gap=1, is_steady=True)
-        heads: Heads = [("HOST", translate("HOST"), self._name_width)]
-        heads += [(column.key, _head(column, self._sort), column.width) for column in columns]
-        silent = {reading.host for reading in self._readings if reading.problem is not None}
-        drawn = {
-            row.key: _draw_process(row, heads[0][2], columns, row.cells["HOST"] in silent, palette)
-            for row in self._rows
-        }
-        table.show_cells(heads, drawn, self._selected)
+        columns = fit_columns(state.readings, width, height)
 
-    def _build_rows(self, reading: HostReading) -> Sequence[TableRow]:
-        """Its processes; of a host that is silent the last that are known, and since when."""
-        if reading.status is None or (self._only and reading.host != self._only):
-            return ()
-        rows = []
-        for row in build_rows(reading.status.snapshot):
-            words = row.cells | {"HOST": reading.host}
-            if reading.problem is not None:
-                words["NOTE"] = say_since(reading)
-            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=words))
-        return rows
+        def draw(reading: HostReading) -> list[Text]:
+            snapshot = state.snapshots.get(reading.host)
+            return draw_host(reading, snapshot, columns, height, self.palette)
 
-    @property
-    def _name_width(self) -> int:
-        names = [cells.width(reading.host) for reading in self._readings]
-        return min(max([4, *names]), _MOST_HOST_NAME)
+        layout = (columns, height, self.palette)
+        drawn = {each.host: self._keep(each.host, each, layout, draw) for each in state.readings}
+        selected = table.cursor_key or next(iter(drawn), "")
+        table.show_cells(columns.heads, drawn, selected, height)
 
+    def _show_processes(self) -> None:
+        self._sync_selection()
+        box, state = self.main_screen.query_one("#processes-box"), self.state
+        if state.only:
+            box.border_title = _("processes of {host}").format(host=state.only)
+        else:
+            box.border_title = _("processes of all hosts")
+        names = [cells.width(reading.host) for reading in state.readings]
+        name = min(max([4, *names]), _MOST_HOST_NAME)
+        width = box.content_size.width - name - 3
+        if width <= 0:
+            return
+        columns = choose_columns(state.rows, self._sample(), width, "top", gap=1, is_steady=True)
+        heads = [("HOST", translate("HOST"), name), *build_heads(columns, state)]
+        silent = {reading.host for reading in state.readings if reading.problem is not None}
 
-def _fits(row: TableRow, text: str) -> bool:
-    return matches(row, text) or text.lower() in row.cells["HOST"].lower()
+        def draw(row: TableRow) -> list[Text]:
+            host = row.cells["HOST"]
+            first = make_text(cells.fit(host, name), self.palette.style("accent"))
+            if state.filter:
+                style = self.palette.style("match")
+                first.highlight_words([state.filter], style, case_sensitive=False)
+            snapshot, is_old = state.snapshots[host], host in silent
+            drawn = draw_row(row, columns, snapshot, self.palette, state.filter, is_old=is_old)
+            return [first, *drawn]
 
+        layout = (name, tuple(columns), state.filter, self.palette)
+        seen, empty = self._find_seen(), [Text("") for _column in heads]
+        drawn = {}
+        for place, row in enumerate(state.rows):
+            if place in seen:
+                drawn[row.key] = self._keep(row.key, row, layout, draw)
+            else:  # as it was; drawn when a person scrolls there
+                kept = self._drawn.get(row.key)
+                drawn[row.key] = kept[2] if kept is not None and kept[1] == layout else empty
+        hosts = {reading.host for reading in state.readings}
+        for key in [key for key in self._drawn if key not in drawn and key not in hosts]:
+            del self._drawn[key]
+        self.main_table.show_cells(heads, drawn, state.selected)
 
-def _head(column: FittedColumn, sort: str) -> str:
-    mark = ("▲" if sort == "NAME" else "▼") if column.key == sort else ""
-    return column.mark_head(mark)
+    def _find_seen(self) -> set[int]:
+        """Places of the rows to be seen, with a window more above and below: a thousand would take
+        too long to draw."""
+        height, rows = self.size.height, self.state.rows
+        selected = next((n for n, row in enumerate(rows) if row.key == self.state.selected), 0)
+        middles = (int(self.main_table.scroll_y) + height // 2, selected)
+        return {place for at in middles for place in range(at - 2 * height, at + 2 * height)}
 
+    def _show_scrolled(self) -> None:
+        if len(self.state.rows) > self.size.height:
+            self._show_processes()
 
-def _draw_host(reading: HostReading, heads: Heads, palette: Palette) -> list[Text]:
-    name, note = heads[0][2], heads[-1][2]
-    condition = say_condition(reading)
-    level = "warning" if reading.problem is not None else "quiet"
-    if reading.status is not None and reading.status.level == "critical":
-        level = "error"
-    elif reading.status is not None and reading.status.level == "warning":
-        level = "warning"
-    words = make_text(cells.fit(condition, note), palette.style(level))
-    title = make_text(cells.fit(reading.host, name), "bold")
-    if reading.status is None:
-        empty = [make_text("") for _head in heads[1:-1]]
-        return [title, *empty, words]
-    snapshot = reading.status.snapshot
-    machine = snapshot.machine
-    total, available = machine.memory_total, machine.memory_available
-    used = None if total is None or available is None else max(total - available, 0)
-    style = palette.style("quiet") if reading.problem is not None else ""
-    bar = make_text("░" * _BAR, palette.style("footprint"))
-    if used is not None and total and reading.problem is None:
-        bar = draw_load(used / total, _BAR, palette)
-    memory = wording.UNKNOWN if used is None else wording.part(used, total)
-    count = len(snapshot.workers) + len(snapshot.unconnected)
-    return [
-        title,
-        bar,
-        make_text(cells.fit(memory, _MEMORY), style),
-        make_text(cells.fit(wording.percent(machine.gpu.utilization), _GPU, True), style),
-        make_text(cells.fit(wording.size(snapshot.held), _HELD, True), style),
-        make_text(cells.fit(str(count), _COUNT, True), style),
-        words,
-    ]
+    def _keep(
+        self, key: str, source: _Source, layout: object, draw: Callable[[_Source], list[Text]]
+    ) -> list[Text]:
+        """The cells of a row; as they were drawn last, if neither it nor the layout has changed."""
+        before = self._drawn.get(key)
+        if before is not None and before[0] is source and before[1] == layout:
+            return before[2]
+        drawn = draw(source)
+        self._drawn[key] = (source, layout, drawn)
+        return drawn
 
+    def _sample(self) -> Snapshot:
+        """One process of each kind of footprint: the head of that column depends on them."""
+        found = (each for host in self.state.snapshots.values() for each in host.processes or ())
+        kinds = {each.footprint_kind: each for each in found}
+        return Snapshot(0.0, processes=tuple(kinds.values()))
 
-def _draw_process(
-    row: TableRow, width: int, columns: Sequence[FittedColumn], is_silent: bool, palette: Palette
-) -> list[Text]:
-    style = palette.style("quiet") if is_silent or row.process is None else ""
-    host = make_text(cells.fit(row.cells["HOST"], width), palette.style("accent"))
-    drawn = [make_text(column.fit(row.cells.get(column.key, "")), style) for column in columns]
-    if is_silent and columns and columns[-1].key == "NOTE":
-        drawn[-1].stylize(palette.style("warning"))
-    return [host, *drawn]
+    def _show_chart(self) -> None:
+        chart = self.main_screen.query_one("#chart", ChartView)
+        if not chart.size.height:
+            return
+        self.main_screen.query_one("#memory").border_title = self.state.host or _("memory")
+        built = build_chart(self.state) if self.state.row is not None else None
+        chart.show(render_title(self.state, self.palette), built, self.palette)

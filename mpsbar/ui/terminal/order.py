@@ -9,8 +9,39 @@ from mpsbar.ui.process_table import TableRow
 # reading can neither be read nor clicked.
 _MARGIN = 1.1
 WORDS = [column.key for column in COLUMNS if column.number is None]
+SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")  # of the key that sorts by the next one
 _Family = list[TableRow]
 _Measure = Callable[[_Family], tuple[float, str]]
+
+
+class Ordered:
+    """What a table is sorted by, and how a person changes that."""
+
+    def __init__(self) -> None:
+        self.sort, self.descending = "", True
+
+    def sort_by(self, name: str) -> None:
+        """The same column once more reverses the order."""
+        column = next(column for column in COLUMNS if column.key == name)
+        is_word = column.number is None or name == "PID"
+        self.descending = not self.descending if name == self.sort else not is_word
+        self.sort = name
+        self.forget_order()
+
+    def sort_next(self) -> None:
+        """Sort by the next of the main columns, and after the last in the order of the menu."""
+        at = SORTS.index(self.sort) + 1 if self.sort in SORTS else 0
+        self.sort = SORTS[at % len(SORTS)]
+        self.descending = self.sort not in WORDS
+        self.forget_order()
+
+    def reverse_order(self) -> None:
+        self.descending = not self.descending
+        self.forget_order()
+
+    def forget_order(self) -> None:
+        """Sort exactly, without the margin that keeps rows from jumping."""
+        raise NotImplementedError
 
 
 def matches(row: TableRow, text: str) -> bool:

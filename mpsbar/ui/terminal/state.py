@@ -10,12 +10,11 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries
-from mpsbar.ui.columns import COLUMNS
 from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.terminal.chart import ChartMark
-from mpsbar.ui.terminal.order import WORDS, arrange, matches
+from mpsbar.ui.terminal.order import Ordered, arrange, matches
 from mpsbar.ui.text import endings, outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
@@ -25,7 +24,6 @@ _MOST_ENDED = 5
 # Processes whose chart is kept after their end.
 _MOST_SERIES = 60
 _MOST_MARKS = 50
-SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +35,11 @@ class Note:
     level: str = ""  # "ok", "warning", "critical"
 
 
-class TerminalState:
+class TerminalState(Ordered):
     """Used on the main thread only."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        super().__init__()
         self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
         self.snapshot = snapshot
         self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
@@ -48,7 +47,7 @@ class TerminalState:
         self.selected = ""  # the key of a row; "": none, then the machine is shown
         self.wants_selection = True  # False: the person chose to see the machine
         self.filter = ""
-        self.sort, self.descending, self.as_tree = "", True, True
+        self.as_tree = True
         self.notes: deque[Note] = deque(maxlen=_LOG_LINES)
         self.note_count = 0  # of all notes, also those that are no longer kept
         self.bells = 0  # to ring for processes that ended and were watched
@@ -125,25 +124,6 @@ class TerminalState:
     def select(self, key: str) -> None:
         self.selected, self.wants_selection = key, bool(key)
 
-    def sort_by(self, name: str) -> None:
-        """The same column once more reverses the order."""
-        column = next(column for column in COLUMNS if column.key == name)
-        is_word = column.number is None or name == "PID"
-        self.descending = not self.descending if name == self.sort else not is_word
-        self.sort = name
-        self._forget_order()
-
-    def sort_next(self) -> None:
-        """Sort by the next of the main columns, and after the last in the order of the menu."""
-        at = SORTS.index(self.sort) + 1 if self.sort in SORTS else 0
-        self.sort = SORTS[at % len(SORTS)]
-        self.descending = self.sort not in WORDS
-        self._forget_order()
-
-    def reverse_order(self) -> None:
-        self.descending = not self.descending
-        self._forget_order()
-
     def toggle_tree(self) -> None:
         self.as_tree = not self.as_tree
         self.arrange()
@@ -158,8 +138,7 @@ class TerminalState:
 
     # --- inside
 
-    def _forget_order(self) -> None:
-        """Sort exactly, without the margin that keeps rows from jumping."""
+    def forget_order(self) -> None:
         self._all_rows = ()
         self.arrange()
 

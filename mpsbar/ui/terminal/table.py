@@ -11,10 +11,11 @@ from textual.widgets.data_table import ColumnKey, RowKey
 
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import Worker
+from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
 from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
+from mpsbar.ui.terminal.order import Ordered
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import wording
@@ -38,19 +39,31 @@ class SteadyTable(DataTable[Text]):
         )
         self._fitted: Heads = []
         self._drawn: dict[str, list[Text]] = {}
+        self._height = 1  # of each row
+        self._selected = ""  # the key of the row where we put the cursor
 
-    def show_cells(self, heads: Heads, drawn: dict[str, list[Text]], selected: str) -> None:
+    def show_cells(
+        self, heads: Heads, drawn: dict[str, list[Text]], selected: str, height: int = 1
+    ) -> None:
         """Draw the rows, by their keys; cells that are as they were are not touched."""
         with self.prevent(DataTable.RowHighlighted):
-            if heads != self._fitted or list(drawn) != list(self._drawn):
-                self._rebuild(heads, drawn)
+            is_same = height == self._height and list(drawn) == list(self._drawn)
+            if heads != self._fitted or not is_same:
+                self._rebuild(heads, drawn, height)
             else:
                 self._update(heads, drawn)
-            self._fitted, self._drawn = heads, drawn
-            self.show_cursor = bool(selected)
+            self._fitted, self._drawn, self._height = heads, drawn, height
+            self.show_cursor, self._selected = bool(selected), selected
             place = next((number for number, key in enumerate(drawn) if key == selected), None)
             if place is not None and place != self.cursor_row:
                 self.move_cursor(row=place, animate=False)
+
+    @property
+    def moved_to(self) -> str:
+        """The key of the row to which a person moved the cursor: textual's message of that comes
+        later, and meanwhile nothing may put it back. "": it is where it was put."""
+        key = self.cursor_key if self.show_cursor else ""
+        return key if self._selected in self._drawn and key != self._selected else ""
 
     @property
     def cursor_key(self) -> str:
@@ -58,13 +71,13 @@ class SteadyTable(DataTable[Text]):
         keys = list(self._drawn)
         return keys[self.cursor_row] if self.cursor_row < len(keys) else ""
 
-    def _rebuild(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
+    def _rebuild(self, heads: Heads, drawn: dict[str, list[Text]], height: int) -> None:
         place = self.scroll_y
         self.clear(columns=True)
         for key, head, width in heads:
             self.add_column(Text(head, no_wrap=True), width=width + 1, key=key)
         for key, cells in drawn.items():
-            self.add_row(*cells, key=key)
+            self.add_row(*cells, key=key, height=height)
         self.scroll_to(y=place, animate=False, force=True)
 
     def _update(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
@@ -72,6 +85,8 @@ class SteadyTable(DataTable[Text]):
         keep thousands of old ones: of what was rendered only these rows are forgotten here."""
         changed: dict[str, int] = {}
         for place, (key, cells) in enumerate(drawn.items()):
+            if cells is self._drawn[key]:
+                continue
             for head, cell, before in zip(heads, cells, self._drawn[key], strict=True):
                 if cell != before or cell.spans != before.spans:
                     self._data[RowKey(key)][ColumnKey(head[0])] = cell
@@ -94,41 +109,57 @@ class ProcessTable(SteadyTable):
 
     def show(self, state: TerminalState, palette: Palette, width: int) -> None:
         columns = choose_columns(state.rows, state.snapshot, width, "top", gap=1, is_steady=True)
-        drawn = {row.key: _draw_row(row, columns, state, palette) for row in state.rows}
-        heads = [(column.key, _head(column, state), column.width) for column in columns]
-        self.show_cells(heads, drawn, state.selected)
+        snapshot, match = state.snapshot, state.filter
+        drawn = {
+            row.key: draw_row(row, columns, snapshot, palette, match, row.key == state.selected)
+            for row in state.rows
+        }
+        self.show_cells(build_heads(columns, state), drawn, state.selected)
 
 
-def _head(column: FittedColumn, state: TerminalState) -> str:
-    mark = ("▼" if state.descending else "▲") if column.key == state.sort else ""
+def build_heads(columns: Sequence[FittedColumn], order: Ordered) -> Heads:
+    return [(column.key, _head(column, order), column.width) for column in columns]
+
+
+def _head(column: FittedColumn, order: Ordered) -> str:
+    mark = ("▼" if order.descending else "▲") if column.key == order.sort else ""
     return column.mark_head(mark)
 
 
-def _draw_row(
-    row: TableRow, columns: Sequence[FittedColumn], state: TerminalState, palette: Palette
+def draw_row(
+    row: TableRow,
+    columns: Sequence[FittedColumn],
+    snapshot: Snapshot,
+    palette: Palette,
+    match: str,
+    is_selected: bool = False,
+    is_old: bool = False,
 ) -> list[Text]:
-    is_quiet = row.process is None or isinstance(row.process, Process)
+    """`match` is highlighted; `is_old`: its computer is silent."""
+    is_quiet = row.process is None or isinstance(row.process, Process) or is_old
     base = palette.style("quiet") if is_quiet else ""
     drawn = []
     for column in columns:
         if column.column.drawing is not None:
-            drawn.append(_draw(row, column, state, palette))
+            drawn.append(_draw(row, column, snapshot, palette))
             continue
         text = make_text(column.fit(row.cells.get(column.key, "")), base)
-        if column.key == "GPU" and (part := row.values.get("GPU")) is not None:
+        if column.key == "GPU" and (part := row.values.get("GPU")) is not None and not is_old:
             text.stylize(palette.load(part / 100))
-        elif column.key == "NOTE" and isinstance(row.process, Worker) and row.cells["NOTE"]:
+        elif column.key == "NOTE" and row.cells["NOTE"] and (
+            is_old or isinstance(row.process, Worker)
+        ):  # fmt: skip
             text.stylize(palette.style("warning"))
-        elif column.key == "NAME" and row.key == state.selected:
+        elif column.key == "NAME" and is_selected:
             text.stylize("bold")
-        if state.filter and column.key in ("NAME", "NOTE", "PID", "DEVICE"):
-            text.highlight_words([state.filter], palette.style("match"), case_sensitive=False)
+        if match and column.key in ("NAME", "NOTE", "PID", "DEVICE"):
+            text.highlight_words([match], palette.style("match"), case_sensitive=False)
         drawn.append(text)
     return drawn
 
 
-def _draw(row: TableRow, column: FittedColumn, state: TerminalState, palette: Palette) -> Text:
-    process, snapshot = row.process, state.snapshot
+def _draw(row: TableRow, column: FittedColumn, snapshot: Snapshot, palette: Palette) -> Text:
+    process = row.process
     if not isinstance(process, Worker):
         return Text("")
     if column.column.drawing == "bar":

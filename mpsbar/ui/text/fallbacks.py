@@ -6,7 +6,7 @@ from pathlib import PurePath
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.torch_facts import Release, parse_release
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import shorten_home
 
@@ -68,16 +68,16 @@ def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str
 
 def _say_total(found: Fallbacks) -> str:
     number = len(found.operations)
-    words = (
-        _("CPU fallbacks: 1 operation, {times}")
-        if number == 1
-        else _("CPU fallbacks: {n} operations, {times}")
+    words = ngettext(
+        "CPU fallbacks: {n} operation, {times}", "CPU fallbacks: {n} operations, {times}", number
     )
     return words.format(n=number, times=say_times(found.count))
 
 
 def say_times(count: int) -> str:
-    return _("once") if count == 1 else _("{n} times").format(n=f"{count:,}")
+    if count == 1:
+        return _("once")
+    return ngettext("{n} time", "{n} times", count).format(n=f"{count:,}")
 
 
 def _say_operation(operation: FallbackOperation, folder: str, home: str) -> str:

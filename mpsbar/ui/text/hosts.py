@@ -7,7 +7,7 @@ from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.naming import printable
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.status import render_table
@@ -48,7 +48,7 @@ def say_answering(readings: Sequence[HostReading]) -> str:
     count = sum(len(snapshot.workers) + len(snapshot.unconnected) for snapshot in known)
     words = [
         _("{n} of {total} hosts answer").format(n=len(known), total=len(readings)),
-        _("1 process") if count == 1 else _("{n} processes").format(n=count),
+        ngettext("{n} process", "{n} processes", count).format(n=count),
     ]
     if held:
         words.append(_("{size} held").format(size=wording.size(sum(held))))

@@ -1,7 +1,7 @@
 """How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
 
 from mpsbar.core.progress import RunBar, RunProgress
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
 _MOST_NAME = 24
@@ -64,7 +64,9 @@ def _numbers(progress: RunProgress) -> list[str]:
     elif bar is not None:
         words.append(_count(bar))
     elif progress.steps is not None:
-        words.append(_("{n} steps").format(n=f"{progress.steps:,}"))
+        words.append(
+            ngettext("{n} step", "{n} steps", progress.steps).format(n=f"{progress.steps:,}")
+        )
     if speed is not None:
         words.append(say_speed(*speed))
     return words

@@ -9,7 +9,7 @@ from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 
 
 def how_to_connect(python: str, kind: Kind) -> str:
@@ -141,7 +141,7 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
 
 
-def _pressure(level: str | None) -> str:
+def pressure(level: str | None) -> str:
     levels = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
     return _("pressure {level}").format(level=levels.get(level or "", UNKNOWN))
 
@@ -159,7 +159,7 @@ def machine(this: Machine) -> str:
 def machine_briefly(this: Machine) -> str:
     """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
     words = [this.chip or this.model or this.os or _("this computer"), size(this.memory_total)]
-    words.append(_pressure(this.pressure))
+    words.append(pressure(this.pressure))
     if this.recording is not None:
         words.append(_("RECORDED"))
     return " · ".join(words)
@@ -199,9 +199,10 @@ def found(snapshot: Snapshot, with_commands: bool = True) -> str:
         return f"{nothing_runs()} {how_to_start()}" if with_commands else nothing_runs()
     loaded = {name for process in snapshot.processes for name in process.frameworks}
     kind = _(" or ").join(framework.label for framework in FRAMEWORKS if framework.name in loaded)
-    if count == 1:
-        return _("1 {kind} process, not connected").format(kind=kind)
-    return _("{n} {kind} processes, not connected").format(n=count, kind=kind)
+    text = ngettext(
+        "{n} {kind} process, not connected", "{n} {kind} processes, not connected", count
+    )
+    return text.format(n=count, kind=kind)
 
 
 def found_pythons(count: int) -> str:
@@ -209,9 +210,11 @@ def found_pythons(count: int) -> str:
     frameworks = join_labels(_("or"))
     if not count:
         return _("Connect a Python With {frameworks}").format(frameworks=frameworks)
-    if count == 1:
-        return _("Found 1 Python With {frameworks}: Connect").format(frameworks=frameworks)
-    text = _("Found {n} Pythons With {frameworks}: Connect")
+    text = ngettext(
+        "Found {n} Python With {frameworks}: Connect",
+        "Found {n} Pythons With {frameworks}: Connect",
+        count,
+    )
     return text.format(n=count, frameworks=frameworks)
 
 
@@ -224,7 +227,7 @@ def how_to_start() -> str:
 
 
 def children(count: int) -> str:
-    return _("{n} child processes").format(n=count)
+    return ngettext("{n} child process", "{n} child processes", count).format(n=count)
 
 
 def charged_together(processes: tuple[Process, ...]) -> str:
@@ -282,9 +285,12 @@ def not_connected(process: Process) -> str:
 
 
 def problems(count: int) -> str:
-    if count == 1:
-        return _("1 value couldn't be read: run mpsbar doctor to see why")
-    return _("{n} values couldn't be read: run mpsbar doctor to see why").format(n=count)
+    text = ngettext(
+        "{n} value couldn't be read: run mpsbar doctor to see why",
+        "{n} values couldn't be read: run mpsbar doctor to see why",
+        count,
+    )
+    return text.format(n=count)
 
 
 def how_to_free_later(pids: list[str]) -> str:
@@ -296,4 +302,4 @@ def how_to_free_later(pids: list[str]) -> str:
 def workers_connected(count: int) -> str:
     if not count:
         return _("No processes connected")
-    return _("1 process connected") if count == 1 else _("{n} processes connected").format(n=count)
+    return ngettext("{n} process connected", "{n} processes connected", count).format(n=count)

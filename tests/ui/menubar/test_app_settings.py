@@ -5,7 +5,8 @@ from ui.menubar_kit import play
 
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.settings import Loaded, Settings
-from mpsbar.system.settings_file import read_settings
+from mpsbar.system import paths
+from mpsbar.system.settings_file import read_settings, write_setting
 
 
 def test_settings_are_changed_and_kept_over_a_restart(mac, private):
@@ -21,6 +22,29 @@ def test_settings_are_changed_and_kept_over_a_restart(mac, private):
     play(mac, make_snapshot(make_training()), person)
     kept = read_settings().settings
     assert (kept.bar, kept.interval, "leak" in kept.alert_causes) == ("gpu", 5.0, False)
+
+
+def test_what_top_has_chosen_about_automatic_frees_is_taken_over(mac, private, monkeypatch):
+    def person(user):
+        user.click("Settings", "Update Frequency", "Every 5 Seconds")
+        mac.wait_for(lambda: read_settings().settings.interval == 5.0)
+        write_setting("keep_cache_below", "4GB")
+        write_setting("interval", 1.0)  # each program has its own
+        user.show(make_snapshot(make_training(), time=1002.0))
+        assert user.monitor.settings.keep_cache_below == "4GB"
+        assert user.monitor.interval == 5.0
+        assert "✓ 4.0 GB" in user.lines("Settings", "Automatic Free", "Keep Cache Below")
+        # A file that is being written by hand, and a value that the environment has fixed.
+        file = paths.settings_file()
+        file.write_text("keep_cache_below = [")
+        user.show(make_snapshot(make_training(), time=1004.0))
+        monkeypatch.setenv("MPSBAR_KEEP_CACHE_BELOW", "1GB")
+        file.write_text('keep_cache_below = "8GB"\nfree_when_idle = true\n')
+        user.show(make_snapshot(make_training(), time=1006.0))
+        settings = user.monitor.settings
+        assert (settings.keep_cache_below, settings.free_when_idle) == ("4GB", True)
+
+    play(mac, make_snapshot(make_training()), person)
 
 
 def test_a_setting_that_cannot_be_kept_is_told_and_still_used(mac, private):

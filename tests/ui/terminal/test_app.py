@@ -1,5 +1,6 @@
 """The terminal app under textual's Pilot: screens as text, keys, the mouse, the end of workers."""
 
+import gc
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
+from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
 
 pytest.importorskip("textual")
@@ -31,6 +33,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
+from mpsbar.system.settings_file import write_setting
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
@@ -434,6 +437,41 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
     play(FakeMonitor(seen()), person)
 
 
+def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
+    """textual's own footer keeps every one (Textualize/textual#6666)."""
+
+    def count():
+        gc.collect()
+        return sum(type(each).__name__ == "FooterKey" for each in gc.get_objects())
+
+    async def person(p):
+        await p.pilot.pause(0.1)
+        before = count()
+        for _ in range(5):
+            for place, key in (("end", "c Connect"), ("home", "f Free F")):
+                await p.press(place)
+                while key not in p.screen().splitlines()[-1]:
+                    await p.pilot.pause(0.02)
+        assert count() <= before + 10
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_a_reading_does_not_put_the_cursor_back():
+    """A key moves the cursor at once; textual tells of it later, after the reading perhaps."""
+
+    async def person(p):
+        table = p.app.main_table
+        first = table.cursor_key
+        with table.prevent(DataTable.RowHighlighted):  # not yet told
+            table.action_cursor_down()
+        p.app._take()
+        assert table.cursor_key != first
+        assert p.app.state.selected == table.cursor_key
+
+    play(FakeMonitor(seen()), person)
+
+
 def test_the_row_under_the_cursor_is_meant_however_fast_one_types():
     async def person(p):
         for key in ("down", "f"):
@@ -530,6 +568,19 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
         await p.pilot.pause(0.1)
         assert p.app.state.ui_state.settings.theme == "light"
         assert p.monitor.settings.theme == "light"
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_what_the_menu_has_chosen_about_automatic_frees_is_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        write_setting("free_when_idle", True)
+        p.monitor.show(seen())
+        await p.pilot.pause(0.1)
+        assert p.monitor.settings.free_when_idle is True
+        assert p.app.state.ui_state.settings.free_when_idle is True
 
     play(FakeMonitor(seen()), person)
 

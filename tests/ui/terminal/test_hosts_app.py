@@ -5,13 +5,16 @@ import threading
 import time
 from dataclasses import replace
 
+import pytest
 from samples import GB, make_snapshot, make_training
 from worker_kit import TIMEOUT
 
 from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.machine import Process
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
 from mpsbar.ui.terminal.hosts_app import HostsApp
+from mpsbar.ui.terminal.hosts_state import HostsState
 
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TUNE = Process(99, 5.0, "tune.py", ("torch",), footprint=8 * GB)
@@ -82,8 +85,10 @@ def test_all_hosts_and_their_processes():
         await p.wait_for("tune.py")
         assert "mpsbar  1 of 3 hosts answer · 1 process · 6.0 GB held" in p.screen()
         good = find_line(p, "studio1", "of 36.0 GB")
-        assert "██████▋░░░ 24.0 of 36.0 GB   43%    6.0 GB     1" in good
-        assert f"no answer since {at} (Connection timed out)" in find_line(p, "studio2", "43%")
+        assert "████▋░░░░░░ 24.0 of 36.0 GB ████" in good
+        assert "░  43%    6.0 GB    1" in good
+        assert f"no answer since {at}" in find_line(p, "studio2", "43%")
+        assert "(Connection timed out)" in " ".join(p.screen().split())
         assert "no answer (Connection�[2J refused)" in find_line(p, "mini")
         assert "no answer" not in find_line(p, "studio1", "train.py")
         assert f"no answer since {at}" in find_line(p, "studio2", "tune.py")
@@ -202,3 +207,157 @@ def test_nothing_is_freed_on_a_host_that_is_silent():
 
     readings = make_readings(problem="Connection timed out")
     play([readings], person, lambda *what: asked.append(what) or "done it")
+
+
+def test_memory_and_gpu_of_each_host_over_time_beside_one_another():
+    """What was read before stays as a history, as high as there is room."""
+    readings = [make_readings()]
+    now = time.time()
+
+    def read(step):
+        snapshot = make_snapshot(make_training())
+        gpu = replace(snapshot.machine.gpu, utilization=min(100.0, 10.0 * step))
+        machine = replace(snapshot.machine, gpu=gpu, memory_available=(30 - 2 * step) * GB)
+        status = RemoteStatus(replace(snapshot, machine=machine), "ok", ())
+        return [HostReading(name, status, now + 4 * step) for name in ("a", "b")]
+
+    async def person(p):
+        for step in range(12):
+            readings.append(read(step))
+            p.app._take()
+            await p.pilot.pause()
+        lines = p.screen().split("\n")
+        at = next(number for number, line in enumerate(lines) if line.startswith("│a "))
+        assert "██████" in lines[at]
+        assert "▁▂" in lines[at + 2] or "▂▃" in lines[at + 2], p.screen()
+        assert lines[at + 1].count("█") > 0
+        assert lines[at + 2].count("█") > lines[at + 1].count("█")
+        assert lines[at + 3].strip("│ ") == ""
+        assert lines[at + 4].startswith("│b ")
+        assert "train.py  ■ allocated 3.0 GB" in p.screen()  # the chart of what is selected
+
+    play(readings, person, size=(160, 50))
+
+
+def test_the_runs_of_each_host_and_how_far_they_are():
+    run = RunProgress(RunBar("epoch 3", 620, 1000, "it", 3.1, 120.0))
+    snapshot = make_snapshot(make_training(progress=run))
+    reading = HostReading("studio1", RemoteStatus(snapshot, "ok", ()), SINCE)
+
+    async def person(p):
+        await p.wait_for("train.py         ━━━━━─── 62%")
+
+    play([[reading]], person, size=(160, 24))
+
+
+def test_what_is_offered_is_what_works():
+    """No Free for a process that is not connected; ssh's question where there is one."""
+    asked = []
+    readings = make_readings()
+    readings[2] = replace(readings[2], needs_person=True)
+
+    async def person(p):
+        await p.wait_for("tune.py")
+        await p.wait_for("mini: ssh has a question")
+        await p.wait_for("f Free")
+        assert "c Answer ssh" not in p.screen()
+        await p.press("down", "down")  # serve.py
+        await p.wait_gone("f Free ")
+        await p.press("f")
+        assert asked == []
+        await p.press("shift+tab", "end")
+        await p.wait_for("c Answer ssh")
+        await p.press("c")
+        await p.wait_for("This terminal can't be given to ssh")  # Pilot's has nothing to give
+
+    play([readings], person, lambda *what: asked.append(what) or "")
+
+
+def test_a_click_on_a_head_sorts():
+    async def person(p):
+        await p.wait_for("tune.py")
+        lines = p.screen().split("\n")
+        y = next(number for number, line in enumerate(lines) if "PID NAME" in line)
+        await p.pilot.click(offset=(lines[y].index("NAME"), y))
+        await p.wait_for("NAME▲")
+        await p.pilot.click(offset=(lines[y].index("NAME"), y))
+        await p.wait_for("NAME▼")
+        await p.press("O")
+        await p.wait_for("NAME▲")
+
+    play([make_readings()], person)
+
+
+def test_64_hosts_are_64_lines():
+    """Every host is a line where there are many; and none of them is drawn again for nothing."""
+    snapshot = make_snapshot(*(make_training(pid=n + 1) for n in range(20)))
+    status = RemoteStatus(snapshot, "ok", ())
+    many = [HostReading(f"mac{n:02}", status, SINCE) for n in range(64)]
+    readings = [many]
+
+    async def person(p):
+        await p.wait_for("mac10")
+        await p.wait_for("64 of 64 hosts answer · 1280 processes")
+        p.app._show()  # by now it is laid out, with its scrollbar
+        before = dict(p.app._drawn)
+        readings.append([replace(many[0]), *many[1:]])
+        p.app._take()
+        new = [key for key, kept in p.app._drawn.items() if kept[2] is not before[key][2]]
+        assert {key.partition("/")[0] for key in new} == {"mac00"}
+        assert len(p.app._drawn) < 64 + 5 * 40  # processes only where they are to be seen
+        await p.press("end")
+        await p.wait_for("mac63    20 train.py")
+        await p.press("home")
+        await p.wait_for("mac00     1 train.py")
+        p.app.main_table.scroll_to(y=600, animate=False, force=True)
+        await p.wait_for("mac30 ")
+
+    play(readings, person, size=(120, 40))
+
+
+def test_what_a_hostile_host_makes_us_keep_is_bounded():
+    state = HostsState()
+    for step in range(5):
+        workers = (make_training(pid=1000 * step + n + 1) for n in range(500))
+        status = RemoteStatus(make_snapshot(*workers, time=1e300), "ok", ())
+        state.take([HostReading("bad", status, SINCE + 2 * step)])
+        assert len(state.snapshot.process_series) <= 60
+        assert state.snapshot.time == SINCE + 2 * step
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_the_stored_pictures(size, check_golden):
+    """By textual itself; `pytest --golden` writes them anew."""
+    import textual
+
+    if not textual.__version__.startswith("8.2."):
+        pytest.skip("they were made by textual 8.2")
+    names = {"studio1": "train.py", "studio2": "generate.py", "mini-3": "eval.py"}
+    readings = [[]]
+
+    def read(step):
+        found = []
+        for place, (host, name) in enumerate(names.items()):
+            run = RunProgress(RunBar("epoch 3", 200 + 7 * step, 1000, "it", 3.1, 120.0 + place))
+            held = (4 + place) * GB + step * GB // 20
+            worker = make_training(name=name, held=held, progress=run)
+            snapshot = make_snapshot(worker, processes=(SERVE,))
+            gpu = replace(snapshot.machine.gpu, utilization=25.0 * place + step % 30)
+            available = (30 - 6 * place) * GB - step * GB // 10
+            machine = replace(snapshot.machine, gpu=gpu, memory_available=available)
+            level, reasons = ("warning", ("Memory pressure is high",)) if place == 2 else ("ok", ())
+            status = RemoteStatus(replace(snapshot, machine=machine), level, reasons)
+            found.append(HostReading(host, status, SINCE + 2 * step))
+        return [*found, HostReading("mini-4", problem="Connection refused")]
+
+    async def person(p):
+        for step in range(60):
+            readings.append(read(step))
+            p.app._take()
+        await p.wait_for("f Free")
+        await p.pilot.pause()
+        p.app._show()
+        await p.pilot.pause()
+        check_golden(f"hosts-{size[0]}x{size[1]}.svg", p.app.export_screenshot() + "\n")
+
+    play(readings, person, size=size)

@@ -1,0 +1,109 @@
+"""What all monitors of this user know together about automatic frees.
+
+The menu bar app and `mpsbar top` may run side by side. A choice for one process is kept in a file
+that each of them follows; and only the one that holds a lock frees, until it ends.
+"""
+
+import json
+import math
+import os
+from contextlib import suppress
+from typing import Any
+
+from mpsbar.core.actions import AutoFreeRule, SetAutoFree
+from mpsbar.core.auto_free import Key
+from mpsbar.system import paths
+from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+from mpsbar.system.single_instance import Claim, claim
+
+_LOCK = "auto-free"
+_MOST_BYTES = 64 * 1024
+_MOST_RULES = 200
+_MOST_PID = 2**31
+_LARGEST = 2**60
+
+Rules = dict[Key, AutoFreeRule]
+
+
+class SharedAutoFree:
+    """Used on the ticking thread alone."""
+
+    def __init__(self) -> None:
+        self._claim: Claim | None = None
+        self._stamp: object = None  # of the file, when it was last read
+
+    def may_free(self) -> bool:
+        """Whether this monitor is the one that frees. Where locks do not work, each of them is."""
+        if self._claim is None:
+            self._claim = claim(_LOCK)
+        return self._claim is not None
+
+    def write(self, action: SetAutoFree) -> None:
+        """Keep one more choice, or drop it; OSError if that cannot be written."""
+        rules = {key: rule for key, rule in _read().items() if _is_running(key[0])}
+        rules.pop((action.pid, action.started), None)
+        if action.rule != AutoFreeRule():
+            rules[action.pid, action.started] = action.rule
+        entries = [
+            [pid, started, rule.keep_cache_below, rule.free_when_idle]
+            for (pid, started), rule in list(rules.items())[-_MOST_RULES:]
+        ]
+        replace_own_file(paths.auto_free_file(), json.dumps(entries).encode())
+
+    def read(self) -> Rules | None:
+        """All choices; None: they are those of the last call."""
+        stamp = _read_stamp()
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        return _read()
+
+    def close(self) -> None:
+        if self._claim is not None:
+            self._claim.close()
+
+
+def _read_stamp() -> object:
+    try:
+        status = paths.auto_free_file().stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _read() -> Rules:
+    found: Rules = {}
+    file = paths.auto_free_file()
+    if is_usable(file):
+        with suppress(OSError, ValueError, TypeError, RecursionError):
+            for entry in json.loads(read_bytes(file, _MOST_BYTES))[:_MOST_RULES]:
+                pid, started, most, idle = entry
+                if _is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle):
+                    found[pid, started] = AutoFreeRule(most, idle)
+    return found
+
+
+def _is_pid(value: Any) -> bool:
+    return type(value) is int and 1 < value < _MOST_PID
+
+
+def _is_time(value: Any) -> bool:
+    return value is None or (type(value) is float and math.isfinite(value))
+
+
+def _is_size(value: Any) -> bool:
+    return value is None or (type(value) is int and 0 <= value < _LARGEST)
+
+
+def _is_flag(value: Any) -> bool:
+    return value is None or type(value) is bool
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

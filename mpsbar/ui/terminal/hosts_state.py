@@ -1,0 +1,130 @@
+"""What `top --host` shows beside readings: order, selection, filter, history. Without textual."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mpsbar.core.host_readings import HostReading
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.trends import ProcessSeries, Trends
+from mpsbar.ui.process_table import TableRow, build_rows
+from mpsbar.ui.terminal.order import Ordered, arrange, matches
+from mpsbar.ui.text.hosts import say_since
+
+# Processes whose memory is followed over time, of all hosts: each takes up to 150 kB.
+_MOST_FOLLOWED = 60
+
+
+class HostsState(Ordered):
+    """Used on the main thread only. Of a host that is silent it keeps what was known last."""
+
+    ended = None  # of the selected process; that is not known of other computers
+    marks = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings: list[HostReading] = []
+        self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
+        self.only = ""  # a host; "": the processes of all
+        self.selected = ""  # the key of a process's row
+        self.filter = ""
+        self.snapshots: dict[str, Snapshot] = {}  # by host, with their histories
+        self._trends: dict[str, Trends] = {}
+        self._host_rows: dict[str, tuple[TableRow, ...]] = {}
+        self._order: list[str] = []
+
+    def take(self, readings: list[HostReading]) -> bool:
+        """Whether one of them is new."""
+        before = {reading.host: reading for reading in self.readings}
+        new = [reading for reading in readings if before.get(reading.host) is not reading]
+        if not new:
+            return False
+        self.readings = readings
+        for reading in new:
+            last = before.get(reading.host)
+            if reading.status is not None and (last is None or last.status is not reading.status):
+                self.snapshots[reading.host] = self._follow(reading)
+            self._host_rows[reading.host] = tuple(self._build_rows(reading))
+        self.arrange()
+        return True
+
+    def arrange(self) -> None:
+        """Put the rows in order: after a reading, or another order, filter or host."""
+        shown = [each.host for each in self.readings if self.only in ("", each.host)]
+        rows = [row for host in shown for row in self._host_rows[host]]
+        ordered = arrange(rows, self.sort, self.descending, self._order)
+        self._order = [row.key for row in ordered]
+        place = next((n for n, row in enumerate(self.rows) if row.key == self.selected), 0)
+        self.rows = tuple(row for row in ordered if _fits(row, self.filter))
+        keys = [row.key for row in self.rows]
+        if self.selected not in keys:
+            self.selected = keys[min(place, len(keys) - 1)] if keys else ""
+
+    def forget_order(self) -> None:
+        self._order = []
+        self.arrange()
+
+    def set_filter(self, text: str) -> None:
+        self.filter = text
+        self.arrange()
+
+    def show_only(self, host: str) -> None:
+        """The processes of this host alone; "": of all."""
+        self.only = host
+        self.arrange()
+
+    # --- what is selected
+
+    @property
+    def row(self) -> TableRow | None:
+        return next((row for row in self.rows if row.key == self.selected), None)
+
+    @property
+    def process(self) -> Worker | Process | None:
+        return None if self.row is None else self.row.process
+
+    @property
+    def host(self) -> str:
+        """Of the selected process."""
+        return "" if self.row is None else self.row.cells["HOST"]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.snapshots.get(self.host) or Snapshot(0.0)
+
+    @property
+    def series(self) -> ProcessSeries | None:
+        return self.snapshot.process_series.get(self.process.pid) if self.process else None
+
+    def find_reading(self, host: str) -> HostReading | None:
+        return next((reading for reading in self.readings if reading.host == host), None)
+
+    # --- inside
+
+    def _follow(self, reading: HostReading) -> Snapshot:
+        """The last status with the history of its host; times are by our own clock."""
+        assert reading.status is not None
+        snapshot = replace(reading.status.snapshot, time=reading.heard or 0.0)
+        followed = snapshot.workers[: _MOST_FOLLOWED // len(self.readings)]
+        processes = tuple(worker.process for worker in followed if worker.process is not None)
+        trends = self._trends.setdefault(reading.host, Trends())
+        trends.add(replace(snapshot, workers=followed, processes=processes))
+        return replace(
+            snapshot, process_series=trends.copy_processes(), machine_series=trends.copy_machine()
+        )
+
+    def _build_rows(self, reading: HostReading) -> Sequence[TableRow]:
+        """Its processes; of a host that is silent the last that are known, and since when."""
+        if reading.host not in self.snapshots:
+            return ()
+        rows = []
+        for row in build_rows(self.snapshots[reading.host]):
+            words = row.cells | {"HOST": reading.host}
+            if reading.problem is not None:
+                words["NOTE"] = say_since(reading)
+            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=words))
+        return rows
+
+
+def _fits(row: TableRow, text: str) -> bool:
+    return matches(row, text) or text.lower() in row.cells["HOST"].lower()

@@ -1,0 +1,39 @@
+"""The last line: textual's Footer, drawn anew only when the keys it shows have changed.
+
+textual's own composes its keys at every refresh of the bindings and keeps all that were there
+before (github.com/Textualize/textual/issues/6666): 1,200 objects each time.
+"""
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
+
+_Key = tuple[str, str, str, str, bool]  # key, as people read it, caption, action, works now
+
+
+class KeyLine(Footer):
+    def __init__(self) -> None:
+        super().__init__(compact=True, show_command_palette=False)
+        self._shown: list[_Key] = []
+
+    def compose(self) -> ComposeResult:
+        self._shown = self._list_keys()
+        self.styles.grid_size_columns = len(self._shown)
+        palette = self.app.COMMAND_PALETTE_BINDING
+        for key, display, caption, action, is_enabled in self._shown:
+            classes = "-command-palette" if key == palette else ""
+            yield FooterKey(key, display, caption, action, disabled=not is_enabled, classes=classes)
+
+    def bindings_changed(self, screen: Screen[object]) -> None:
+        if self._list_keys() != self._shown:
+            super().bindings_changed(screen)
+
+    def _list_keys(self) -> list[_Key]:
+        app, keys = self.app, []
+        for key, (_node, binding, is_enabled, _tip) in self.screen.active_bindings.items():
+            is_palette = key == app.COMMAND_PALETTE_BINDING
+            if self.show_command_palette if is_palette else binding.show:
+                display = app.get_key_display(binding)
+                keys.append((key, display, binding.description, binding.action, is_enabled))
+        return keys

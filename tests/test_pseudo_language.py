@@ -1,0 +1,288 @@
+"""Everything is shown in a made-up language: what is still in plain English bypasses `_()`; what programs read is English.
+
+The screens are those of the recorded machine and of the samples whose English texts are stored in tests/golden.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from changed_package import ChangedPackage
+from pseudo_language import LANGUAGE, ROOT, is_disguised, reveal, write_catalogue
+
+from mpsbar.cli.main import VERBS
+
+# Drawn in one Python; a name for each, and what a person sees.
+SCREENS = """
+import asyncio, json
+from dataclasses import replace
+shown = {}
+
+from ui.text.test_wording import SCENE
+from ui.test_menu import APP
+from mpsbar.core.settings import Settings
+from mpsbar.core.actions import Freed
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import Row, UiState
+from mpsbar.ui.text.status import render_status
+from mpsbar.ui.columns import explain_counters
+shown["status"] = render_status(SCENE) + "\\n" + "\\n".join(explain_counters())
+
+def list_rows(rows):
+    for row in rows:
+        yield "\\n".join(filter(None, (row.line, row.tooltip, row.end_note)))
+        yield from list_rows(row.children)
+
+freed = {4711: Freed(4711, "train.py", "done", 3 << 30, 0.04)}
+for state in (APP, UiState()):
+    menu = build_menu(replace(SCENE, freed=tuple(freed.values())) if isinstance(SCENE.freed, tuple) else SCENE, state)
+    shown[f"menu of {'the app' if state.is_app else 'the command'}"] = "\\n".join(
+        [menu.bar.label, menu.bar.tooltip, *list_rows(menu.rows)]
+    )
+
+from ui.text.test_findings import ADVICE, REASONS
+from mpsbar.ui.text import endings, findings
+from mpsbar.core.snapshot import Snapshot
+shown["findings"] = "\\n".join(findings.say_reason(case[0] if isinstance(case, tuple) else case.values[0], "train.py") for case in REASONS)
+
+from dtypes.test_summary import BAD, TERMINAL
+from probe_samples import make_probe
+from mpsbar.dtypes.table import render_probe
+from mpsbar.dtypes.verdicts import find_changes
+shown["probe"] = render_probe(BAD, TERMINAL, "/data/probes/mps.json", find_changes(make_probe(torch="2.12.0"), BAD))
+
+from doctor.test_render import CHECKUP
+from mpsbar.doctor.render import render_doctor
+shown["doctor"] = render_doctor(CHECKUP, "/Users/me")
+
+from report_kit import make_ends, make_page, read_text
+from mpsbar.cli.ended_runs import render
+shown["report"] = read_text(make_page())
+shown["why"] = "\\n".join(map(render, make_ends()))
+
+from ui.fake_monitor import FakeMonitor
+from ui.terminal.test_app import build_series
+from ui.terminal_kit import play
+
+async def look_around(p):
+    shown["top"] = p.screen()
+    await p.press("question_mark")
+    shown["keys of top"] = p.screen()
+    await p.press("escape", "enter")
+    shown["detail in top"] = p.screen()
+    await p.press("escape", "s")
+    shown["question in top"] = p.screen()
+
+play(FakeMonitor(list(build_series())[-1]), look_around, (160, 60))
+print(json.dumps(shown))
+"""
+# Names, units and codes: the same in every language.
+NAMES = {
+    "Apple", "Max", "Pro", "PyTorch", "MLX", "MPS", "Metal", "torch", "pytorch", "mps", "mlx", "cuda", "cpu", "Python", "macOS",
+    "CPU", "GPU", "PID", "RSS", "mpsbar", "kB", "MB", "GB", "TB", "ms", "Esc", "bool", "SIGABRT", "TypeError",
+}  # fmt: skip
+# What the samples hold: names and commands of processes, errors of torch, what a check measured (it is kept in a file).
+SAMPLES = [
+    "notebook kernel", "child process", "process 4716", "uvicorn app:app", "Paint", "loader", "mpsbar enable", "mpsbar run",
+    "of_a_later\ufffdversion", "python train.py", "│on train.py", "Draw", "Things", "gpu: IOKit said no", "dlopen",
+    "the parameter did not change", "is 3.0, not 2.0", "off by 0.3", "MPS has no float64", "largest error: 0.3",
+    "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. Please use float32 instead.",
+    "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU.",
+    'RuntimeError: "addmm" not implemented',
+    "Trying to convert Float8_e4m3fn to the MPS backend but it does not have support for that dtype.",
+    "ValueError",
+]  # fmt: skip
+OPERATIONS = frozenset([
+    "create", "copy", "add", "matmul", "linear", "softmax", "attention", "sum", "cumsum", "argmax", "index", "sort",
+    "embedding", "backward", "adam", "autocast", "mm",
+])  # fmt: skip
+HELP_NAMES = frozenset()
+HOSTILE_WORDS = {"img", "src", "onerror", "alert", "owned", "gnp", "exe"}
+# What a person types or a program is called: paths, options, files, modules, settings, dtypes.
+TYPED = re.compile(
+    r"""~?[\w.@+-]*/[\w.@/+~…-]*       # a path
+    | --?[A-Za-z][\w-]*(=\S+)?         # an option
+    | \b[\w-]+\.[\w.]+(\(\))?          # train.py, torch.float16, 2.13.0
+    | \b[A-Za-z]+_\w+\b                # PYTORCH_ENABLE_MPS_FALLBACK
+    | \b\w*\d\w*\b                     # float16, x86_64
+    | \baten::\w+ | \{\w+\}
+    """,
+    re.VERBOSE,
+)
+WORD = re.compile(r"[A-Za-z]{2,}")
+
+
+def find_plain(text, names=frozenset()):
+    """The words in plain letters that are no names, each with what is around it."""
+    text = " ".join(text.split())
+    for sample in SAMPLES:
+        text = text.replace(sample, " ")
+    text = TYPED.sub(" ", text)
+    allowed = NAMES | HOSTILE_WORDS | names
+    found = [match for match in WORD.finditer(text) if match[0] not in allowed]
+    return [
+        f"{match[0]}: {reveal(text[max(0, match.start() - 40) : match.end() + 40])}"
+        for match in found
+    ]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    package = ChangedPackage(tmp_path_factory.mktemp("pseudo"))
+    (package.folder / "pyproject.toml").touch()  # a checkout: resources/ is beside the package
+    write_catalogue(package.folder / "resources")
+    return package
+
+
+@pytest.fixture(scope="module")
+def environment(package):
+    folder = package.folder
+    places = {
+        f"MPSBAR_{name}_DIR": str(folder / name.lower())
+        for name in ("CONFIG", "DATA", "LOG", "RUN")
+    }
+    paths = os.pathsep.join([str(folder), str(ROOT / "tests")])
+    given = {
+        "MPSBAR_LANG": LANGUAGE,
+        "PYTHONPATH": paths,
+        "PYTHONUTF8": "1",
+        "COLUMNS": "200",
+        "MPSBAR_REPLAY": "m1-8gb",
+    }
+    return {**os.environ, **places, **given}
+
+
+@pytest.fixture(scope="module")
+def screens(package, environment):
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", SCREENS], env={**environment, "MPSBAR_REPLAY": ""}, cwd=package.folder,
+        capture_output=True, text=True, encoding="utf-8", timeout=500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "status", "menu of the app", "menu of the command", "findings", "probe", "doctor", "report", "why", "top",
+        "keys of top", "detail in top", "question in top",
+    ],
+)  # fmt: skip
+def test_no_text_on_a_screen_bypasses_the_language(screens, name):
+    assert is_disguised(screens[name])
+    assert (
+        find_plain(screens[name], OPERATIONS if name in ("probe", "report") else frozenset()) == []
+    )
+
+
+def strip_arguments(text):
+    """Of a verb's help without its usage, the names of its arguments and the examples."""
+    _usage, _, rest = text.partition("\n\n")
+    if "\n  mpsbar " in rest:
+        rest = rest[: rest.index("\n  mpsbar ")]
+    rest = re.sub(r"^  (?:PYTORCH|MPSBAR|NO_COLOR|ssh)\S* .*$", "", rest, flags=re.MULTILINE)
+    return re.sub(r"^  \S+(?: \S+)*(?=  |$)", "", rest, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def helps(package, environment):
+    """`--help` of every verb, from one Python: each imports its feature's texts."""
+    code = """
+import contextlib, io, json
+from mpsbar.cli.main import VERBS, run
+helps = {}
+for verb in ("", *VERBS):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        run([*([verb] if verb else []), "--help"])
+    helps[verb] = out.getvalue()
+print(json.dumps(helps))
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], env=environment, cwd=package.folder,
+        capture_output=True, text=True, encoding="utf-8", timeout=500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_every_verb(helps, verb):
+    text = strip_arguments(helps[verb])
+    assert is_disguised(text)
+    assert find_plain(text, HELP_NAMES) == []
+
+
+def test_the_help_of_all(helps):
+    """But for the names of the verbs."""
+    assert is_disguised(helps[""])
+    assert find_plain(helps[""].partition("--bar")[0], frozenset(VERBS)) == []
+
+
+def run_mpsbar(package, environment, *arguments):
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "mpsbar", *arguments], env=environment, cwd=package.folder,
+        capture_output=True, text=True, encoding="utf-8", timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status"], ["why"], ["free", "1"], ["limit", "1", "2GB"], ["limit", "1", "x"], ["enable", "--list"], ["stat"],
+        ["status", "--bogus"], ["status", "x"], ["free"], ["report", "-o", "/nowhere/x.html"], ["login", "status"],
+        ["status", "--format", "{x}"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_line_of_a_command_bypasses_the_language(package, environment, arguments):
+    done = run_mpsbar(package, environment, *arguments)
+    text = done.stdout + done.stderr
+    assert is_disguised(text), text
+    names = {
+        "Users",
+        "me",
+        *VERBS,
+        *arguments,
+        "held",
+        "cached",
+        "gpu",
+        "budget",
+        "available",
+        "memory",
+        "swap",
+        "pressure",
+        "health",
+        "workers",
+        "processes",
+        "progress",
+        "left",
+    }
+    assert find_plain(text, names) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["status", "--json"], ["why", "--json"], ["free", "--json", "1"], ["doctor", "--self-test", "--json"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_json_is_english_everywhere(package, environment, arguments):
+    done = run_mpsbar(package, environment, *arguments)
+    told = json.dumps(json.loads(done.stdout), ensure_ascii=False)
+    assert not is_disguised(told), reveal(told)
+
+
+def test_sentences_in_json_are_there_at_all(package, environment):
+    """The test above would see nothing where there is nothing."""
+    done = run_mpsbar(package, environment, "status", "--json")
+    assert json.loads(done.stdout)["health"]["reasons"] == [
+        "Memory is short: 7.6 GB of swap in use, 1.3 GB of 8.0 GB available"
+    ]
+
+
+def test_a_plain_text_is_found():
+    assert find_plain("4711 train.py 3.1 GB --json /a/b") == []
+    assert [line.split(":")[0] for line in find_plain("4711 train.py is busy")] == ["is", "busy"]
