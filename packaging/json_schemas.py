@@ -278,23 +278,8 @@ def build_why(s: Schemas) -> Schema:
         "sentence": Annotated[str, "how it ended"],
         "next_steps": list[str],
     }
-<<<<<<< HEAD
-    fallbacks = s.list_of(_fallback(s), "operations that ran on the CPU, where any is known")
-    with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": fallbacks}
-=======
     with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": _fallbacks(s)}
->>>>>>> main
     return s.list_of(s.object_of(end, with_verdict), "newest first")
-
-
-def _fallback(s: Schemas) -> Schema:
-    return s.object_of(
-        {
-            **read_fields(FallbackOperation),
-            "native_since": Annotated[str | None, "the first torch that has it on MPS"],
-            "remedy": Annotated[str, "what to do"],
-        }
-    )
 
 
 def build_why_hosts(s: Schemas) -> Schema:
@@ -362,15 +347,8 @@ def build_run_summary(s: Schemas) -> Schema:
             "frees": int,
             "cpu_fallbacks": Annotated[int | None, "null: not counted, without --explain"],
             "failed_children": s.list_of(s.object_of(child)),
-<<<<<<< HEAD
-            "fallbacks": s.or_null(
-                s.list_of(_fallback(s), "without --explain only the first that torch warned of")
-            ),
-            "fallbacks_complete": bool | None,
-=======
             "fallbacks": s.or_null(_fallbacks(s)),
             "fallbacks_complete": Annotated[bool | None, "false: there may be more"],
->>>>>>> main
         }
     )
 
