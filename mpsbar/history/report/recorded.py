@@ -241,7 +241,8 @@ def _build_fallbacks(ended: Sequence[EndedProcess], home: str, native: NativeOpe
             )  # fmt: skip
         notes += say_limits(found)
     table = build_table(_("CPU fallbacks"), heads, rows)
-    return join([tag("h3", _("CPU fallbacks")), table, *(tag("p", note) for note in dict.fromkeys(notes))])
+    said = (tag("p", note) for note in dict.fromkeys(notes))
+    return join([tag("h3", _("CPU fallbacks")), table, *said])
 
 
 def _list(lines: Sequence[str], home: str) -> Markup | str:
