@@ -211,7 +211,7 @@ def build_ends(
         cells = [_list(lines, home) for lines in lists]
         sentence = shorten_home(say_verdict(end.verdict, end.name), home)
         rows.append((end.name, end.pid, say_time(end.ended, zone, True), sentence, *cells))
-    tables = [build_table(_("How runs ended"), heads, rows)]
+    tables = [tag("div", build_table(_("How runs ended"), heads, rows), class_="ends")]
     if native and any(end.verdict is not None and end.verdict.fallbacks for end in ended):
         tables.append(_build_fallbacks(ended, home, native))
     return join(tables)
@@ -241,7 +241,8 @@ def _build_fallbacks(ended: Sequence[EndedProcess], home: str, native: NativeOpe
             )  # fmt: skip
         notes += say_limits(found)
     table = build_table(_("CPU fallbacks"), heads, rows)
-    return join([table, *(tag("p", note) for note in dict.fromkeys(notes))])
+    said = (tag("p", note) for note in dict.fromkeys(notes))
+    return join([tag("h3", _("CPU fallbacks")), table, *said])
 
 
 def _list(lines: Sequence[str], home: str) -> Markup | str:
