@@ -13,6 +13,7 @@ from bench import (
     fleet,
     free,
     history,
+    hosts,
     limit,
     menubar,
     poll,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "progress": progress,
     "top": top,
     "fleet": fleet,
+    "hosts": hosts,
 }
 
 

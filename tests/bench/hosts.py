@@ -1,0 +1,103 @@
+"""64 hosts in one mpsbar top, over real ssh connections to a server on loopback (20 made-up workers each)."""
+
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import psutil
+from ssh_kit import SshHosts
+
+from bench.top import Pane, Peer
+
+HOSTS, WORKERS, GB = 64, 20, 1 << 30
+WARM_UP, WINDOW, TIMEOUT = 20.0, 40.0, 300.0
+# What each of these hosts says: in shell and sed, for 64 Pythons would be most of what is measured.
+SCRIPT = (
+    'while sed "s/AVAILABLE/$(( ($(date +%s) % 60 + 60) * 1073741824 ))/" {file}; do sleep 2; done'
+)
+
+
+class NoWorkers:
+    def env(self, **_more: str) -> dict[str, str]:
+        return {}
+
+
+def run(folder: Path) -> None:
+    if shutil.which("tmux") is None or shutil.which("sshd", path="/usr/sbin:/usr/bin") is None:
+        print("  skipped: no tmux or no sshd here")
+        return
+    file = folder / "status.json"
+    file.write_text(json.dumps(make_status()).replace('"AVAILABLE"', "AVAILABLE") + "\n")
+    hosts = SshHosts(folder, NoWorkers())
+    hosts.add("mac00", SCRIPT.format(file=file))
+    try:
+        port = hosts.servers["mac00"][0]
+        for number in range(1, HOSTS):
+            hosts.add_port(f"mac{number:02}", port)
+        measure(hosts, folder)
+    finally:
+        hosts.end()
+
+
+def measure(hosts: SshHosts, folder: Path) -> None:
+    named = [word for name in hosts.servers for word in ("--host", name)]
+    command = [sys.executable, "-m", "mpsbar", "top", "--ssh", hosts.options, *named]
+    pane = Pane(Peer("hosts", command, f"{HOSTS} of {HOSTS} hosts answer"), folder)
+    try:
+        while not pane.wait():
+            assert time.monotonic() - pane.began < TIMEOUT, pane.tmux("capture-pane", "-p")
+        own, *others = pane.family()
+        time.sleep(WARM_UP)
+        before, began = cpu_of(own), time.monotonic()
+        time.sleep(WINDOW)
+        spent = (cpu_of(own) - before) / (time.monotonic() - began)
+        print(
+            f"  all {HOSTS} answered after {pane.first:.1f} s; then {100 * spent:.0f} % of a core and"
+            f" {own.memory_info().rss / 2**20:.0f} MB, beside {len(others)} ssh processes"
+            f" (load {os.getloadavg()[0]:.0f})"
+        )
+        print(f"  a key is answered within {answer_key(pane):.0f} ms (with tmux)")
+    finally:
+        pane.end()
+
+
+def answer_key(pane: Pane) -> float:
+    began = time.monotonic()
+    pane.tmux("send-keys", "?")
+    while "^z    back" not in pane.tmux("capture-pane", "-p"):
+        time.sleep(0.002)
+    return 1000 * (time.monotonic() - began)
+
+
+def cpu_of(process: psutil.Process) -> float:
+    return sum(process.cpu_times()[:2])
+
+
+def make_status() -> dict[str, object]:
+    workers, processes = [], []
+    for number in range(WORKERS):
+        allocated, cached = int((1 + math.sin(number)) * GB), GB // 2
+        sizes = {"allocated": allocated, "cached": cached, "driver": allocated + cached}
+        backend = {"name": "mps", "framework": "torch", "state": "in use"} | sizes
+        name, pid = f"train{number}.py", 1000 + number
+        workers.append(
+            {"pid": pid, "name": name, "state": "live", "age_s": 0.1, "backends": [backend],
+             "progress": {"bar": {"name": "epoch", "done": 10 * number, "total": 1000}}}
+        )  # fmt: skip
+        processes.append(
+            {"pid": pid, "started": 5.0, "name": name, "frameworks": ["torch"],
+             "footprint": allocated + GB, "gpu_percent": 5.0}
+        )  # fmt: skip
+    machine = {
+        "os": "macOS 26.1", "chip": "Apple M2 Ultra", "memory_total": 192 * GB,
+        "memory_available": "AVAILABLE", "swap_used": 0, "pressure": "normal",
+        "gpu": {"utilization": 60.0},
+    }  # fmt: skip
+    return {
+        "schema": 1, "time": 1.0, "machine": machine, "workers": workers, "processes": processes,
+        "health": {"level": "ok", "reasons": []},
+    }  # fmt: skip
