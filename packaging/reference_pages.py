@@ -52,6 +52,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
             "last_free": "the last Free, whoever asked for it, or null",
             "progress": "of its progress bars and its optimizer, or null",
             "kept_free": "a Free that waits for a safe moment: `asked`, `left`, `tries`, `reason`",
+            "fallbacks": "operations that ran on the CPU, where they are counted, or null",
         },
     ),
     "free": (

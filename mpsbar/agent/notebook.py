@@ -15,6 +15,7 @@ USAGE = "use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why"
 _WHY_SECONDS = 30.0
 _STEP_SECONDS = 0.001
 _CO_COROUTINE = 0x80  # as in inspect, which the agent does not import
+_PLAIN = {"·": "-", "×": "x", "≤": "<=", "…": "...", "→": "->", "−": "-"}
 _UNDERSCORES = ("_", "__", "___")
 
 
@@ -75,11 +76,11 @@ def run_magic(shell: Any, line: str) -> None:
         drop_errors(shell)
         if "--outputs" in words:
             drop_outputs(shell)
-        print(free())  # noqa: T201 - as above
+        _say(free())
     elif words == ["tensors"]:
-        print(count_tensors())  # noqa: T201 - a magic prints: it is its job
+        _say(count_tensors())
     elif words == ["why"]:
-        print(why())  # noqa: T201 - as above
+        _say(why())
     else:
         _complain(f"{' '.join(words)[:60]!r} is not an option; {USAGE}")
 
@@ -103,7 +104,7 @@ def show(shell: Any, text: str, card: str) -> None:
     if _kernel() is not None and card:
         shell.display_pub.publish({"text/plain": text, "text/html": card})
     else:
-        print(text)  # noqa: T201 - a magic prints: it is its job
+        _say(text)
 
 
 def count_tensors() -> str:
@@ -146,7 +147,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
                 shell.displayhook(value)
     finally:
         seconds = time.perf_counter() - began
-        print(describe_cell(before, read_counters(), seconds))  # noqa: T201 - as above
+        _say(describe_cell(before, read_counters(), seconds))
 
 
 # ---------------------------------------------------------------------------- free
@@ -252,6 +253,17 @@ def _kernel() -> Optional[Any]:
     """ipykernel's application, if this process is one."""
     application = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
     return getattr(application, "_instance", None)
+
+
+def _say(text: str) -> None:
+    """Print, also where stdout has no more than ASCII (LC_ALL=C)."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        for character, plain in _PLAIN.items():
+            text = text.replace(character, plain)
+        text = text.encode("ascii", "replace").decode()
+    print(text)  # noqa: T201 - a magic prints: it is its job
 
 
 def _complain(text: str) -> None:

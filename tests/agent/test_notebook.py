@@ -1,5 +1,6 @@
 """Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, names and no ghosts."""
 
+import io
 import re
 import subprocess
 import sys
@@ -563,3 +564,28 @@ def test_the_command_is_found_on_the_path_where_only_the_agent_is(tmp_path, monk
     assert notebook._find_command() is None
     (tmp_path / "mpsbar").touch(0o755)
     assert notebook._find_command() == [str(tmp_path / "mpsbar")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", "≤ 3 × 2 · 학습\n"),
+        ("ascii", "<= 3 x 2 - ??\n"),
+        ("no such one", "<= 3 x 2 - ??\n"),
+    ],
+)
+def test_what_it_says_in_a_terminal_without_utf_8(monkeypatch, encoding, shown):
+    from mpsbar.agent import notebook
+
+    class Stream(io.StringIO):
+        def write(self, text):
+            if encoding == "ascii":
+                text.encode("ascii")  # as a real stream does it
+            return super().write(text)
+
+    Stream.encoding = encoding
+    out = Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    notebook._say("≤ 3 × 2 · 학습")
+    monkeypatch.undo()
+    assert out.getvalue() == shown
