@@ -7,7 +7,7 @@ from pathlib import Path
 from mpsbar.system.paths import resource
 from mpsbar.ui.rows import Menu, Row
 
-WIDTH = 812
+WIDTH = 846
 _BAR, _ROW, _LINE, _CAPTION = 30, 22, 11, 44
 _ICONS = {"warning": "icon-warning@3x.png", "critical": "icon-critical@3x.png"}
 _STYLE = Path(__file__).with_name("menu.css")
@@ -63,19 +63,20 @@ def _row(row: Row, opened: str, chosen: str) -> str:
     marks = (("open", is_open), ("grey", is_grey), ("chosen", row.key == chosen))
     classes = " ".join(["row", *(name for name, is_on in marks if is_on)])
     check = '<span class="check">✓</span>' if row.is_checked else ""
-    body = _cells(row.cells) if row.cells else escape(row.text)
+    body = _cells(row) if row.cells else escape(row.text)
     end = _ARROW if row.children else _shortcut(row.shortcut)
     submenu = _menu((row.children,), chosen=row.children[0].key) if is_open else ""
     return f'<div class="{classes}">{check}{body}{end}{submenu}</div>'
 
 
-def _cells(cells: tuple[str, ...]) -> str:
-    name, device, size, note = (*cells, "", "", "", "")[:4]
+def _cells(row: Row) -> str:
+    name, device, size, note = (*row.cells, "", "", "", "")[:4]
     spots = (
         (name, "left:10px"),
         (device, "right:calc(100% - 270px)"),
         (size, "right:calc(100% - 336px)"),
-        (note, "left:348px"),
+        (row.share_bar, "left:348px"),
+        (note, "left:404px"),
     )
     return "".join(f'<span class="cell" style="{at}">{escape(word)}</span>' for word, at in spots)
 

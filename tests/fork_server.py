@@ -38,6 +38,8 @@ READ_AT_START = (
 UNDERSTOOD = {"PYTHONPATH", "PYTHONUNBUFFERED", "OMP_NUM_THREADS"}
 # Files in a folder of PYTHONPATH that a fresh Python would run or import in place of what is loaded.
 CHANGES_START = ("sitecustomize.py", "usercustomize.py", "torch", "torch.py")
+# How a sitecustomize.py begins that does the same after an import of torch: a fork runs it.
+AFTER_TORCH = "# torch may have been imported\n"
 MESSAGE = 1 << 17  # bytes; a request holds the environment and the code
 ENTRY = """import sys; sys.path[0] = {tests!r}; import fork_server
 exec(fork_server.serve({fd}))
@@ -200,7 +202,13 @@ def can_serve(command: "list[str]", env: "dict[str, str]") -> bool:
     return not (
         options
         or any(name.startswith(READ_AT_START) for name in other)
-        or any(Path(place, name).exists() for place in places for name in CHANGES_START)
+        or any(_changes_start(Path(place, name)) for place in places for name in CHANGES_START)
+    )
+
+
+def _changes_start(path: Path) -> bool:
+    return path.exists() and not (
+        path.name == "sitecustomize.py" and path.read_text().startswith(AFTER_TORCH)
     )
 
 
@@ -370,6 +378,8 @@ def _become_host(request: "dict[str, Any]", fds: "list[int]") -> CodeType:
         sys.argv[:] = words
         main["__file__"] = name
     sys.path[:1] = [place, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    if any(os.path.exists(os.path.join(place, "sitecustomize.py")) for place in sys.path[1:3]):
+        import sitecustomize  # noqa: F401
     main["__leave__"] = _leave if request["leave"] else lambda: None
     del sys.modules["fork_server"]
     if torch := sys.modules.get("torch"):

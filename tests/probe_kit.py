@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_torch import add_startup
-from fork_server import run_python
+from fork_server import AFTER_TORCH, run_python
 from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -103,12 +103,12 @@ def add_small_speeds(folder):
     return add_startup(folder, CHANGE_OPERATIONS.format(changes=SMALL_SPEEDS))
 
 
-CHANGE_OPERATIONS = """
+CHANGE_OPERATIONS = f"""{AFTER_TORCH}
 import builtins
 plain = builtins.compile
 def compile(text, name, *rest, **more):
     if name == "operations.py":
-        for old, new in {changes!r}:
+        for old, new in {{changes!r}}:
             text = text.replace(old, new)
     return plain(text, name, *rest, **more)
 builtins.compile = compile

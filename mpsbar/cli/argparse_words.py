@@ -34,6 +34,7 @@ def list_words() -> list[str]:
         _("ignored explicit argument %r"),
         _("invalid %(type)s value: %(value)r"),
         _("invalid choice: %(value)r (choose from %(choices)s)"),
+        _("invalid choice: %(value)r, maybe you meant %(closest)r? (choose from %(choices)s)"),
         _("not allowed with argument %s"),
         _("one of the arguments %s is required"),
         _("the following arguments are required: %s"),

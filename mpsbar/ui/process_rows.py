@@ -22,18 +22,36 @@ _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 
 def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
+    rows = _build_rows(snapshot, ui_state)
+    return (_heads(snapshot), *rows) if rows and ui_state.is_app else rows
+
+
+def _heads(snapshot: Snapshot) -> Row:
+    """The names of the columns."""
+    cells = (_("Name"), _("Device"), _("Held"), "")
+    whole = (
+        _("The bar is the share of Metal's budget.")
+        if snapshot.machine.gpu.memory_budget
+        else _("The bar is the share of this computer's memory.")
+    )
+    text = ", ".join(cell for cell in cells if cell)
+    return Row("heads", text, cells, tooltip=whole, is_heading=True)
+
+
+def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     families = snapshot.families
     doubles = Counter(process.name for family in families for process in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
-    if len(rows) <= ui_state.most:  # a longer menu would scroll and hide its end
-        left = min(_MOST_ENDED, ui_state.most - len(rows))
+    most = ui_state.most - ui_state.is_app  # the heads take a line
+    if len(rows) <= most:  # a longer menu would scroll and hide its end
+        left = min(_MOST_ENDED, most - len(rows))
         ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
         return (*rows, *ended)
-    more = _("{n} More…").format(n=len(rows) - ui_state.most + 1)
+    more = _("{n} More…").format(n=len(rows) - most + 1)
     actions = (OpenReport(),) if ui_state.is_app else ()
     tip = _("See them all in the report.")
     last = Row("more", more, actions=actions, tooltip=tip)
-    return (*rows[: ui_state.most - 1], last)
+    return (*rows[: most - 1], last)
 
 
 def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
@@ -95,11 +113,21 @@ def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) ->
         notes.say_reset(worker.pid, snapshot),
     ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
-    size = wording.size(charged if worker.held is None else worker.held)
+    held = charged if worker.held is None else worker.held
     children = build_actions(worker, snapshot, ui_state)
     key = f"worker-{worker.pid}"
     tooltip = " ".join(worker.command)[:300]
-    return _row(key, name, wording.device(worker), size, words, children=children, tooltip=tooltip)
+    return _row(
+        key, name, wording.device(worker), wording.size(held), words, children=children,
+        tooltip=tooltip, share=_share(held, snapshot),
+    )  # fmt: skip
+
+
+def _share(held: int | None, snapshot: Snapshot) -> float | None:
+    """Of Metal's budget; without one, of this computer's memory."""
+    machine = snapshot.machine
+    whole = machine.gpu.memory_budget or machine.memory_total
+    return None if held is None or not whole else min(1.0, held / whole)
 
 
 def build_actions(
@@ -120,6 +148,7 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         words, children=build_actions(process, snapshot, ui_state),
+        share=_share(process.footprint, snapshot),
         tooltip=wording.how_to_connect_in_menu(process) if ui_state.is_app
         else wording.how_to_connect_process(process),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from mpsbar.ui.text.cells import pad
 
 # The columns of a row printed as text: name, device, size; notes follow.
 WIDTHS = (28, 9, 8)
+BAR_CELLS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,14 @@ class Row:
     key: str
     text: str  # the whole line, as it is read out
     cells: tuple[str, ...] = ()  # the same in columns, where they can be drawn
+    share: float | None = None  # of the memory there is, 0 to 1: a small bar where it can be drawn
     actions: tuple[Action, ...] = ()
     children: tuple["Row", ...] = ()
     tooltip: str = ""
     is_checked: bool = False
     shortcut: str = ""  # with ⌘
     opens: FindTensors | None = None  # performed when its children come into view
+    is_heading: bool = False  # of columns: it stays in an open menu
     end_note: str = ""  # shown in an open menu once the row is gone; "": nothing
     room: int = 0  # children to reserve: none can be inserted while the menu is open
 
@@ -52,15 +55,26 @@ class Row:
         )
         return (columns + "".join(f"  ({note})" for note in notes if note)).rstrip()
 
+    @property
+    def share_bar(self) -> str:
+        """`share` in characters that every Mac's fonts have; nothing where it is not known."""
+        if self.share is None:
+            return ""
+        full = max(round(self.share * BAR_CELLS), 1 if self.share > 0 else 0)
+        return "━" * full + "─" * (BAR_CELLS - full)
+
     def ended(self) -> "Row":
         """The same row after its process has ended: nothing can be clicked."""
+        if self.is_heading:
+            return self
         if not self.end_note:
-            return replace(self, text="", cells=(), actions=(), children=(), opens=None)
+            return replace(self, text="", cells=(), share=None, actions=(), children=(), opens=None)
         name = self.cells[0] if self.cells else self.text
         return replace(
             self,
             text=f"{name.removeprefix('└ ')}, {self.end_note}",
             cells=(name, "", "", self.end_note),
+            share=None,
             children=tuple(replace(child, actions=(), opens=None) for child in self.children),
         )
 

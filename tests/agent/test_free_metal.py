@@ -90,6 +90,15 @@ def test_a_busy_process_trims_its_cache_itself_and_its_limit_comes_back(workers)
     assert worker.wait_line(f"{1 << 30} 0") == calls
 
 
+def test_an_empty_cache_is_not_waited_for(workers):
+    never = EVALUATOR.replace("TRIM_SECONDS = 60", "TRIM_SECONDS = 1e9")
+    worker = workers.start(START + "metal.cached = 0" + never)
+    worker.wait_line("started")
+    report = free(worker, seconds=1)  # else there is no answer
+    assert report["trimmed"] is False, report
+    worker.wait_line(f"[('set_cache_limit', 0), ('set_cache_limit', {1 << 30})] {1 << 30} 0")
+
+
 def test_a_limit_that_the_process_sets_meanwhile_stays(workers):
     own = "    if metal.limit == 0: metal.set_cache_limit(5)\n    mx.eval("
     worker = workers.start(START.replace("    mx.eval(mx.ones", own + "mx.ones", 1) + EVALUATOR)
@@ -98,8 +107,11 @@ def test_a_limit_that_the_process_sets_meanwhile_stays(workers):
     assert worker.wait_line(" 5 0").endswith(" 5 0")
 
 
+WITHOUT_LIMITS = "for each in (mx, mx.metal): vars(each).pop('set_cache_limit', None)"
+
+
 def test_an_mlx_without_cache_limits_is_busy_and_nothing_was_done(workers):
-    worker = workers.start(START + "del mx.set_cache_limit" + EVALUATOR)
+    worker = workers.start(START + WITHOUT_LIMITS + EVALUATOR)
     worker.wait_line("started")
     report = worker.ask_until_refused("thread_unproven", gpu_client=True, seconds=1)
     assert (report["state"], report["freed"], report["trimmed"]) == ("busy", 0, False)

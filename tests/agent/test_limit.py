@@ -256,6 +256,31 @@ while True:
     assert "clear_cache" not in line
 
 
+@needs_mlx
+@pytest.mark.skipif(sys.platform == "darwin", reason="there MLX is on Metal")
+def test_on_the_cpu_mlx_is_not_limited_beside_a_running_evaluation(workers):
+    """There a new limit waits for it, and stops all threads as long."""
+    worker = workers.start("""
+import threading, time
+import mlx.core as mx
+import mpsbar
+first = mx.set_memory_limit(1 << 33)
+mx.set_memory_limit(first)
+def forever():
+    while True: mx.eval(mx.ones((64, 64)) @ mx.ones((64, 64)))
+threading.Thread(target=forever, daemon=True, name="evaluator").start()
+assert mpsbar.attach()
+while True:
+    time.sleep(0.1)
+    print("as at first" if mx.get_memory_limit() == first else "another")
+""")
+    worker.wait_line("as at first")
+    answer = worker.ask("limit", bytes=300 * MiB, seconds=1)
+    assert (answer["state"], answer["reason"]["code"]) == ("busy", "thread_unproven")
+    assert "evaluator" in answer["reason"]["where"]
+    assert worker.ask("stats")["backends"]["mlx"]["limit"] is None
+
+
 def test_run_with_a_limit_reaches_mlx_at_its_import_whatever_came_before(workers):
     for module in ("torch", "mlx.core"):
         if importlib.util.find_spec(module.partition(".")[0]) is None:

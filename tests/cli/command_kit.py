@@ -8,8 +8,8 @@ import sys
 from worker_kit import ROOT
 
 
-def shown_on_a_terminal(workers, *arguments, until, code=None, end=b"\x03", **extra):
-    """What `mpsbar …` writes to a terminal: `until` so often, then something more, then Ctrl-C."""
+def shown_on_a_terminal(workers, *arguments, until, also=b"", code=None, end=b"\x03", **extra):
+    """What `mpsbar …` writes to a terminal: `until` so often and `also`, something more, Ctrl-C."""
     pid, terminal = pty.fork()
     if not pid:
         os.chdir(ROOT)
@@ -18,7 +18,7 @@ def shown_on_a_terminal(workers, *arguments, until, code=None, end=b"\x03", **ex
         os.execve(sys.executable, [sys.executable, *how, *arguments], env)
     shown, (text, times) = b"", until
     with contextlib.suppress(OSError):  # a terminal whose program has ended
-        while shown.count(text) < times:
+        while shown.count(text) < times or also not in shown:
             shown += os.read(terminal, 65536)
         shown += os.read(terminal, 65536)
         os.write(terminal, end)

@@ -188,6 +188,17 @@ def test_a_dtype_that_crashes_python_is_its_result(file):
     assert "bfloat16 works" in done.stdout
 
 
+def test_the_table_of_times_has_a_dtype_that_crashed_too(file):
+    arguments = ["compare", f"{file}:make", "--python", sys.executable]
+    dtypes = ["--dtypes", "float16,bfloat16"]
+    env = environment("abort relu float16")
+    done = run_mpsbar([*arguments, *dtypes], env=env, timeout=2 * TIMEOUT)
+    assert (done.returncode, done.stderr.count("internal error")) == (1, 0), done.stderr
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
+    assert rows["float16"] == ["–", "–", "–", "–", "–"]
+    assert len(rows["bfloat16"]) >= 5
+
+
 def test_where_every_dtype_crashes(file):
     done = run(f"{file}:make", "--dtypes", "float32,float16", faults="abort relu *")
     assert (done.returncode, done.stdout) == (1, "")

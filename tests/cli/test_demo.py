@@ -12,8 +12,8 @@ from mpsbar.cli.demo import plan_workers
 def test_the_demo_on_a_terminal_is_live_until_ctrl_c(workers, private):
     if not plan_workers():
         pytest.skip("neither torch nor MLX is here")
-    shown = shown_on_a_terminal(workers, "demo", until=(b"torch_worker.py", 2))  # first: starting
-    assert "Quit" in shown
+    until = (b"torch_worker.py", 2)  # the first says that it is starting
+    shown = shown_on_a_terminal(workers, "demo", until=until, also=b"Quit")
     assert "\x1b[?1049l" in shown  # the modes of the terminal were put back
     assert shown.rstrip().endswith("a recorded Mac")  # what to try next
 

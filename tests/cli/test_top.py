@@ -49,7 +49,7 @@ def test_without_textual_it_names_the_one_command_and_is_one_look(workers, priva
     assert status == 0
     first = shown.splitlines()[0]
     assert first.startswith("mpsbar: the live view needs textual: ")
-    assert first.endswith(" -m pip install 'mpsbar[terminal]'. Showing status instead:")
+    assert first.endswith(" -m pip install textual. Showing status instead:")
     assert "finetune.py" in shown
 
 
@@ -64,9 +64,13 @@ def test_a_terminal_that_can_draw_nothing_gets_one_look(workers, private):
 @pytest.mark.parametrize(
     ("file", "tool", "command"),
     [
-        ("uv-receipt.toml", "uv", "uv tool install 'mpsbar[terminal]'"),
+        (
+            "uv-receipt.toml",
+            "uv",
+            "uv tool install --reinstall '.[terminal]' in a checkout of mpsbar",
+        ),
         ("pipx_metadata.json", "pipx", "pipx inject mpsbar textual"),
-        ("other", "pip", "'/my python' -m pip install 'mpsbar[terminal]'"),
+        ("other", "pip", "'/my python' -m pip install textual"),
     ],
 )
 def test_the_command_is_that_of_the_tool_that_installed_it(

@@ -330,6 +330,58 @@ def test_connect_asks_first_and_shows_how_it_ended(play):
     play(SEEN, story)
 
 
+@pytest.fixture
+def in_menu_bar(mac):
+    """For rows that the menu alone has."""
+
+    def play(seen, story):
+        InMenuBar(mac, FakeMonitor(seen)).play(story)
+
+    return play
+
+
+def test_a_python_of_the_list_is_connected_after_a_question(in_menu_bar):
+    async def story(p):
+        p.controller._set(replace(p.controller.ui_state, pythons=("/w/bin/python",), enabled=()))
+        await p.show(SEEN)
+        p.mac.answer("Connect")
+        p.user.click("Connect an Environment", "/w/bin/python")
+        assert asked(p) == [Connect("/w/bin/python")]
+        await p.end(0, Connected("/w/bin/python", "enabled"))
+        assert p.said()[0].startswith("Connect this environment?: /w/bin/python")
+        assert p.said()[-1].startswith("Connected: /w/bin/python")
+
+    in_menu_bar(SEEN, story)
+
+
+def test_another_python_is_typed_and_a_wrong_path_is_told(in_menu_bar, tmp_path):
+    python = tmp_path / "venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("")
+    python.chmod(0o755)
+
+    async def story(p):
+        p.mac.answer("Connect", str(tmp_path / "nowhere"))
+        p.mac.answer("Connect", str(python))
+        p.user.click("Connect an Environment", "Other…")
+        p.mac.wait(1)
+        assert asked(p) == [Connect(str(python))]
+        assert len(p.mac.state.alerts) == 2
+        assert "nowhere" in p.mac.state.alerts[1]
+
+    in_menu_bar(SEEN, story)
+
+
+def test_nothing_is_connected_when_the_question_is_cancelled(in_menu_bar):
+    async def story(p):
+        p.mac.answer("Cancel", "/w/bin/python")
+        p.user.click("Connect an Environment", "Other…")
+        p.mac.wait(1)
+        assert asked(p) == []
+
+    in_menu_bar(SEEN, story)
+
+
 def warn(seen, monkeypatch, capsys):
     """What the command says at this moment."""
     monkeypatch.setattr(probe, "read_snapshot", lambda: seen)

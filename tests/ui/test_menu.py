@@ -32,7 +32,7 @@ from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.process_submenu import TENSOR_ROWS
-from mpsbar.ui.rows import UiState
+from mpsbar.ui.rows import Row, UiState
 
 APP = UiState(is_app=True, login="off")
 MOST = APP.most
@@ -197,11 +197,11 @@ def test_more_workers_than_fit():
     many = [worker(100 + n, f"w{n}.py") for n in range(MOST + 5)]
     section = build_menu(make_snapshot(*many), APP).sections[2]
     assert len(section) == MOST
-    assert (section[-1].key, section[-1].text) == ("more", "6 More…")
+    assert (section[-1].key, section[-1].text) == ("more", "7 More…")
     assert section[-1].actions == (OpenReport(),)
     assert build_menu(make_snapshot(*many)).sections[2][-1].actions == ()  # nobody to click
-    exactly = build_menu(make_snapshot(*many[:MOST]), APP).sections[2]
-    assert exactly[-1].key == f"worker-{100 + MOST - 1}"
+    exactly = build_menu(make_snapshot(*many[: MOST - 1]), APP).sections[2]
+    assert exactly[-1].key == f"worker-{100 + MOST - 2}"
 
 
 def gone(pid, name="old_run.py", ended=820.0, **fields):
@@ -250,7 +250,7 @@ def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
 
 
 def test_a_reset_of_the_gpu_is_on_the_row_until_the_process_ends():
-    row = build_menu(make_snapshot(worker(), gpu_resets={4711: 50520.0}), APP).sections[2][0]
+    row = build_menu(make_snapshot(worker(), gpu_resets={4711: 50520.0}), APP).sections[2][1]
     assert "GPU reset at " in row.text
     assert row.text.endswith("results may be wrong")
 
@@ -258,8 +258,8 @@ def test_a_reset_of_the_gpu_is_on_the_row_until_the_process_ends():
 def test_the_gone_are_few_and_never_push_out_who_is_there():
     past = tuple(gone(n) for n in range(900, 910))
     few = build_menu(make_snapshot(worker(), ended=past), APP).sections[2]
-    assert [row.key for row in few[1:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
-    many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 1)]
+    assert [row.key for row in few[2:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 2)]
     section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
     assert (len(section), section[-1].key) == (MOST, "gone-900-5")
     many.append(worker(99, "w.py"))
@@ -276,7 +276,8 @@ def test_a_report_being_made_is_reported():
 def test_long_names_and_doubles_are_distinguished():
     long = "a_very_long_name_of_an_experiment_number_17.py"
     section = build_menu(make_snapshot(worker(1, long), worker(2, long)), APP).sections[2]
-    names = [row.cells[0] for row in section]
+    heads, *names = [row.cells[0] for row in section]
+    assert heads == "Name"
     assert names == ["a_very_long_n…number_17.py 1", "a_very_long_n…number_17.py 2"]
 
 
@@ -371,3 +372,12 @@ def test_free_when_possible_is_offered_where_a_safe_moment_may_come(reason, is_o
     freed = {4711: Freed(4711, "train.py", "busy", reason=reason)}
     shown = rows(build_menu(make_snapshot(worker(), freed=freed), APP))
     assert ("when-possible-4711" in shown) is is_offered
+
+
+@pytest.mark.parametrize(
+    ("share", "bar"),
+    [(None, ""), (0.0, "─────"), (0.01, "━────"), (0.5, "━━───"), (0.9, "━━━━─"), (1.0, "━━━━━")],
+)
+def test_the_bar_of_a_row(share, bar):
+    """Rounded, but what is there is seen."""
+    assert Row("a", "a", share=share).share_bar == bar

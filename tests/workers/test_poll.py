@@ -60,7 +60,7 @@ def test_a_worker_that_stops_answering_keeps_its_last_values_and_their_age(worke
     polled.poll(seconds=30)
     worker.freeze()
     try:
-        found = {w.pid: w for w in polled.poll(seconds=2)}
+        found = {w.pid: w for w in polled.poll(seconds=5)}
         assert found[worker.pid].state == "busy"
         assert found[worker.pid].name == "worker0.py"
         assert found[worker.pid].age >= 2

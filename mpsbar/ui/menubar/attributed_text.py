@@ -17,11 +17,12 @@ from AppKit import (
 from Foundation import NSAttributedString
 
 # Points from the left edge, in the menu font: 28 characters of name, then device and size flush
-# right, then the rest.
+# right, a bar, then the rest.
 _STOPS = (
     (260.0, NSTextAlignmentRight),
     (326.0, NSTextAlignmentRight),
     (338.0, NSTextAlignmentLeft),
+    (394.0, NSTextAlignmentLeft),
 )
 _DOT_COLOURS = {
     "ok": NSColor.systemGreenColor,
@@ -31,8 +32,11 @@ _DOT_COLOURS = {
 }
 
 
-def paint_cells(cells: tuple[str, ...]) -> Any:
-    return _attributed("\t".join(cells).rstrip("\t"), {**_menu_font(), **_columns()})
+def paint_cells(cells: tuple[str, ...], bar: str = "") -> Any:
+    """Name, device, size, a small bar, and the rest."""
+    name, device, size, *rest = cells
+    text = "\t".join((name, device, size, bar, *rest)).rstrip("\t")
+    return _attributed(text, {**_menu_font(), **_columns()})
 
 
 def paint_fact(text: str) -> Any:

@@ -80,8 +80,8 @@ class Slot:
         before, self.row, native = self.row, row, self.item._menuitem
         can_click = bool(row.actions or row.children)
         could_click = bool(before.actions or before.children)
-        if before is _BLANK or (row.text, row.cells, can_click) != (
-            before.text, before.cells, could_click,
+        if before is _BLANK or (row.text, row.cells, row.share, can_click) != (
+            before.text, before.cells, before.share, could_click,
         ):  # fmt: skip
             self.item.title = row.text
             native.setAttributedTitle_(_paint(row, can_click))
@@ -168,7 +168,7 @@ class Level:
 
 def _paint(row: Row, can_click: bool) -> Any:
     if row.cells:
-        return paint_cells(row.cells)
+        return paint_cells(row.cells, row.share_bar)
     return None if can_click or not row.text else paint_fact(row.text)
 
 

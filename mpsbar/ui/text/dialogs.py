@@ -188,7 +188,11 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
         size=size, n=len(done), all=len(outcomes)
     )
     others = [outcome for outcome in outcomes if outcome.state != "done"]
-    lines = [f"{_name(other.name)}: {outcome_text.freed(other)}" for other in others[:_MOST_LINES]]
+    # Briefly: who has only the app has no command to type.
+    lines = [
+        f"{_name(other.name)}: {outcome_text.freed_briefly(other)}"
+        for other in others[:_MOST_LINES]
+    ]
     return Notice(title, "\n".join(lines), "summary")
 
 

@@ -79,7 +79,7 @@ def limited(outcome: Limited) -> str:
     if outcome.state == "done":
         return _limited_done(outcome)
     impossible = {
-        "not_in_use": _("it doesn't use the GPU yet; start it with mpsbar run --limit instead"),
+        "not_in_use": _("it doesn't use the GPU yet; set the limit when it does"),
         "not_known": _("can't tell whether it uses the GPU"),
     }.get(outcome.reason or "", _("it holds no MPS or MLX memory, and no other can be limited"))
     return {

@@ -15,7 +15,8 @@ def is_running(pid: int | None) -> str:
 
 def no_rumps(problem: str) -> str:
     return _(
-        "the menu bar requires rumps and PyObjC ({problem}): pip install --upgrade mpsbar"
+        "the menu bar requires rumps and PyObjC ({problem}): "
+        "uv tool install --reinstall --managed-python '.[terminal]' in a checkout of mpsbar"
     ).format(problem=problem)
 
 
@@ -27,11 +28,10 @@ def why_no_terminal(why: str, tool: str, python: str) -> str:
     """One line, with the command to install what is missing."""
     if why == "no_terminal":
         return _("top needs a terminal. Showing status instead:")
-    package = "'mpsbar[terminal]'"
     command = {
-        "uv": f"uv tool install {package}",
+        "uv": _("uv tool install --reinstall '.[terminal]' in a checkout of mpsbar"),
         "pipx": "pipx inject mpsbar textual",
-        "pip": f"{shlex.quote(python)} -m pip install {package}",
+        "pip": f"{shlex.quote(python)} -m pip install textual",
     }[tool]
     return _("the live view needs textual: {command}. Showing status instead:").format(
         command=command
@@ -60,7 +60,8 @@ def say_no_icon(reason: str) -> str:
     if reason == "framework_python":
         return _(
             "macOS 26 and later show no menu bar icon for this kind of Python (Homebrew, "
-            "python.org): use mpsbar.app, or uv tool install --managed-python mpsbar"
+            "python.org): use mpsbar.app, or uv tool install --managed-python '.[terminal]' in a "
+            "checkout of mpsbar"
         )
     return _("Can't show an icon in the menu bar here ({reason})").format(reason=reason)
 

@@ -66,7 +66,7 @@ def test_sleep_and_wake(mac):
         user.show(make_snapshot(make_training(), time=4604.0))
         mac.wait(1)
         assert user.notices.told == []
-        assert "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸" in user.lines()
+        assert "train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB  ▸" in user.lines()
 
     play(mac, make_snapshot(make_training()), person)
 

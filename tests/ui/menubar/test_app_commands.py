@@ -44,7 +44,7 @@ def test_more_workers_than_rows_are_in_the_report(mac):
     many = [make_training(100 + n, f"w{n}.py") for n in range(30)]
 
     def person(user):
-        user.click("11 More…")
+        user.click("12 More…")
         user.end(0, Checkup(MAC))
         mac.wait_for(lambda: mac.state.opened)
 

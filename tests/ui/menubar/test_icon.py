@@ -71,9 +71,11 @@ def test_digits_of_one_width_and_a_dot_with_a_colour(mac):
         seen = attributes(button.attributedTitle())
         assert seen[NSFontAttributeName].fontName().endswith("digits")
         with user.open() as menu:
-            row = attributes(menu.find("train.py\tmps\t6.0 GB\tcached 3.0 GB").attributedTitle())
+            row = attributes(
+                menu.find("train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB").attributedTitle()
+            )
         assert row[NSFontAttributeName].fontName().endswith("digits")
-        assert len(row[NSParagraphStyleAttributeName].tabStops()) == 3
+        assert len(row[NSParagraphStyleAttributeName].tabStops()) == 4
         user.click("Settings", "Menu Bar Shows", "Dot Only")
         dot = attributes(button.attributedTitle())
         assert vars(dot[NSForegroundColorAttributeName]) == vars(NSColor.systemGreenColor())

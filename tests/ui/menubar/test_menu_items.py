@@ -1,5 +1,7 @@
 """Rows on menu items, on the double of AppKit: what changes while the menu is open, and what stays."""
 
+from dataclasses import replace
+
 from samples import GB, make_snapshot, make_training
 from thorough import two_sizes
 from ui.menubar_kit import HEAD, SERVE, TAIL, play
@@ -21,10 +23,11 @@ def test_three_workers_of_which_one_is_busy(mac):
             *HEAD,
             "Free All Caches (3.2 GB)",
             "─",
-            "train.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
-            "notebook kernel\tmps\t1.0 GB\tbusy 3.2 s, cached 256 MB  ▸",
-            "serve.py 4713\tmps\t2.0 GB\tcached 0 B  ▸",
-            "serve.py 4720\ttorch\t2.0 GB\tnot connected  ▸",
+            "(Name\tDevice\tHeld)",
+            "train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB  ▸",
+            "notebook kernel\tmps\t1.0 GB\t━────\tbusy 3.2 s, cached 256 MB  ▸",
+            "serve.py 4713\tmps\t2.0 GB\t━────\tcached 0 B  ▸",
+            "serve.py 4720\ttorch\t2.0 GB\t━────\tnot connected  ▸",
             *TAIL,
         ]
         assert user.lines("train.py") == [
@@ -73,7 +76,7 @@ def test_the_open_menu_follows(mac):
             assert user.monitor.looking == 1
             user.monitor.latest = make_snapshot(make_training(held=8 * GB))
             menu.wait(0.6)
-            assert "train.py\tmps\t8.0 GB\tcached 3.0 GB  ▸" in menu.lines()
+            assert "train.py\tmps\t8.0 GB\t━────\tcached 3.0 GB  ▸" in menu.lines()
             assert mac.bar() == " \u20078.0 GB"
             user.monitor.latest = make_snapshot(make_training(held=7 * GB))
             menu.wait(0.6)
@@ -97,11 +100,11 @@ def test_a_worker_dies_while_its_submenu_is_open_and_another_comes(mac):
                 "(Stop…)",
             ]  # fmt: skip
             menu.leave()
-            workers = menu.lines()[4:6]
+            workers = menu.lines()[5:7]
             assert workers == [
-                "train.py\t\t\tended  ▸", "b.py\tmps\t6.0 GB\tcached 3.0 GB  ▸",
+                "train.py\t\t\t\tended  ▸", "b.py\tmps\t6.0 GB\t━────\tcached 3.0 GB  ▸",
             ]  # fmt: skip
-        assert [line.split("\t")[0] for line in user.lines()[4:6]] == ["b.py", "new.py"]
+        assert [line.split("\t")[0] for line in user.lines()[5:7]] == ["b.py", "new.py"]
 
     play(mac, make_snapshot(make_training(), make_training(4712, "b.py")), person)
 
@@ -110,7 +113,12 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
     def person(user):
         with user.open() as menu:
             user.show(make_snapshot())
-            assert menu.lines()[2:5] == ["()", "─", "train.py\t\t\tended  ▸"]
+            assert menu.lines()[2:6] == [
+                "()",
+                "─",
+                "(Name\tDevice\tHeld)",
+                "train.py\t\t\t\tended  ▸",
+            ]
         with user.open() as menu:
             assert menu.lines()[2].startswith("(You have no PyTorch or MLX processes")
             user.show(make_snapshot(make_training()))
@@ -125,10 +133,10 @@ def test_a_process_that_connects_while_the_menu_is_open_has_not_ended(mac):
             user.show(make_snapshot(make_training(4720, "serve.py")))
             assert menu.lines() == ["()", "Copy PID", "Stop…"]
             menu.leave()
-            assert menu.lines()[4] == "serve.py\tmps\t6.0 GB\tcached 3.0 GB  ▸"
+            assert menu.lines()[5] == "serve.py\tmps\t6.0 GB\t━────\tcached 3.0 GB  ▸"
             user.show(make_snapshot(processes=[SERVE]))
-            assert menu.lines()[4] == "serve.py\ttorch\t2.0 GB\tnot connected  ▸"
-            menu.enter(menu.lines()[4].removesuffix("  ▸"))
+            assert menu.lines()[5] == "serve.py\ttorch\t2.0 GB\t━────\tnot connected  ▸"
+            menu.enter(menu.lines()[5].removesuffix("  ▸"))
             assert menu.lines()[0] == "Connect This Environment…"
 
     play(mac, make_snapshot(processes=[SERVE]), person)
@@ -141,9 +149,9 @@ def test_rows_of_a_kind_change_places_with_rows_of_another(mac):
     def person(user):
         one = user.lines()
         user.show(make_snapshot(make_training(), processes=children))
-        assert user.lines()[5] == "(└ 2 child processes\t\t≤ ?\tnot connected)".replace("≤ ?", "?")
+        assert user.lines()[6] == "(└ 2 child processes\t\t?\t\tnot connected)"
         user.show(make_snapshot(make_training(), make_training(4712, "b.py")))
-        assert user.lines()[5].endswith("▸")
+        assert user.lines()[6].endswith("▸")
         assert user.lines("b.py")[0] == "Free Cache"
         user.show(make_snapshot(make_training()))
         assert user.lines() == one
@@ -172,7 +180,7 @@ def test_more_workers_than_rows(mac):
 
     def person(user):
         lines = user.lines()
-        assert lines[4 + 19] == "11 More…"
+        assert lines[4 + 19] == "12 More…"
         assert lines[4 + 20] == "─"
 
     play(mac, make_snapshot(*many), person)
@@ -184,9 +192,9 @@ def test_who_has_gone_while_the_menu_is_open_and_after(mac):
     def person(user):
         with user.open() as menu:
             user.show(make_snapshot(ended=(gone,), time=1001.0))
-            assert menu.lines()[4] == "train.py\t\t\tended  ▸"
-        assert user.lines()[3:5] == [
-            "─", "(train.py\t\t\tended just now, peak 6.0 GB, exit code unknown)",
+            assert menu.lines()[5] == "train.py\t\t\t\tended  ▸"
+        assert user.lines()[3:6] == [
+            "─", "(Name\tDevice\tHeld)", "(train.py\t\t\t\tended just now, peak 6.0 GB, exit code unknown)",
         ]  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)
@@ -199,7 +207,7 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
         with user.open() as menu:
             user.monitor.latest = make_snapshot(make_training(1, "new.py"), make_training())
             menu.ask_again()
-            assert menu.lines()[4].startswith("train.py")
+            assert menu.lines()[5].startswith("train.py")
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -242,7 +250,7 @@ def test_hostile_names_stay_one_line_of_text(mac):
 
     def person(user):
         lines = user.lines()
-        assert len(lines) == 5 + 1 + len(TAIL) - 1
+        assert len(lines) == 5 + 2 + len(TAIL) - 1
         assert "\n" not in "".join(lines)
 
     from mpsbar.core.naming import printable
@@ -262,3 +270,14 @@ def test_the_shortcut_and_the_check_mark_of_a_row_are_those_of_its_item(mac):
             assert (native.keyEquivalent(), native.state()) == (shortcut, int(is_checked))
 
     play(mac, make_snapshot(), person)
+
+
+def test_the_bar_is_drawn_anew_when_only_it_changes(mac):
+    def person(user):
+        with user.open() as menu:
+            snapshot = make_snapshot(make_training())
+            gpu = replace(snapshot.machine.gpu, memory_budget=8 * GB)
+            user.show(replace(snapshot, machine=replace(snapshot.machine, gpu=gpu)))
+            assert "train.py\tmps\t6.0 GB\t━━━━─\tcached 3.0 GB  ▸" in menu.lines()
+
+    play(mac, make_snapshot(make_training()), person)

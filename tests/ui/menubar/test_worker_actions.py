@@ -31,7 +31,7 @@ def test_free_and_the_menu_is_closed_when_it_ends(mac):
         user.end(0, freed)
         assert user.notices.told == [("train.py", "Freed 3.1 GB in 40 ms", "freed-4711")]
         user.show(make_snapshot(make_training(held=3 * GB, cached=0), freed={4711: freed}))
-        assert "train.py\tmps\t3.0 GB\tcached 0 B, freed 3.1 GB in 40 ms  ▸" in user.lines()
+        assert "train.py\tmps\t3.0 GB\t━────\tcached 0 B, freed 3.1 GB in 40 ms  ▸" in user.lines()
 
     play(mac, make_snapshot(make_training()), person)
 
@@ -43,11 +43,11 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
         user.click("train.py", "Free Cache")
         with user.open() as menu:
             user.show(make_snapshot(make_training(), pending=frozenset([Free(4711)])))
-            assert "train.py\tmps\t6.0 GB\tcached 3.0 GB, freeing…  ▸" in menu.lines()
+            assert "train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB, freeing…  ▸" in menu.lines()
             user.end(0, freed)
             user.show(make_snapshot(make_training(), freed={4711: freed}))
-            assert menu.lines()[4] == (
-                "train.py\tmps\t6.0 GB\tcached 3.0 GB, busy: another thread is computing"
+            assert menu.lines()[5] == (
+                "train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB, busy: another thread is computing"
                 " (a.py:3 in f); nothing was freed  ▸"
             )
         assert user.notices.told == []  # the row told it
