@@ -179,7 +179,7 @@ def _shade_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
 
 def _label(row: int, rows: int, ceiling: int) -> str:
     """Round sizes at the top, in the middle and at the bottom."""
-    words = {rows - 1: wording.size(ceiling), 0: "0"}
+    words = {0: "0", rows - 1: wording.size(ceiling)}
     if rows >= 6:
         words[rows // 2 - 1 + rows % 2] = wording.size(ceiling // 2)
     return cells.fit(words.get(row, ""), _AXIS - 1, to_right=True) + (
