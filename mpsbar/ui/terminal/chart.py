@@ -16,6 +16,7 @@ _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 _TICKS = (5, 10, 15, 30, 60, 120, 300, 600)
 _TICK_CELLS = 12
 _AXIS = 9
+_LEAST_WITH_AXIS = 4  # lines
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 LAYERS = ("allocated", "cached", "other", "footprint")  # from the lowest to the highest
 # The same without colour.
@@ -106,9 +107,11 @@ def round_up(size: int) -> int:
 def render_chart(
     chart: MemoryChart, width: int, height: int, has_colour: bool = True
 ) -> list[list[CellRun]]:
-    """`height` lines: the areas, the axis with its marks, and the times."""
-    columns, rows = width - _AXIS - 1, height - 2
-    if columns < 8 or rows < 2 or not chart.layers:
+    """`height` lines: the areas, the axis with its marks, and the times; in less than four lines
+    only the areas."""
+    has_axis = height >= _LEAST_WITH_AXIS
+    columns, rows = width - _AXIS - 1, height - 2 if has_axis else height
+    if columns < 8 or rows < 1 or not chart.layers:
         return []
     span = choose_span(chart)
     step = span / columns
@@ -124,7 +127,7 @@ def render_chart(
         [CellRun(_label(row, rows, ceiling), "quiet"), *_draw_row(stacks, names, row, has_colour)]
         for row in range(rows - 1, -1, -1)
     ]
-    return [*lines, *_draw_axis(chart.marks, now, span, columns)]
+    return [*lines, *_draw_axis(chart.marks, now, span, columns)] if has_axis else lines
 
 
 def _sample(points: Sequence[Point], now: float, span: float, columns: int) -> list[int | None]:
@@ -176,7 +179,7 @@ def _shade_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
 
 def _label(row: int, rows: int, ceiling: int) -> str:
     """Round sizes at the top, in the middle and at the bottom."""
-    words = {rows - 1: wording.size(ceiling), 0: "0"}
+    words = {0: "0", rows - 1: wording.size(ceiling)}
     if rows >= 6:
         words[rows // 2 - 1 + rows % 2] = wording.size(ceiling // 2)
     return cells.fit(words.get(row, ""), _AXIS - 1, to_right=True) + (

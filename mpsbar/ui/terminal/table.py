@@ -82,24 +82,32 @@ class SteadyTable(DataTable[Text]):
 
     def _update(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
         """Change the cells that differ. `update_cell` would have every cell rendered again, and
-        keep thousands of old ones: of what was rendered only these rows are forgotten here."""
-        changed: dict[str, int] = {}
+        keep thousands of old ones: of what was rendered only these are forgotten here."""
+        changed: set[tuple[str | None, str | None]] = set()  # keys of rows and columns
+        places: set[int] = set()
         for place, (key, cells) in enumerate(drawn.items()):
             if cells is self._drawn[key]:
                 continue
             for head, cell, before in zip(heads, cells, self._drawn[key], strict=True):
                 if cell != before or cell.spans != before.spans:
                     self._data[RowKey(key)][ColumnKey(head[0])] = cell
-                    changed[key] = place
-        if not changed:
-            return
-        for cache in (self._cell_render_cache, self._row_render_cache):
-            for entry in [entry for entry in cache.keys() if entry[0].value in changed]:  # noqa: SIM118
-                cache.discard(entry)  # type: ignore[arg-type]
+                    changed.add((key, head[0]))
+                    places.add(place)
+        if changed:
+            self._forget_rendered(changed)
+        for place in places:
+            self.refresh_row(place)
+
+    def _forget_rendered(self, changed: set[tuple[str | None, str | None]]) -> None:
+        rows = {row for row, _column in changed}
+        for cell_key in list(self._cell_render_cache.keys()):
+            if (cell_key[0].value, cell_key[1].value) in changed:
+                self._cell_render_cache.discard(cell_key)
+        for row_key in list(self._row_render_cache.keys()):
+            if row_key[0].value in rows:
+                self._row_render_cache.discard(row_key)
         self._row_renderable_cache.clear()
         self._line_cache.clear()
-        for place in changed.values():
-            self.refresh_row(place)
 
 
 class ProcessTable(SteadyTable):

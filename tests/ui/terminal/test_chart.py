@@ -73,7 +73,17 @@ def test_nothing_known_draws_nothing():
     assert render_chart(MemoryChart((), 0.0), 40, 8) == []
     assert render_chart(chart_process(series(held=(0, 0)), 20.0), 40, 8) == []
     assert render_chart(chart_process(STEPS, 40.0), 12, 8) == []  # no room
-    assert render_chart(chart_process(STEPS, 40.0), 40, 3) == []
+    assert render_chart(chart_process(STEPS, 40.0), 40, 0) == []
+
+
+@pytest.mark.parametrize("height", [1, 2, 3])
+def test_where_there_is_little_room_it_has_no_axis(height):
+    """It was said then that there is no data."""
+    lines = draw(chart_process(STEPS, 40.0), 40, height)
+    assert len(lines) == height
+    assert "60.0 MB ┤" in lines[0]
+    assert set(lines[-1].partition("┤")[2].strip()) <= set("▁▂▃▄▅▆▇█")
+    assert lines[-1].partition("┤")[2].strip()
 
 
 def test_times_are_round_and_marks_stand_where_it_happened():
