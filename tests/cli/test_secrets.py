@@ -152,12 +152,12 @@ def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
         shown.append(user.lines(script.name))
         user.click(script.name, "Notify When Finished")
         user.click("Copy Diagnostics")
+        board = NSPasteboard.generalPasteboard()
+        mac.wait_for(lambda: mac.wait(0.2) or board.stringForType_(NSPasteboardTypeString), TIMEOUT)
         end_planted(workers)
         mac.wait_for(lambda: mac.wait(0.2) or is_told(), TIMEOUT)
         mac.wait(5)
         shown.append(user.lines())
-        board = NSPasteboard.generalPasteboard()
-        mac.wait_for(lambda: mac.wait(0.2) or board.stringForType_(NSPasteboardTypeString), TIMEOUT)
         shown.append(board.stringForType_(NSPasteboardTypeString))
 
     try:
