@@ -49,7 +49,6 @@ def watch_children(children: int) -> tuple[int, int, int]:
         script = workers.folder / "loader.py"
         enough = workers.folder / "enough"
         script.write_text(LOADER.format(children=children, enough=str(enough)))
-        # A Python of its own: the parent of a fork of the test's would be the head of its family.
         worker = workers.run([sys.executable, str(script)]).wait_attached()
         monitor = Monitor()
         ticks = good = most = 0
@@ -58,8 +57,9 @@ def watch_children(children: int) -> tuple[int, int, int]:
             snapshot = monitor.tick()
             ticks += 1
             good += snapshot.processes is not None and not snapshot.problems
-            family = [each for each in snapshot.families if each.head.pid == worker.pid]
-            most = max([most, *(len(each.workers) + len(each.others) for each in family)])
+            members = [one for each in snapshot.families for one in (*each.workers, *each.others)]
+            # Not by the family's head: that is the test's own process where it has loaded torch.
+            most = max(most, sum(one.parent == worker.pid for one in members))
             if most >= children * 0.8 or time.monotonic() > given_up:
                 enough.touch()
         monitor.close()

@@ -64,7 +64,7 @@ class TmuxPane:
         def click():
             line = self.screen().splitlines()[-1]
             if words not in line:
-                return False
+                return text in self.screen()  # it took longer than the last click was given
             for end in "Mm":  # what a terminal sends for a click: column and line from 1
                 place = f"{line.index(words) + 1};{len(self.screen().splitlines())}"
                 self.press("-l", f"\x1b[<0;{place}{end}")
