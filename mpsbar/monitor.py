@@ -74,9 +74,12 @@ class Monitor:
         computer: Computer | None = None,
         interval: float = INTERVAL,
         recorder: "Recorder | None" = None,
-        may_free: bool = True,
+        may_free: bool = False,
     ) -> None:
-        """`may_free`: whether it may free caches by itself, where the settings say so."""
+        """`may_free`: whether it frees caches by itself, where that was chosen: the app and top do.
+
+        Of all that may, only the first does, so nothing else may be among them.
+        """
         # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)
         self.interval = interval
@@ -276,6 +279,8 @@ class Monitor:
         """Only while it ticks by itself: a single reading changes nothing."""
         if not self._may_free or self._thread is None or self._is_closed:
             return
+        if snapshot.machine.recording is not None:
+            return  # nor does it keep others from freeing
         if not self._attempt("sharing automatic frees", self._share_auto_free)[0]:
             return  # another monitor does it
         found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
@@ -295,7 +300,8 @@ class Monitor:
         shared = self._shared_auto_free
         while not self._new_rules.empty():
             action = self._new_rules.get()
-            self._attempt("saving a choice", partial(shared.write, action))
+            if action.started is not None:  # else it might hold for another process some day
+                self._attempt("saving a choice", partial(shared.write, action))
         rules = shared.read()
         if rules is not None:
             self._auto_free.set_rules(rules)

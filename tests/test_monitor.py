@@ -39,7 +39,8 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
 from mpsbar.end_follower import LOOK_AGAIN_SECONDS
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
-from mpsbar.system import this_computer
+from mpsbar.system import paths, this_computer
+from mpsbar.system.auto_free_file import SharedAutoFree
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.text.status import render_status
 from mpsbar.workers.environments import Environment, read_enabled
@@ -58,7 +59,7 @@ def computer():
 @pytest.fixture
 def monitor(computer, workers, monkeypatch):
     monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
-    monitor = Monitor(computer, interval=0.01)
+    monitor = Monitor(computer, interval=0.01, may_free=True)
     yield monitor
     monitor.close()
 
@@ -729,12 +730,13 @@ def test_of_two_monitors_one_frees_and_both_follow_a_choice(
     need_module("mlx")
     monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
     worker = workers.start(CACHED)
-    other = Monitor(computer, interval=0.01)
+    computer.pids[worker.pid], computer.libraries[worker.pid] = "x", TORCH
+    other = Monitor(computer, interval=0.01, may_free=True)
     try:
         monitor.start()
         wait_for(lambda: monitor.ticks > 2, "the first to be the one that frees")
         other.start()
-        wait_for(lambda: other.latest.workers, "the worker")
+        wait_for(lambda: [w for w in other.latest.workers if w.started], "the worker")
         started = other.latest.workers[0].started
         rule = AutoFreeRule(keep_cache_below=100 << 20)
         other.set_auto_free(SetAutoFree(worker.pid, started, rule))
@@ -749,6 +751,31 @@ def test_of_two_monitors_one_frees_and_both_follow_a_choice(
         wait_for(lambda: other.latest.auto_free == {}, "the choice to be taken back")
     finally:
         other.close()
+
+
+def test_a_choice_for_a_process_whose_start_is_not_known_is_not_kept_in_the_file(monitor, workers):
+    worker = workers.start(IDLE)
+    monitor.start()
+    wait_for(lambda: monitor.latest.workers, "the worker")
+    rule = AutoFreeRule(keep_cache_below=100 << 20)
+    monitor.set_auto_free(SetAutoFree(worker.pid, None, rule))
+    SharedAutoFree().write(SetAutoFree(2, 2.0, rule))  # another monitor's
+    wait_for(lambda: (2, 2.0) in monitor._auto_free._rules, "both")
+    seen = monitor.ticks
+    wait_for(lambda: monitor.ticks > seen + 2, "a reading with both")
+    assert monitor.latest.auto_free[worker.pid].rule == rule
+    assert SharedAutoFree().read() == {(2, 2.0): rule}
+
+
+def test_a_recording_does_not_keep_others_from_freeing(private, monkeypatch):
+    monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
+    monitor = Monitor(interval=0.01, may_free=True)
+    try:
+        monitor.start()
+        wait_for(lambda: monitor.ticks > 2, "some ticks")
+        assert not paths.lock_file("auto-free").exists()
+    finally:
+        monitor.close()
 
 
 @pytest.mark.usefixtures("patient")

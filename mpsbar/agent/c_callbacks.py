@@ -57,7 +57,8 @@ def _read_states() -> "list[tuple[int, int]]":
 
 def _counts_itself() -> bool:
     """Whether this thread's state is laid out so: its count follows PyGILState_Ensure."""
-    if _api["PyGILState_Check"]() != 1:
+    # Not PyGILState_Check, which says yes to everything once there was a subinterpreter.
+    if _function("PyThreadState_Get")() != _function("PyGILState_GetThisThreadState")():
         return False  # a program around Python gave this thread a state of its own: it would hang
     ensure, release = _api["PyGILState_Ensure"], _api["PyGILState_Release"]
     before = _read_counts(get_ident())

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         "Starting {n} small worker: {names} …", "Starting {n} small workers: {names} …", len(plan)
     )
     print(text.format(n=len(plan), names=", ".join(plan)), flush=True)
-    monitor = Monitor()
+    monitor = Monitor(may_free=True)
     try:
         with started(plan) as processes:
             if why_no_terminal() is None:

@@ -76,7 +76,7 @@ def run_menubar(options: argparse.Namespace) -> int:
         log.warning("%s", text)
         notifier.notify("mpsbar", text, reason.code)
 
-    monitor = Monitor(recorder=Recorder(say))
+    monitor = Monitor(recorder=Recorder(say), may_free=True)
     MenuBar(monitor, loaded, notifier, claim, MetricsService(monitor)).run()
     return 0
 

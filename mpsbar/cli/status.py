@@ -108,7 +108,7 @@ def make_recorder() -> "Monitor":
     from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
-    monitor = Monitor(recorder=Recorder(_complain), may_free=False)
+    monitor = Monitor(recorder=Recorder(_complain))
     monitor.apply(read_settings().settings)  # an alert that is switched off is not recorded
     return monitor
 

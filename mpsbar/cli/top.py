@@ -60,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.monitor import Monitor
 
     # Its complaints would be printed over the screen; mpsbar doctor shows them.
-    return end(run_terminal(Monitor(recorder=Recorder(lambda _: None)), options.every))
+    monitor = Monitor(recorder=Recorder(lambda _: None), may_free=True)
+    return end(run_terminal(monitor, options.every))
 
 
 def why_no_terminal() -> str | None:

@@ -57,6 +57,7 @@ class AutoFree:
         """A choice for one process; what was given up before is tried again."""
         key = (action.pid, action.started)
         self._followed.pop(key, None)
+        self._rules.pop((action.pid, None), None)  # chosen before its start was known
         if action.rule == AutoFreeRule():
             self._rules.pop(key, None)
         else:
@@ -64,9 +65,12 @@ class AutoFree:
 
     def set_rules(self, rules: dict[Key, AutoFreeRule]) -> None:
         """All choices for single processes, some of them made in another program."""
-        before, self._rules = self._rules, dict(rules)
+        before = self._rules
+        # Those for a process whose start is not known are nobody else's.
+        own = {key: rule for key, rule in list(before.items()) if key[1] is None}
+        self._rules = own | rules
         for key in before.keys() | rules.keys():
-            if before.get(key) != rules.get(key):
+            if before.get(key) != self._rules.get(key):
                 self._followed.pop(key, None)
 
     def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:

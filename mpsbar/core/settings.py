@@ -65,6 +65,7 @@ class Loaded:
     file: str
     origins: Mapping[str, Origin] = field(default_factory=dict)  # those not named: default
     complaints: tuple[str, ...] = ()
+    is_file_usable: bool = True  # or missing
 
 
 class _NotAllowed(ValueError):

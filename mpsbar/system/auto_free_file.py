@@ -39,7 +39,10 @@ class SharedAutoFree:
         return self._claim is not None
 
     def write(self, action: SetAutoFree) -> None:
-        """Keep one more choice, or drop it; OSError if that cannot be written."""
+        """Keep one more choice, or drop it; OSError if that cannot be written.
+
+        Its start must be known: after the process has ended, another may have its pid.
+        """
         rules = {key: rule for key, rule in _read().items() if _is_running(key[0])}
         rules.pop((action.pid, action.started), None)
         if action.rule != AutoFreeRule():
@@ -76,7 +79,8 @@ def _read() -> Rules:
     file = paths.auto_free_file()
     if is_usable(file):
         with suppress(OSError, ValueError, TypeError, RecursionError):
-            for entry in json.loads(read_bytes(file, _MOST_BYTES))[:_MOST_RULES]:
+            entries = json.loads(read_bytes(file, _MOST_BYTES))
+            for entry in entries[:_MOST_RULES] if type(entries) is list else ():
                 pid, started, most, idle = entry
                 if _is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle):
                     found[pid, started] = AutoFreeRule(most, idle)
@@ -88,7 +92,7 @@ def _is_pid(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
-    return value is None or (type(value) is float and math.isfinite(value))
+    return type(value) is float and math.isfinite(value)
 
 
 def _is_size(value: Any) -> bool:

@@ -46,7 +46,7 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = Fals
         complaint = _("couldn't read {file} ({problem}); using the defaults").format(
             file=file, problem=_reason(problem)
         )
-        loaded = replace(loaded, complaints=(complaint,))
+        loaded = replace(loaded, complaints=(complaint,), is_file_usable=False)
     loaded = _merge(loaded, "environment", _read_environment(), "{}")
     return _merge(loaded, "flag", flags or {}, "{}")
 
@@ -141,7 +141,7 @@ def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
                 "it couldn't be renamed ({problem})"
             )
     complaint = text.format(file=loaded.file, why=why, target=target, problem=problem)
-    return replace(loaded, complaints=(complaint,))
+    return replace(loaded, complaints=(complaint,), is_file_usable=False)
 
 
 def _move_aside(file: Path) -> Path:

@@ -183,7 +183,7 @@ class Controller:
             return
         self._settings_stamp = stamp
         loaded = read_settings()
-        if not loaded.complaints:  # a file that is being edited
+        if loaded.is_file_usable:  # else it is being edited
             shared = {
                 key: getattr(loaded.settings, key)
                 for key in AUTO_FREE_KEYS

@@ -3,8 +3,10 @@
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import interpreters
@@ -68,6 +70,70 @@ def test_calls_from_c_are_counted_as_python_counts_them(version):
         "ended": [[], False],
         "main": [[1], True],
     }
+
+
+# At any other place than the right one the count does not follow.
+PLACES = """
+from mpsbar.agent import c_callbacks
+right = c_callbacks._count_at
+for c_callbacks._count_at in range(2, 30):
+    assert c_callbacks._counts_itself() is (c_callbacks._count_at == right)
+"""
+
+
+@every_python
+def test_a_python_that_keeps_the_count_elsewhere_is_found_out(version):
+    done = subprocess.run(
+        [interpreters.need(version), "-c", PLACES],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# Runs code as a program does that has Python in it and makes the thread's state itself.
+EMBEDS = r"""
+void *PyInterpreterState_Get(void), *PyThreadState_New(void *), *PyThreadState_Swap(void *);
+void PyThreadState_Clear(void *), PyThreadState_Delete(void *);
+int PyRun_SimpleString(const char *);
+
+int run(const char *code) {
+    void *own = PyThreadState_New(PyInterpreterState_Get());
+    void *before = PyThreadState_Swap(own);
+    int failed = PyRun_SimpleString(code);
+    PyThreadState_Clear(own);
+    PyThreadState_Swap(before);
+    PyThreadState_Delete(own);
+    return failed;
+}
+"""
+# With a subinterpreter Python's own check of the state no longer says anything.
+EMBEDDED = """
+import ctypes, sys
+try: import _interpreters
+except ImportError: import _xxsubinterpreters as _interpreters
+other = _interpreters.create()
+code = b"from mpsbar.agent import c_callbacks; print(c_callbacks._has_layout, flush=True)"
+failed = ctypes.PyDLL(sys.argv[1]).run(code)
+_interpreters.destroy(other)
+sys.exit(failed)
+"""
+
+
+@every_python
+def test_a_thread_with_a_state_of_its_own_neither_hangs_nor_is_believed(version, tmp_path):
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    source, library = tmp_path / "embeds.c", tmp_path / "embeds.so"
+    source.write_text(EMBEDS)
+    undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    subprocess.run(["cc", "-shared", "-fPIC", *undefined, "-o", library, source], check=True)
+    done = subprocess.run(
+        [interpreters.need(version), "-c", EMBEDDED, library],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
 # The loop idles; a call from C that lasts is in it from SIGUSR1 on, written by the program in C too.

@@ -1,18 +1,20 @@
 """What `mpsbar run --summary` concludes as the parent, from what it noted while the command ran."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 from endings.ways import make_group, why_no_cgroup
 from samples import GB
-from worker_kit import ROOT, TIMEOUT
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.cli.run_summary import Collector, Usage, find_first_fallbacks, judge_command
 from mpsbar.core.endings import Reports
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.system import paths
 from mpsbar.system.exits import NoExitWatch
 from mpsbar.system.foreground import CommandEnd
 from mpsbar.system.platform import NoReports
@@ -44,6 +46,13 @@ def note(collector, time, **machine):
 
 def judge(collector, end=KILLED):
     return judge_command(end, Computer(), collector)
+
+
+def test_it_does_not_keep_the_app_and_top_from_freeing(collector, private):
+    """Of those that free automatically only the first does, and this one knows no settings."""
+    collector.start(os.getpid())
+    wait_for(lambda: collector._monitor.ticks > 1, "two ticks")
+    assert not paths.lock_file("auto-free").exists()
 
 
 def test_a_kill_alone_does_not_say_by_whom(collector):

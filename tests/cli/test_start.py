@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from mpsbar import __version__
 from mpsbar.cli import start
 from mpsbar.cli.main import build_parser
 from mpsbar.system.settings_file import read_settings
+from mpsbar.system.single_instance import read_holder
 
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -95,6 +97,7 @@ def test_the_app_starts_with_the_flags_over_the_file(mac, private, workers):
 
     def person():
         mac.wait_for(lambda: mac.bar() == "●")
+        mac.wait_for(lambda: read_holder("auto-free") == os.getpid())  # it may free by itself
         mac.click("Quit mpsbar")
 
     options = argparse.Namespace(bar="dot", interval=None)

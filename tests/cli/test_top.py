@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from worker_kit import ROOT
+from worker_kit import ROOT, wait_for
 
-from mpsbar.cli import top
+from mpsbar.cli import demo, main, top
+from mpsbar.system.single_instance import read_holder
 from mpsbar.ui.text import startup
 
 
@@ -118,3 +119,21 @@ assert sys.modules["ssl"] is ssl
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["top", "demo"])
+def test_it_may_free_by_itself(workers, private, monkeypatch, verb):
+    def look(monitor, _interval):
+        monitor.start()
+        try:
+            wait_for(lambda: read_holder("auto-free") == os.getpid(), "its turn to free")
+        finally:
+            monitor.close()
+        return 0
+
+    monkeypatch.setattr(demo, "plan_workers", lambda: {"torch": {}})
+    monkeypatch.setattr(demo, "started", contextlib.nullcontext)
+    for module in (top, demo):
+        monkeypatch.setattr(module, "run_terminal", look)
+        monkeypatch.setattr(module, "why_no_terminal", lambda: None)
+    assert main.run([verb]) == 0

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import interpreters
+import platformdirs
 import pytest
-from worker_kit import ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.system import paths
@@ -25,11 +28,12 @@ def test_a_choice_of_one_is_read_by_the_other_once():
     first, second = SharedAutoFree(), SharedAutoFree()
     assert second.read() is None
     first.write(SetAutoFree(HERE, 100.5, AutoFreeRule(2 * GB)))
-    first.write(SetAutoFree(PARENT, None, AutoFreeRule(free_when_idle=False)))
-    both = {(HERE, 100.5): AutoFreeRule(2 * GB), (PARENT, None): AutoFreeRule(None, False)}
+    first.write(SetAutoFree(PARENT, 99.0, AutoFreeRule(free_when_idle=False)))
+    both = {(HERE, 100.5): AutoFreeRule(2 * GB), (PARENT, 99.0): AutoFreeRule(None, False)}
     assert (second.read(), second.read(), first.read()) == (both, None, both)
     second.write(SetAutoFree(HERE, 100.5, AutoFreeRule()))  # as for all again
-    assert first.read() == {(PARENT, None): AutoFreeRule(None, False)}
+    assert first.read() == {(PARENT, 99.0): AutoFreeRule(None, False)}
+    assert paths.auto_free_file().stat().st_mode & 0o777 == 0o600
 
 
 def test_choices_for_processes_that_have_ended_are_dropped_by_the_next(workers):
@@ -45,7 +49,7 @@ def test_choices_for_processes_that_have_ended_are_dropped_by_the_next(workers):
     "text",
     ["", "{}", "[", "[1]", "[[7, 1.0, 5]]", "[[7, 1.0, -1, null]]", "[[true, 1.0, 5, null]]",
      '[[7, "x", 5, null]]', "[[7, NaN, 5, null]]", "[[7, 1.0, 1e99, null]]", "[[7, 1.0, 5, 1]]",
-     "[[1, 1.0, 5, null]]", "[" * 100_000],
+     "[[1, 1.0, 5, null]]", "[[7, null, 5, null]]", "[" * 60_000, "[1," * 20_000, " " * 100_000],
 )  # fmt: skip
 def test_nonsense_is_no_choice(text):
     paths.auto_free_file().write_text(text)
@@ -54,6 +58,29 @@ def test_nonsense_is_no_choice(text):
     assert shared.read() == {}
     shared.write(SetAutoFree(HERE, 1.0, AutoFreeRule(GB)))
     assert json.loads(paths.auto_free_file().read_text()) == [[HERE, 1.0, GB, None]]
+
+
+DICTIONARY = """
+from mpsbar.system import paths
+from mpsbar.system.auto_free_file import SharedAutoFree
+paths.auto_free_file().write_text("{}")
+paths.auto_free_file().chmod(0o600)
+print(SharedAutoFree().read())
+"""
+
+
+@pytest.mark.parametrize("version", interpreters.VERSIONS[-3:])
+def test_a_dictionary_is_no_choice_where_a_slice_can_be_a_key(version, tmp_path):
+    """From 3.12 on: `{}[:200]` is a KeyError there."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "platformdirs").symlink_to(Path(platformdirs.__file__).parent)
+    done = subprocess.run(
+        [interpreters.need(version), "-c", DICTIONARY],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(packages)])},
+        capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("{}\n", "")
 
 
 OTHER = """

@@ -43,6 +43,10 @@ def test_what_top_has_chosen_about_automatic_frees_is_taken_over(mac, private, m
         user.show(make_snapshot(make_training(), time=1006.0))
         settings = user.monitor.settings
         assert (settings.keep_cache_below, settings.free_when_idle) == ("4GB", True)
+        # Switched off there; that another line is wrong is no reason to go on.
+        file.write_text('bar = "none"\nfree_when_idle = false\n')
+        user.show(make_snapshot(make_training(), time=1008.0))
+        assert user.monitor.settings.free_when_idle is False
 
     play(mac, make_snapshot(make_training()), person)
 
