@@ -230,7 +230,10 @@ def explain_unseen(
     end: EndedProcess, now: float, reports: ReportReader, boot: float | None, is_mac: bool
 ) -> EndedProcess:
     """An end that nobody saw: `ended` is when the process was last seen."""
-    words = find_last_words(end.pid, end.started)
+    words = find_last_words(end.pid, end.started, or_of_parent=True)
+    if words is not None and words.verdict is not None:  # `mpsbar run --summary` saw it
+        verdict = replace(words.verdict, fallbacks=words.fallbacks)
+        return replace(end, ended=words.ended, verdict=verdict, how=verdict.code)
     is_restarted = boot is not None and boot > end.ended
     found = reports.read(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)

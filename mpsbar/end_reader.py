@@ -20,6 +20,8 @@ _KEEP_SECONDS = 7 * 86400.0
 _MOST_READ = 500
 # Two readings of one start may differ by so much.
 _SAME_START = 2.0
+# Verdicts of whoever could not read the exit status.
+_NOT_KNOWN = ("unknown", "exited")
 
 
 def read_all_ends(now: float) -> list[EndedProcess]:
@@ -39,7 +41,7 @@ def read_all_ends(now: float) -> list[EndedProcess]:
         if same is None:
             ends.append(_explain_words(words))
         else:
-            ends[same] = _add_fallbacks(ends[same], words)
+            ends[same] = _complete(ends[same], words)
     return sorted(ends, key=lambda end: -end.ended)
 
 
@@ -59,8 +61,11 @@ def _is_same(words: LastWords, end: EndedProcess) -> bool:
     return started - _SAME_START <= words.attached <= max(end.ended, words.attached)
 
 
-def _add_fallbacks(end: EndedProcess, words: LastWords) -> EndedProcess:
-    """`mpsbar run --explain` completes the record after the end was seen: time, bytes copied."""
+def _complete(end: EndedProcess, words: LastWords) -> EndedProcess:
+    """`mpsbar run` completes a record after the end was seen: as the parent it knows the exit code,
+    and with --explain how long operations took on the CPU, and how many bytes were copied."""
+    if words.verdict is not None and (end.verdict is None or end.verdict.code in _NOT_KNOWN):
+        end = replace(end, ended=words.ended, verdict=words.verdict, how=words.verdict.code)
     if end.verdict is None or words.fallbacks is None:
         return end
     return replace(end, verdict=replace(end.verdict, fallbacks=words.fallbacks))
@@ -73,8 +78,12 @@ def _explain_words(words: LastWords) -> EndedProcess:
         torch=words.frameworks.get("torch"),
     )  # fmt: skip
     verdict = judge_end(evidence)
+    if words.verdict is not None:
+        verdict = replace(words.verdict, fallbacks=words.fallbacks)
+    # How long it ran only its parent knows: it attached when a framework was imported.
+    ran = None if words.started is None else words.ended - words.started
     name = words.name or f"process {words.pid}"
     return EndedProcess(
-        words.pid, None, name, words.ended, was_seen=False, peak=peak, held=held, how=verdict.code,
-        verdict=verdict,  # how long it ran is not known: it attached when a framework was imported
+        words.pid, words.started, name, words.ended, was_seen=words.verdict is not None, peak=peak,
+        held=held, how=verdict.code, verdict=verdict, ran=ran,
     )  # fmt: skip

@@ -7,6 +7,7 @@ in the module it came from: there the first can be read at the end, with no hook
 import os
 import re
 import sys
+from itertools import islice
 from typing import Any, Optional
 
 PATTERN = r"(?s).*fall(ing|s)? ?back.*CPU"
@@ -14,8 +15,11 @@ _FALLBACK = re.compile(PATTERN, re.IGNORECASE)
 _OPERATOR = re.compile(r"operator '([\w:.]{1,100})'")
 _FUNCTION = re.compile(r"(\w{1,60}): MPS implementation")
 _MOST_TEXT = 200
-# Less than a microsecond each; the end of a host may cost 2 ms in all.
+_MOST_LOOKED_AT = 1000
+# Less than a microsecond each; the end of a host may cost 2 ms in all. A warning with a number in
+# its text is noted anew each time, so there may be any number of notes.
 _MOST_MODULES = 4000
+_MOST_NOTES = 1000
 
 
 def is_fallback(text: str) -> bool:
@@ -35,12 +39,14 @@ def find_first() -> "Optional[list[str]]":
     """
     # A module that is loaded late would be loaded by any other way to read it.
     read = object.__getattribute__
+    left = _MOST_NOTES
     for module in list(sys.modules.values())[:_MOST_MODULES]:
         try:
             registry = read(module, "__dict__").get("__warningregistry__")
             if type(registry) is not dict:
                 continue
-            found = _find_in(registry)
+            found = _find_in(registry, left)
+            left = max(0, left - len(registry))
         except Exception:  # noqa: BLE001, S112 - anything may be in sys.modules
             continue
         if found is not None:
@@ -50,14 +56,17 @@ def find_first() -> "Optional[list[str]]":
     return None
 
 
-def _find_in(registry: "dict[Any, Any]") -> "Optional[tuple[str, int]]":
+def _find_in(registry: "dict[Any, Any]", most: int) -> "Optional[tuple[str, int]]":
     """Keys are (text, category, line), and "version"."""
-    for key in list(registry):
+    for key in list(islice(registry, most)):
         if type(key) is not tuple or len(key) != 3:
             continue
         text, _, line = key
-        if type(text) is str and type(line) is int and "MPS" in text and is_fallback(text[:1000]):
-            return text, line
+        if type(text) is not str or type(line) is not int:
+            continue
+        start = text[:_MOST_LOOKED_AT]
+        if "MPS" in start and is_fallback(start):
+            return start, line
     return None
 
 

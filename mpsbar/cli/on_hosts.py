@@ -112,9 +112,14 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
     else:
+        from mpsbar.system.native_operations import read_native_operations
         from mpsbar.ui.text.hosts import render_ends
 
-        print("\n\n".join(render_ends(host, ends, options.which) for host, ends in found.items()))
+        texts = (
+            render_ends(host, ends, options.which, read_native_operations)
+            for host, ends in found.items()
+        )
+        print("\n\n".join(texts))
     return 0 if any(isinstance(ends, list) and ends for ends in found.values()) else 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, Reports
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.machine import Pressure
 from mpsbar.core.naming import name_process
@@ -24,7 +25,12 @@ from mpsbar.system import this_computer
 from mpsbar.system.exits import parse_wait_status
 from mpsbar.system.files import replace_file
 from mpsbar.system.foreground import CommandEnd, end_like, run_command
-from mpsbar.system.last_words import complete_fallbacks, find_last_words, read_last_words
+from mpsbar.system.last_words import (
+    complete_fallbacks,
+    find_last_words,
+    note_end,
+    read_last_words,
+)
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
 from mpsbar.ui.text import cells, endings, wording
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
 _INTERVAL = 1.0
 _MOST_PARENTS = 20
 _MOST_OTHERS = 5
+_MOST_NOTED = 20
 # How long before the end memory counts.
 _MEMORY_SECONDS = 60.0
 # macOS writes a crash report within about a second.
@@ -54,6 +61,7 @@ class Usage:
     footprint: int | None = None
     frees: dict[int, int] = field(default_factory=dict)  # by pid
     workers: set[int] = field(default_factory=set)
+    leaving: set[int] = field(default_factory=set)  # a record when they end by themselves
     devices: set[str] = field(default_factory=set)  # that they used
     torch: str | None = None  # its version, where one of them has it
 
@@ -70,7 +78,7 @@ class Collector:
         self._computer = computer
         self._root: int | None = None
         self._is_ours: dict[int, bool] = {}
-        self.others: dict[int, tuple[str, EndVerdict]] = {}  # ends of its children
+        self.others: dict[int, EndedProcess] = {}  # ends of its children
         self._monitor = Monitor(computer, interval=_INTERVAL)
         self._lock = threading.Lock()
         self.reports = computer.read_reports()
@@ -93,6 +101,7 @@ class Collector:
             self._memory.append((snapshot.time, machine.pressure, machine.swap_used))
             self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
+            usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
             for name in ("allocated", "driver", "cached"):
                 usage.note(name, _total(workers, name))
             for worker in workers:
@@ -107,7 +116,7 @@ class Collector:
                 usage.note("footprint", process.footprint_peak)
             for end in snapshot.ended:
                 if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
-                    self.others[end.pid] = (end.name, end.verdict)
+                    self.others[end.pid] = end
 
     def read_memory(self, ended: float) -> tuple[Pressure | None, int | None]:
         """The worst pressure and the growth of swap in the minute before the end."""
@@ -182,9 +191,12 @@ def run(
     found = (
         find_first_fallbacks(end, collector.usage) if explanation is None else explanation.fallbacks
     )
+    verdict = judge_command(end, computer, collector)
     with nullcontext() if json_file is None else english():
-        summary = build_summary(command, end, collector, computer)
+        summary = build_summary(command, end, collector, verdict)
         summary |= _build_fallbacks(found)
+    for seen in _list_ends(name_command(command), end, collector, verdict):
+        note_end(seen)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
@@ -203,22 +215,38 @@ def run(
     return end_like(end.status)
 
 
+def name_command(command: Sequence[str]) -> str:
+    return name_process(tuple(command), executable=shutil.which(command[0]))
+
+
+def _list_ends(
+    name: str, end: CommandEnd, collector: Collector, verdict: EndVerdict
+) -> list[EndedProcess]:
+    """The ends of processes that leave a record, for `mpsbar why`: the exit code is the parent's to
+    know, and one that was killed left nothing."""
+    usage = collector.usage
+    peak = usage.allocated if usage.workers == {end.pid} else None
+    own = EndedProcess(end.pid, end.began, name, end.ended, peak=peak, verdict=verdict)
+    others = [other for other in collector.others.values() if other.how != "unknown"]
+    return [each for each in (own, *others[:_MOST_NOTED]) if each.pid in usage.leaving]
+
+
 def build_summary(
-    command: Sequence[str], end: CommandEnd, collector: Collector, computer: Computer
+    command: Sequence[str], end: CommandEnd, collector: Collector, verdict: EndVerdict
 ) -> dict[str, object]:
     usage = collector.usage
-    name = name_process(tuple(command), executable=shutil.which(command[0]))
-    verdict = judge_command(end, computer, collector)
+    name = name_command(command)
     for words in _read_records(end, usage):
         usage.note("allocated", words.memory.get("peak"))
         usage.note("driver", words.memory.get("driver"))
         usage.note("cached", words.memory.get("cached"))
         usage.workers.add(words.pid)
+        usage.leaving.add(words.pid)
     usage.note("footprint", end.most_resident)
     others = [
-        {"pid": pid, "name": other, "how": endings.say_briefly(found)}
-        for pid, (other, found) in list(collector.others.items())[:_MOST_OTHERS]
-        if not found.is_normal
+        {"pid": other.pid, "name": other.name, "how": endings.say_briefly(other.verdict)}
+        for other in list(collector.others.values())[:_MOST_OTHERS]
+        if other.verdict is not None and not other.verdict.is_normal
     ]
     return {
         "command": name,
@@ -239,20 +267,28 @@ def build_summary(
 
 
 def _read_records(end: CommandEnd, usage: Usage) -> list[LastWords]:
-    """What the processes of the command left behind."""
-    records = read_last_words(end.began)
-    return [words for words in records if words.pid == end.pid or words.pid in usage.workers]
+    """What the processes of the command left behind; also those that ended before anyone looked:
+    a child's record names its parent."""
+    rest = [words for words in read_last_words(end.began) if words.attached >= end.began - 1]
+    ours, found = {end.pid, *usage.workers}, list[LastWords]()
+    while more := [words for words in rest if words.pid in ours or words.parent in ours]:
+        found += more
+        ours |= {words.pid for words in more}
+        rest = [words for words in rest if words not in more]
+    return found
 
 
 def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
     """What is known without --explain: of each process the first operation that torch warned of.
 
-    None: none of them used MPS. A process that was killed left nothing: there may be more.
+    None: none of them used MPS, as far as is known. A process that was killed left nothing: there
+    may be more.
     """
     records = _read_records(end, usage)
     found = [words.fallbacks for words in records if words.fallbacks is not None]
     torch = usage.torch or next((t for w in records if (t := w.frameworks.get("torch"))), None)
-    if not found and (torch is None or (usage.devices and "mps" not in usage.devices)):
+    used = usage.devices or {"mps" for words in records if "driver" in words.memory}
+    if not found and (torch is None or "mps" not in used):
         return None
     operations = merge_operations(one for each in found for one in each.operations)
     is_complete = usage.workers <= {words.pid for words in records}
@@ -330,7 +366,10 @@ def render_summary(summary: Mapping[str, object]) -> str:
     lines = [f"mpsbar: {summary['how']}"]
     lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
     if not summary["connected_processes"]:
-        unknown = _("No process of it was connected, so its GPU memory is unknown.")
+        unknown = _(
+            "No process of it was connected when mpsbar looked, once a second: its GPU memory is "
+            "unknown."
+        )
         lines.append(f"  {unknown}")
     children = summary["failed_children"]
     lines += [

@@ -4,10 +4,13 @@ The kernel's exit status, the last words of its agent, and what the system wrote
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.machine import Pressure
+
+if TYPE_CHECKING:
+    from mpsbar.core.verdicts import EndVerdict
 
 # A system file that may not be read is not the same as one that is not there.
 Unreadable = Literal["system_reports", "user_reports", "kernel_log", "last_words"]
@@ -57,6 +60,10 @@ class LastWords:
     frameworks: dict[str, str] = field(default_factory=dict)
     # Operations that ran on the CPU; None: torch warned of none. Counted by `mpsbar run --explain`.
     fallbacks: Fallbacks | None = None
+    # What `mpsbar run --summary` saw as the parent of the process: when it started, how it ended.
+    started: float | None = None
+    verdict: "EndVerdict | None" = None
+    is_of_parent: bool = False  # all of it: the process itself was killed and left nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.findings import Level
 from mpsbar.core.snapshot import Snapshot
 
@@ -26,6 +27,7 @@ class RemoteEnd:
     sureness: str | None  # None: its mpsbar does not tell
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
+    fallbacks: Fallbacks | None = None  # what ran on the CPU; None: nothing is known of any
 
 
 @dataclass(frozen=True, slots=True)

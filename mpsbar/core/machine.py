@@ -60,6 +60,7 @@ class Process:
     footprint_kind: FootprintKind = "footprint"
     gpu_percent: float | None = None  # of one GPU, 0 to 100
     gpu_client: bool | None = None  # whether it has given the GPU work; False: opened at most
+    is_napping: bool | None = None  # slowed down by macOS's App Nap; None: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
@@ -41,7 +42,8 @@ class SlowDown:
     now: float
     unit: str
     since: float
-    cause: str | None = None  # swap, pressure, fallback, other, battery, free; None: none coincided
+    # nap, swap, pressure, fallback, other, battery, free; None: none coincided
+    cause: str | None = None
     growth: int | None = None  # of swap, in bytes
     other: str | None = None  # the name of the process that uses the GPU
 
@@ -55,6 +57,7 @@ class _Context(NamedTuple):
     on_battery: bool | None
     gpu: dict[int, float]  # by pid, percent
     fallbacks: dict[int, int]  # by pid, so far
+    naps: dict[int, bool]  # by pid, where it is known
 
 
 @dataclass(slots=True)
@@ -123,6 +126,9 @@ class SpeedWatch:
         later = [c for c in self._contexts if slow.since - c.time < BESIDE]
         if not earlier or not later:
             return slow
+        naps = [[c.naps.get(worker.pid) for c in contexts] for contexts in (earlier, later)]
+        if _changed(naps[0], naps[1], False):
+            return replace(slow, cause="nap")
         swaps = [c.swap_used for c in earlier if c.swap_used is not None]
         swap = max((c.swap_used for c in later if c.swap_used is not None), default=None)
         if swaps and swap is not None and swap - median(swaps) >= SWAP_GROWTH:
@@ -147,9 +153,11 @@ def _read_context(snapshot: Snapshot) -> _Context:
     machine = snapshot.machine
     shares = {p.pid: p.gpu_percent for p in snapshot.processes or () if p.gpu_percent is not None}
     fallbacks = {w.pid: w.fallbacks for w in snapshot.workers if w.fallbacks is not None}
+    naps = {p.pid: p.is_napping for p in snapshot.processes or () if p.is_napping is not None}
     return _Context(
-        snapshot.time, machine.swap_used, machine.pressure, machine.on_battery, shares, fallbacks
-    )
+        snapshot.time, machine.swap_used, machine.pressure, machine.on_battery, shares, fallbacks,
+        naps,
+    )  # fmt: skip
 
 
 def _is_nearly_done(progress: RunProgress) -> bool:
@@ -189,7 +197,7 @@ def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | 
     return replace(slow, now=median(recent))
 
 
-def _changed(earlier: list[object], later: list[object], usual: object) -> bool:
+def _changed(earlier: Sequence[object], later: Sequence[object], usual: object) -> bool:
     """Whether a value was the usual one all the time before, and another for half of the time."""
     others = [value for value in later if value is not None and value != usual]
     return all(value == usual for value in earlier) and 2 * len(others) >= len(later)

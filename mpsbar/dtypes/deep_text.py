@@ -168,9 +168,11 @@ def _list_changes(changes: Sequence[DeepChange]) -> list[str]:
 
 def _footer(probe: DeepProbe, path: str | None) -> list[str]:
     operations = len({cell.operation for cell in probe.cells})
-    done = _("{operations} operations × {dtypes} dtypes, one sample each").format(
-        operations=operations, dtypes=len(probe.dtypes)
-    )
+    done = ngettext(
+        "{operations} operation × {dtypes} dtypes, one sample each",
+        "{operations} operations × {dtypes} dtypes, one sample each",
+        operations,
+    ).format(operations=operations, dtypes=len(probe.dtypes))
     if probe.device == "cpu":
         done += _("; on the CPU they are only run, there is nothing to compare them with")
     lines = [done, _("took {seconds}").format(seconds=wording.duration(probe.seconds))]

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
+from mpsbar.core.fallbacks import parse_fallbacks
 from mpsbar.core.findings import Level
 from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
@@ -184,6 +185,7 @@ def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
         sureness=_text(fields.get("sureness")),
         evidence=_texts(fields.get("evidence")),
         next_steps=_texts(fields.get("next_steps")),
+        fallbacks=parse_fallbacks(_object(fields.get("verdict")).get("fallbacks")),
     )
 
 

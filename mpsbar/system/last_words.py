@@ -7,21 +7,26 @@ import json
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import user_folders
 from mpsbar.core.endings import LastWords, RaisedError
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.secrets import mask
+from mpsbar.core.verdicts import build_record, parse_record
 from mpsbar.system.files import read_bytes, replace_file
 
 FOLDER = "ended"  # as in agent/last_words.py, which this folder may not import
+NAME = "%013d-%d.json"
 OFF = "no-last-words"
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
 _MOST_FILES = 2000
+_MOST_KEPT = 500  # as in agent/last_words.py
 _MOST_TEXT = 200
 _MOST_FALLBACKS = 10  # as in agent/last_words.py
 _MOST_NUMBER = 2**53
@@ -37,12 +42,15 @@ def read_last_words(since: float = 0.0) -> list[LastWords]:
 
 
 def find_last_words(
-    pid: int, started: float | None, ended: float | None = None
+    pid: int, started: float | None, ended: float | None = None, *, or_of_parent: bool = False
 ) -> LastWords | None:
-    """The record of this very process. A pid is used again: its attachment lies in between."""
+    """The record of this very process. A pid is used again: its attachment lies in between.
+
+    One that `mpsbar run --summary` made, because there was none, only if asked for.
+    """
     for path in _list(0.0 if started is None else started - _SAME_SECONDS, pid):
         words = _read(path)
-        if words is None or words.pid != pid:
+        if words is None or words.pid != pid or (words.is_of_parent and not or_of_parent):
             continue
         is_later = started is None or words.attached >= started - _SAME_SECONDS
         if is_later and (ended is None or words.ended <= ended + _SAME_SECONDS):
@@ -53,6 +61,40 @@ def find_last_words(
 def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
     """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
     which is printed after the record was left. Nothing where there is none."""
+    rows = [_build_row(one) for one in found.operations[:_MOST_FALLBACKS]]
+    _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": found.is_profiled})
+
+
+def note_end(end: EndedProcess) -> None:
+    """Put what `mpsbar run --summary` saw as the parent into the record of a process.
+
+    One that was killed has left none: then the parent leaves one, unless that is turned off.
+    """
+    assert end.verdict is not None
+    began = end.ended if end.started is None else end.started
+    seen = {"started": began, "verdict": build_record(replace(end.verdict, fallbacks=None))}
+    if _complete(end.pid, began, seen):
+        return
+    record = {
+        "version": 1, "pid": end.pid, "attached": began, "ended": end.ended, "by_parent": True,
+        "name": mask(printable(end.name, _MOST_TEXT)), "memory": {"peak": end.peak}, **seen,
+    }  # fmt: skip
+    for folder in user_folders.find_run_folders():
+        with suppress(OSError):
+            user_folders.check(folder)
+            if os.path.lexists(Path(folder, OFF)):
+                return
+            place = Path(folder, FOLDER)
+            user_folders.prepare(str(place))
+            path = place / (NAME % (int(end.ended * 1000), end.pid))
+            replace_file(path, json.dumps(record).encode(), follow_links=False)
+            for old in _list(0.0)[_MOST_KEPT:]:
+                old.unlink(missing_ok=True)
+            return
+
+
+def _complete(pid: int, since: float, fields: dict[str, object]) -> bool:
+    """Add fields to the newest record of a process; False: there is none."""
     for path in _list(since - _SAME_SECONDS, pid):
         with suppress(OSError, ValueError, RecursionError):
             if path.lstat().st_uid != os.geteuid():
@@ -60,12 +102,11 @@ def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
             record = json.loads(read_bytes(path, _LARGEST))
             if not isinstance(record, dict) or record.get("pid") != pid:
                 continue
-            record["fallbacks"] = [_build_row(one) for one in found.operations[:_MOST_FALLBACKS]]
-            record["fallbacks_profiled"] = found.is_profiled
-            data = json.dumps(record).encode()
+            data = json.dumps(record | fields).encode()
             if len(data) <= _LARGEST:
                 replace_file(path, data, follow_links=False)
-            return
+            return True
+    return False
 
 
 def _build_row(operation: FallbackOperation) -> list[object]:
@@ -136,11 +177,19 @@ def parse_last_words(record: Any) -> LastWords | None:
         None,
         _text(executable) if isinstance(executable, str) else None,
     )
+    started, verdict = _number(record.get("started"), 1e11), parse_record(record.get("verdict"))
+    is_of_parent = record.get("by_parent") is True
+    if is_of_parent and verdict is None:
+        return None
+    if is_of_parent or not words:
+        name = _text(record.get("name"))
     return LastWords(
         pid, float(attached), float(ended), _parse_error(record.get("error")),
-        name if words else "", parent if isinstance(parent, int) and parent else None,
+        name, parent if isinstance(parent, int) and parent else None,
         _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
         _parse_fallbacks(record),
+        float(started) if started is not None and started <= ended else None, verdict,
+        is_of_parent,
     )  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class Details:
 class Footprint:
     now: int | None
     peak: int | None
+    is_napping: bool | None = None  # read along with it; None: not known, or no Mac
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,10 @@ def _read_footprint(computer: Computer, process: Process | None) -> Process | No
     if process is None:
         return None
     footprint = computer.read_footprint(process.pid)
-    return replace(process, footprint=footprint.now, footprint_peak=footprint.peak)
+    return replace(
+        process, footprint=footprint.now, footprint_peak=footprint.peak,
+        is_napping=footprint.is_napping,
+    )  # fmt: skip
 
 
 def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) -> Process:
@@ -74,6 +77,7 @@ def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) ->
         footprint=footprint.now,
         footprint_peak=footprint.peak,
         footprint_kind=computer.footprint_kind,
+        is_napping=footprint.is_napping,
     )
 
 

@@ -327,9 +327,10 @@ def _with_footprint(process: Process | None, footprint: Footprint) -> Process | 
     now, peak = footprint.now, footprint.peak
     if peak is None:
         peak = max(now or 0, process.footprint_peak or 0) or None
-    if (process.footprint, process.footprint_peak) == (now, peak):
+    naps = footprint.is_napping
+    if (process.footprint, process.footprint_peak, process.is_napping) == (now, peak, naps):
         return process
-    return replace(process, footprint=now, footprint_peak=peak)
+    return replace(process, footprint=now, footprint_peak=peak, is_napping=naps)
 
 
 def _describe_problem(reader: str, result: Any) -> Problem | None:

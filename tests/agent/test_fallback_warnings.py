@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from mpsbar.agent import fallback_warnings
 from mpsbar.agent.fallback_warnings import find_first, is_fallback, name_operation
 
 TEXT = "The operator 'aten::{}' is not currently supported on the MPS backend and will fall back to run on the CPU."
@@ -70,6 +71,17 @@ def test_the_main_script_has_lost_its_file_by_then(add_module):
         "script", {(TEXT.format("c"), UserWarning, 9): True}, __loader__=loader, __file__=None
     )
     assert find_first() == ["aten::c", "/w/train.py:9"]
+
+
+def test_however_much_a_host_has_warned_little_is_looked_at(add_module, monkeypatch):
+    monkeypatch.setattr(fallback_warnings, "_MOST_NOTES", 50)
+    add_module("long", {("x" * 1001 + TEXT.format("far"), UserWarning, 9): True})
+    assert find_first() is None
+    add_module("other", {(TEXT.format("d"), UserWarning, 9): True})
+    assert find_first() == ["aten::d", ""]
+    noise = {(f"loss {n}", UserWarning, 1): True for n in range(50)}
+    add_module("long", {**noise, (TEXT.format("late"), UserWarning, 9): True})
+    assert find_first() is None
 
 
 def test_texts_of_torch():

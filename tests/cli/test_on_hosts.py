@@ -178,7 +178,13 @@ WHY_LINE = json.dumps(
         {
             "pid": 77, "name": "train\x1b[2J.py", "ended": 1e9, "ran": 60.0, "peak": 2 << 30,
             "sentence": "train.py ran out of memory", "sureness": "certain", "evidence": ["its last words"],
-            "next_steps": ["use a smaller batch"], "verdict": None,
+            "next_steps": ["use a smaller batch"],
+            "verdict": {
+                "fallbacks": {
+                    "operations": [{"name": "aten::lcm\x1b[2J", "count": 3, "where": "/w/<i>train.py:4"}, 7],
+                    "torch": "2.13.0", "is_counted": True, "is_complete": True, "is_profiled": False,
+                }
+            },
         }
     ]
 )  # fmt: skip
@@ -206,7 +212,8 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     assert "told: train.py ran out of memory.\n  train�[2J.py (77), ended " in out
     assert (
         "ran for 60 s, peak 2.0 GB\n  How sure: certain\n  Evidence: its last words\n"
-        "  → use a smaller batch"
+        "  → use a smaller batch\n  CPU fallbacks: 1 operation, 3 times\n"
+        "    aten::lcm�[2J: 3 times, first at /w/<i>train.py:4\n"
     ) in out
     assert (
         "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
@@ -217,7 +224,9 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
     found = read_json("why-hosts", out)["hosts"]
-    assert found["told"]["ended"][0]["next_steps"] == ["use a smaller batch"]
+    (end,) = found["told"]["ended"]
+    assert end["next_steps"] == ["use a smaller batch"]
+    assert end["fallbacks"]["operations"][0]["count"] == 3
     assert found["older"]["ended"] == []
 
 
@@ -239,6 +248,8 @@ def test_one_report_of_all_hosts_made_here(workers, ssh_hosts, tmp_path):
     assert "<script>alert" not in text
     assert ">alpha</h2>" in text
     assert "train.py ran out of memory" in text
+    assert "3 times" in text
+    assert "/w/&lt;i&gt;train.py:4" in text
     assert "no answer (mpsbar is not installed there" in text
 
 

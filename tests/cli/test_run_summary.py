@@ -10,7 +10,13 @@ from endings.ways import make_group, why_no_cgroup
 from samples import GB
 from worker_kit import ROOT, TIMEOUT, wait_for
 
-from mpsbar.cli.run_summary import Collector, Usage, find_first_fallbacks, judge_command
+from mpsbar.cli.run_summary import (
+    Collector,
+    Usage,
+    build_summary,
+    find_first_fallbacks,
+    judge_command,
+)
 from mpsbar.core.endings import Reports
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
@@ -38,6 +44,20 @@ def collector(monkeypatch, tmp_path):
     collector = Collector(Computer())
     yield collector
     collector.close()
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Leaves the record of a process that ended."""
+    folder = tmp_path / "run" / "ended"
+
+    def leave(pid, parent, attached, **more):
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        folder.parent.chmod(0o700)
+        record = {"version": 1, "pid": pid, "parent": parent, "attached": attached, "ended": 1050.0}
+        (folder / f"{1050000:013d}-{pid}.json").write_text(json.dumps(record | more))
+
+    return leave
 
 
 def note(collector, time, **machine):
@@ -101,6 +121,28 @@ def test_fallbacks_of_a_process_that_was_killed_are_not_known(collector):
     assert (found.operations, found.is_complete, found.is_counted) == ((), False, False)
     assert find_first_fallbacks(KILLED, Usage(devices={"cpu"}, torch="2.13.0")) is None
     assert find_first_fallbacks(KILLED, Usage()) is None
+
+
+def test_a_run_on_the_cpu_that_ended_before_anyone_looked_has_none(collector, records):
+    record = {"frameworks": {"torch": "2.13.0"}, "memory": {"resident": 5}}
+    records(4711, 7, 1001.0, **record)
+    assert find_first_fallbacks(KILLED, Usage()) is None
+    records(4711, 7, 1001.0, **record | {"memory": {"driver": 5}})  # on MPS
+    assert find_first_fallbacks(KILLED, Usage()).operations == ()
+
+
+def test_children_that_ended_before_anyone_looked_are_counted(collector, records):
+    for pid, parent, attached in (
+        (4713, 4712, 1002.0),
+        (4712, 4711, 1003.0),
+        (4714, 4711, 900.0),
+        (4715, 7, 1004.0),
+    ):
+        records(pid, parent, attached, memory={"peak": pid})
+    summary = build_summary(["sh", "-c", "x"], KILLED, collector, judge(collector))
+    # A child, and one of its children; not one of an earlier or of another run.
+    assert collector.usage.workers == {4712, 4713}
+    assert (summary["connected_processes"], summary["peak_allocated"]) == (2, 4713)
 
 
 @pytest.mark.starts_processes

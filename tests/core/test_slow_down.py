@@ -114,6 +114,12 @@ def machine_with(**fields):
 @pytest.mark.parametrize(
     ("given", "cause", "words"),
     [
+        (
+            {"others": lambda at: (make_process(4711, is_napping=at >= 300),), "machine": machine_with(swap_used=6 * GB)},
+            "nap", "; macOS slows it down since, because its windows are hidden (App Nap)",
+        ),
+        ({"others": lambda at: (make_process(4711, is_napping=True),)}, None, ""),  # all the time
+        ({"others": lambda at: (make_process(9, is_napping=at >= 300),)}, None, ""),  # another one
         ({"machine": machine_with(swap_used=6 * GB)}, "swap", "; swap grew by 6.0 GB meanwhile"),
         ({"machine": machine_with(pressure="warning")}, "pressure", "; memory pressure rose meanwhile"),
         ({"machine": lambda at: replace(MAC, on_battery=at >= 300)}, "battery", "; the computer has been on battery since"),

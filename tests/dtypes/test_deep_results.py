@@ -80,6 +80,11 @@ def test_the_whole_page():
     )
 
 
+def test_one_operation_is_not_several():
+    page = render_deep(make(CELLS[2:5]), TableStyle())
+    assert "\n1 operation × 3 dtypes, one sample each\n" in page
+
+
 def test_headlines_of_other_days():
     quiet = make(CELLS[:2])
     assert say_deep_headline(quiet) == "Nothing is worse than torch itself expects."

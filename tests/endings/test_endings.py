@@ -184,5 +184,39 @@ def test_mpsbar_run_summary(workers):
     )
 
 
+def test_why_knows_what_the_summary_knew(workers):
+    """The exit code is the parent's to know; of a killed command nobody else left anything."""
+    (workers.folder / "three.py").write_text(
+        "import mpsbar, sys; assert mpsbar.attach()\nsys.exit(3)\n"
+    )
+    done = run(workers, "run", "--summary", sys.executable, "three.py")
+    assert "three.py ended with exit code 3" in done.stderr
+    shown = run(workers, "why", "three.py").stdout
+    assert shown.startswith("three.py ended with exit code 3.\n")
+    assert ", ran for " in shown
+    (workers.folder / "killed.py").write_text(
+        "import mpsbar, time; assert mpsbar.attach()\nwhile True: time.sleep(0.1)\n"
+    )
+    (workers.folder / "parent.py").write_text(
+        "import os, sys\n"
+        "from mpsbar.cli import run_summary\n"
+        "note = run_summary.Collector._note\n"
+        "def note_and_kill(self, snapshot):\n"
+        "    note(self, snapshot)\n"
+        "    if self._root in self.usage.leaving: os.kill(self._root, 9)\n"
+        "run_summary.Collector._note = note_and_kill\n"
+        "run_summary.run([sys.executable, 'killed.py'], dict(os.environ), None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "parent.py"], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
+        capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert done.returncode == -9
+    sentence = done.stderr.partition("mpsbar: ")[2].splitlines()[0]
+    assert sentence.startswith("killed.py was killed")
+    (record,) = read_json("why", run(workers, "why", "killed.py", "--json").stdout)
+    assert (record["sentence"], record["verdict"]["values"]["signal"]) == (sentence, 9)
+
+
 def test_an_end_in_json_and_in_the_table_of_events(workers):
     assert EndedProcess(1, None, "a", 1.0).verdict is None

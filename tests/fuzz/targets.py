@@ -224,7 +224,8 @@ def fuzz_remote_status(data: bytes) -> None:
             assert_clean(f"{outcome.name} {outcomes.freed(outcome)}")
     listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
     with suppress(parse_status.NotAStatus):
-        assert_clean(render_ends("mac1", parse_status.parse_ends(listed)))
+        ends = parse_status.parse_ends(listed)
+        assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15))))
 
 
 class _Ticked:

@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar.agent import last_words as agent
+from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
+from mpsbar.core.verdicts import EndVerdict
+from mpsbar.end_reader import read_all_ends
 from mpsbar.system import last_words
 from mpsbar.system.last_words import (
     apply_setting,
     complete_fallbacks,
     find_last_words,
+    note_end,
     parse_last_words,
     read_last_words,
 )
@@ -41,6 +45,7 @@ def leave(folder, pid=7, attached=1000.0, ended=1100.0, **fields):
 
 def test_names_are_those_of_the_agent():
     assert (last_words.FOLDER, last_words.OFF) == (agent.FOLDER, agent.OFF)
+    assert (last_words.NAME, last_words._MOST_KEPT) == (agent.NAME, agent.MOST_FILES)
 
 
 def test_a_record_is_read(folder):
@@ -171,3 +176,46 @@ def test_what_torch_printed_after_the_record_is_added_to_it(folder):
     assert find_last_words(7, None) == words
     assert find_last_words(8, None) == before
     assert len(list(folder.iterdir())) == 2
+
+
+SEEN = EndVerdict("exit_code", "known", {"code": 3}, ("exit_status",))
+KILLED = EndVerdict("killed_for_memory", "likely", {"signal": 9}, ("exit_status", "swap"))
+
+
+def test_the_parent_completes_the_record_of_its_command(folder):
+    leave(folder, 7, fallbacks=[["aten::x", 1, "a.py:0"]])
+    before = find_last_words(7, None)
+    note_end(EndedProcess(7, 990.0, "train.py", 1100.0, verdict=SEEN))
+    words = find_last_words(7, None)
+    assert (words.started, words.verdict, words.is_of_parent) == (990.0, SEEN, False)
+    assert (words.error, words.name, words.fallbacks) == (
+        before.error,
+        before.name,
+        before.fallbacks,
+    )
+    (end,) = read_all_ends(1200.0)
+    assert (end.how, end.ran, end.was_seen) == ("exit_code", 110.0, True)
+    assert (end.verdict.values, end.verdict.fallbacks) == ({"code": 3}, before.fallbacks)
+
+
+def test_the_parent_leaves_a_record_of_a_command_that_was_killed(folder, monkeypatch):
+    secret = "train_hf_abcdefghijklmnopqrstuvwxyz012345.py"
+    monkeypatch.setattr(last_words, "_MOST_KEPT", 1)
+    leave(folder, 6, ended=1099.0)
+    note_end(EndedProcess(7, 990.0, secret, 1100.0, peak=5, verdict=KILLED))
+    (file,) = folder.iterdir()  # the older one is gone
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "hf_abc" not in file.read_text()
+    (end,) = read_all_ends(1200.0)
+    assert (end.verdict, end.peak, end.ran) == (KILLED, 5, 110.0)
+    # It is no word of the process itself, which would mean that Python ended by itself.
+    assert find_last_words(7, 990.0) is None
+    assert find_last_words(7, 990.0, or_of_parent=True).is_of_parent
+    record = json.loads(file.read_text())
+    assert parse_last_words(record | {"verdict": {"code": "nonsense"}}) is None
+
+
+def test_where_records_are_turned_off_the_parent_leaves_none(folder):
+    apply_setting(False)
+    note_end(EndedProcess(7, 990.0, "train.py", 1100.0, verdict=KILLED))
+    assert list(folder.iterdir()) == []

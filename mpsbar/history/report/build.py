@@ -39,9 +39,9 @@ def write_report(
 
 def write_hosts_report(readings: Sequence[HostReading], ends: Ends, file: Path) -> Path:
     """The report of several hosts; OSError: it could not be written."""
-    return _write(
-        render_hosts_report(__version__, readings, ends, time.time(), *_read_style()), file
-    )
+    native = read_native_operations()
+    page = render_hosts_report(__version__, readings, ends, native, time.time(), *_read_style())
+    return _write(page, file)
 
 
 def _write(text: str, file: Path | None) -> Path:

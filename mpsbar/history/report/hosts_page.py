@@ -1,9 +1,10 @@
 """Renders the report of several hosts: one page, made here of what each of them said. Pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.page import (
     build_section,
@@ -11,6 +12,7 @@ from mpsbar.history.report.page import (
     build_workers,
     render_document,
 )
+from mpsbar.history.report.recorded import build_fallbacks
 from mpsbar.language import _
 from mpsbar.ui.text import hosts as host_text
 from mpsbar.ui.text import wording
@@ -22,14 +24,14 @@ def render_hosts_report(
     version: str,
     readings: Sequence[HostReading],
     ends: Ends,
+    native: NativeOperations,
     now: float,
     style: str,
     script: str,
-    zone: tzinfo | None = None,
 ) -> str:
-    parts = [_build_host(number, reading, ends) for number, reading in enumerate(readings)]
+    parts = [_build_host(number, reading, ends, native) for number, reading in enumerate(readings)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in parts)
-    time = datetime.fromtimestamp(now, zone)
+    time = datetime.fromtimestamp(now).astimezone()
     head = tag(
         "header",
         tag("h1", _("mpsbar report")),
@@ -46,11 +48,12 @@ def render_hosts_report(
     return render_document(_("mpsbar report"), body, style, script)
 
 
-def _build_host(number: int, reading: HostReading, ends: Ends) -> tuple[str, str, Markup]:
+def _build_host(
+    number: int, reading: HostReading, ends: Ends, native: NativeOperations
+) -> tuple[str, str, Markup]:
     """The key is ours: a name of a host may hold what no id may."""
-    section = build_section(
-        f"host-{number}", reading.host, join([*_build_now(reading), _build_ends(ends, reading)])
-    )
+    parts = [*_build_now(reading), _build_ends(ends, reading, native)]
+    section = build_section(f"host-{number}", reading.host, join(parts))
     assert section is not None
     return section
 
@@ -71,7 +74,7 @@ def _build_now(reading: HostReading) -> list[Markup]:
     ]
 
 
-def _build_ends(ends: Ends, reading: HostReading) -> Markup:
+def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> Markup:
     found = ends.get(reading.host)
     if isinstance(found, HostProblem):
         text = _("How runs ended there is not known: no answer ({reason}).")
@@ -92,4 +95,8 @@ def _build_ends(ends: Ends, reading: HostReading) -> Markup:
         )
         for end in found
     ]
-    return build_table(_("How runs ended"), heads, rows)
+    table = build_table(_("How runs ended"), heads, rows)
+    if all(end.fallbacks is None for end in found):
+        return table
+    fallbacks = [(end.name, end.pid, end.fallbacks) for end in found]
+    return join([table, build_fallbacks(fallbacks, "", native)])

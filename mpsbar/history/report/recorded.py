@@ -5,6 +5,7 @@ from datetime import tzinfo
 
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.events import Alert, EndedProcess
+from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.findings import Reason
 from mpsbar.core.native_operations import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
@@ -213,26 +214,29 @@ def build_ends(
         rows.append((end.name, end.pid, say_time(end.ended, zone, True), sentence, *cells))
     tables = [tag("div", build_table(_("How runs ended"), heads, rows), class_="ends")]
     if native and any(end.verdict is not None and end.verdict.fallbacks for end in ended):
-        tables.append(_build_fallbacks(ended, home, native))
+        found = [(end.name, end.pid, end.verdict.fallbacks) for end in ended if end.verdict]
+        tables.append(build_fallbacks(found, home, native))
     return join(tables)
 
 
-def _build_fallbacks(ended: Sequence[EndedProcess], home: str, native: NativeOperations) -> Markup:
-    """What ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it."""
+def build_fallbacks(
+    ended: Iterable[tuple[str, int, Fallbacks | None]], home: str, native: NativeOperations
+) -> Markup:
+    """What ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it: of each run its
+    name, its pid and what is known."""
     heads = (
         _("Name"), _("PID"), _("Operation"), _("Times"), _("Duration"), _("Copied"),
         _("First at"), _("What to do"),
     )  # fmt: skip
     rows, notes = [], []
-    for end in ended:
-        found = None if end.verdict is None else end.verdict.fallbacks
+    for name, pid, found in ended:
         if found is None:
             continue
         for one in found.operations:
             times = say_times(one.count) if found.is_counted else _("at least once")
             rows.append(
                 (
-                    end.name, end.pid, one.name, times,
+                    name, pid, one.name, times,
                     "–" if one.seconds is None else wording.duration(one.seconds),
                     "–" if one.copied is None else wording.size(one.copied),
                     shorten_place(one.where, "", home) or "–",

@@ -30,6 +30,8 @@ UID_ONLY = 4
 BSDINFO_FLAVOR = 3
 BSDINFO = struct.Struct("=4xI112xQQ")  # status, start in seconds and microseconds
 ZOMBIE = 5
+BSDINFO_FLAGS = struct.Struct("=I132x")  # the same struct
+SUPPRESSED = 0x800000  # by App Nap
 TASKINFO_FLAVOR = 4
 TASKINFO = struct.Struct("=Q88x")  # virtual size
 # Of all mappings only those of files, and without the page walk of flavor 8.
@@ -126,7 +128,15 @@ def read_footprint(system: ctypes.CDLL, pid: int) -> Footprint:
     buffer = ctypes.create_string_buffer(RUSAGE.size)
     if system.proc_pid_rusage(pid, RUSAGE_FLAVOR, buffer):
         raise system_error(pid)
-    return Footprint(*RUSAGE.unpack(buffer))
+    now, peak = RUSAGE.unpack(buffer)
+    return Footprint(now, peak, _is_napping(system, pid))
+
+
+def _is_napping(system: ctypes.CDLL, pid: int) -> bool | None:
+    """Whether macOS slows it down because nobody sees its windows; None: not known."""
+    buffer = ctypes.create_string_buffer(BSDINFO_FLAGS.size)
+    size = system.proc_pidinfo(pid, BSDINFO_FLAVOR, 0, buffer, BSDINFO_FLAGS.size)
+    return bool(BSDINFO_FLAGS.unpack(buffer)[0] & SUPPRESSED) if size == len(buffer) else None
 
 
 def read_exit_reason(system: ctypes.CDLL, pid: int) -> tuple[int, int] | None:

@@ -68,6 +68,7 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
     if isinstance(since, int | float) and 0 <= since < 1e11:
         found["at"] = time.strftime("%H:%M", time.localtime(since))
     cause = {
+        "nap": _("; macOS slows it down since, because its windows are hidden (App Nap)"),
         "swap": _("; swap grew by {growth} meanwhile"),
         "pressure": _("; memory pressure rose meanwhile"),
         "fallback": _("; more of its operations run on the CPU since, because MPS lacks them"),

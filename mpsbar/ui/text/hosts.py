@@ -1,15 +1,17 @@
 """Several hosts as text, one below the other, and as JSON. Pure."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.naming import printable
+from mpsbar.core.native_operations import NativeOperations
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
+from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
 
@@ -78,7 +80,12 @@ def say_since(reading: HostReading) -> str:
     return _("no answer since {at}").format(at=at)
 
 
-def render_ends(host: str, ends: list[RemoteEnd] | HostProblem, which: str | None = None) -> str:
+def render_ends(
+    host: str,
+    ends: list[RemoteEnd] | HostProblem,
+    which: str | None,
+    read_native: Callable[[], NativeOperations],
+) -> str:
     """How runs ended on one host, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
         return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
@@ -88,10 +95,11 @@ def render_ends(host: str, ends: list[RemoteEnd] | HostProblem, which: str | Non
     if not ends:
         text = _("{host}: no run has ended in the last 7 days, as far as mpsbar knows")
         return text.format(host=host)
-    return "\n\n".join(f"{host}: {render_end(end)}" for end in ends)
+    return "\n\n".join(f"{host}: {render_end(end, read_native)}" for end in ends)
 
 
-def render_end(end: RemoteEnd) -> str:
+def render_end(end: RemoteEnd, read_native: Callable[[], NativeOperations]) -> str:
+    """`read_native` is called only where something fell back to the CPU."""
     facts = []
     if end.ended is not None:
         facts.append(_("ended {time}").format(time=say_moment(end.ended)))
@@ -104,6 +112,8 @@ def render_end(end: RemoteEnd) -> str:
         lines.append("  " + _("How sure: {words}").format(words=end.sureness))
     lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
     lines += [f"  → {step}" for step in end.next_steps]
+    if end.fallbacks is not None:
+        lines += [f"  {line}" for line in render_fallbacks(end.fallbacks, read_native())]
     return "\n".join(lines)
 
 

@@ -3,15 +3,18 @@
 import io
 import json
 import sys
+import textwrap
 import threading
 import time
 
 import pytest
 from tqdm import tqdm
-from worker_kit import need_module, wait_for
+from worker_kit import NO_MPS, need_module, wait_for
 
 from mpsbar.agent.progress import bars, reader
 from mpsbar.agent.progress.reader import ProgressReader
+from mpsbar.ui.text.progress import say_progress
+from mpsbar.workers.parse import _parse_progress
 
 
 def bar(**options):
@@ -320,6 +323,38 @@ def test_a_compiled_step_is_compiled_as_often_and_to_the_same(workers):
 
 
 # ---------------------------------------------------------------- real programs
+def run_script(workers, code):
+    """By `mpsbar run`, on the software MPS device where it is there."""
+    script = workers.folder / "train.py"
+    script.write_text(textwrap.dedent(code))
+    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
+    return workers.run(command, SOFTMPS="1").wait_attached()
+
+
+def test_rich_under_mpsbar_run(workers):
+    need_module("rich")
+    worker = run_script(
+        workers,
+        """
+        import torch, time
+        from rich.progress import Progress
+
+        with Progress() as progress:
+            task = progress.add_task("epochs", total=50)
+            for number in range(50):
+                if number == 20:
+                    progress.console.print("there", f"{progress.tasks[0].percentage:.0f}%")
+                    time.sleep(600)
+                progress.advance(task)
+        """,
+    )
+    printed = worker.wait_line("there")
+    found = worker.ask("stats")["progress"]
+    assert (found["name"], found["done"], found["total"]) == ("epochs", 20, 50)
+    assert say_progress(_parse_progress(found)).startswith("epochs · 40% · ")
+    assert "40%" in printed
+
+
 def test_a_program_started_by_mpsbar_run(workers):
     """Bars and steps of an unchanged script, equal to what it counts itself."""
     script = workers.folder / "train.py"
@@ -368,10 +403,10 @@ def test_a_forked_child_counts_its_own_steps(workers):
 def test_transformers_trainer(workers):
     need_module("transformers")
     need_module("accelerate")
-    worker = workers.start(
+    worker = run_script(
+        workers,
         """
-        import time, torch, transformers, mpsbar
-        mpsbar.attach()
+        import time, torch, transformers
 
         class Tiny(torch.nn.Module):
             def __init__(self):
@@ -384,29 +419,34 @@ def test_transformers_trainer(workers):
         class Stop(transformers.TrainerCallback):
             def on_step_end(self, args, state, control, **more):
                 if state.global_step == 12:
-                    print("there", flush=True)
+                    bars = trainer.callback_handler.callbacks
+                    bar = next(c.training_bar for c in bars if hasattr(c, "training_bar"))
+                    print("there", args.device, bar, flush=True)
                     time.sleep(600)
 
         arguments = transformers.TrainingArguments(
-            "out", max_steps=40, report_to=[], save_strategy="no", use_cpu=True
+            "out", max_steps=40, report_to=[], save_strategy="no", dataloader_pin_memory=False
         )
         data = [{"x": torch.ones(2)}] * 400
-        transformers.Trainer(Tiny(), arguments, train_dataset=data, callbacks=[Stop()]).train()
-        """
+        trainer = transformers.Trainer(Tiny(), arguments, train_dataset=data, callbacks=[Stop()])
+        trainer.train()
+        """,
     )
-    worker.wait_line("there")
+    printed = worker.wait_line("there")
     found = worker.ask("stats")["progress"]
     assert found["total"] == 40
     assert found["done"] in (11, 12)  # our callback may run before that of the bar
+    assert f" {found['done']:.0f}/40 " in printed
+    assert NO_MPS or printed.startswith("there mps")
 
 
 @pytest.mark.parametrize("limit", ["max_epochs=3", "max_steps=24"])
 def test_lightning(workers, limit):
     need_module("lightning")
-    worker = workers.start(
+    worker = run_script(
+        workers,
         f"""
-        import time, torch, lightning, mpsbar
-        mpsbar.attach()
+        import time, torch, lightning
 
         class Tiny(lightning.LightningModule):
             def __init__(self):
@@ -415,7 +455,8 @@ def test_lightning(workers, limit):
 
             def training_step(self, batch, index):
                 if self.current_epoch == 1 and index == 5:
-                    print("there", flush=True)
+                    bar = self.trainer.progress_bar_callback
+                    print("there", getattr(bar, "train_progress_bar", ""), flush=True)
                     time.sleep(600)
                 return self.line(batch).sum()
 
@@ -423,12 +464,14 @@ def test_lightning(workers, limit):
                 return torch.optim.SGD(self.parameters(), lr=0.1)
 
         trainer = lightning.Trainer(
-            {limit}, logger=False, enable_checkpointing=False, accelerator="cpu"
+            {limit}, logger=False, enable_checkpointing=False
         )
         trainer.fit(Tiny(), torch.utils.data.DataLoader(torch.ones(10, 2)))
-        """
+        """,
     )
-    worker.wait_line("there")
+    printed = worker.wait_line("there")
+    # Lightning's own bar: rich's or tqdm's.
+    assert "total=10, completed=5," in printed or " 5/10 " in printed
     found = worker.ask("stats")["progress"]
     done, total = (1.5, 3) if "epochs" in limit else (15, 24)
     assert (found["done"], found["total"]) == (done, total)
@@ -441,10 +484,10 @@ def test_lightning(workers, limit):
 
 def test_mlx_training_with_a_bar(workers):
     need_module("mlx")
-    worker = workers.start(
+    worker = run_script(
+        workers,
         """
-        import time, mpsbar
-        mpsbar.attach()
+        import time
         import mlx.core as mx, mlx.nn as nn, mlx.optimizers as optim
         from tqdm import tqdm
 
@@ -457,7 +500,7 @@ def test_mlx_training_with_a_bar(workers):
             loss, gradients = step(model, mx.ones((4, 2)))
             optimizer.update(model, gradients)
             mx.eval(model.parameters(), optimizer.state)
-        """
+        """,
     )
     counted = int(worker.wait_line("there").split()[1])
     found = worker.ask("stats")["progress"]

@@ -19,6 +19,7 @@ NOWHERE = -2
 READ, READ_EXECUTE = 1, 5
 STATUS, FOOTPRINT, PEAK, LIVES_FOR, IS_NEW_AFTER, STALLS, HIDDEN, VIRTUAL = range(8)
 NAMESPACE, CODE = 8, 9  # of the exit reason
+FLAGS = 10
 _STRING, _NUMBER, _BOOLEAN, _DATA, _ARRAY, _DICTIONARY, _REAL, _DATE = range(8)
 _PROTOTYPES = {
     "fake_process": (c_int, c_int, c_uint32, c_uint64, c_uint64),

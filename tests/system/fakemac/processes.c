@@ -12,7 +12,7 @@ enum { MOST_PROCESSES = 4096, MOST_REGIONS = 64, MOST_VALUES = 64 };
 enum { UID_ONLY = 4, BSDINFO = 3, TASKINFO = 4, REGION_ALL = 8, REGION_FILES = 22, EXIT_REASON = 25 };
 enum { RUSAGE_V4 = 4 };
 enum { STATUS, FOOTPRINT, PEAK, LIVES_FOR, IS_NEW_AFTER, STALLS, HIDDEN, VIRTUAL };
-enum { NAMESPACE = VIRTUAL + 1, CODE, VALUES };
+enum { NAMESPACE = VIRTUAL + 1, CODE, FLAGS, VALUES };
 
 struct region {
     uint64_t address, size;
@@ -117,6 +117,7 @@ int proc_listpids(uint32_t type, uint32_t uid, void *buffer, int size) {
 
 static int fill_bsdinfo(const struct process *process, struct proc_bsdinfo *info) {
     memset(info, 0x5a, sizeof *info);
+    info->pbi_flags = (uint32_t)process->value[FLAGS];
     info->pbi_status = (uint32_t)process->value[STATUS];
     info->pbi_pid = (uint32_t)process->pid;
     info->pbi_ppid = (uint32_t)process->parent;

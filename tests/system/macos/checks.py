@@ -7,7 +7,7 @@ noticed, and on anything that was not released.
 from collections.abc import Callable
 
 from readings_kit import read_accelerators
-from system.fakemac.double import READ, FakeMac
+from system.fakemac.double import FLAGS, READ, FakeMac
 
 from mpsbar.core.machine import Gpu
 from mpsbar.system.macos import MacComputer
@@ -30,7 +30,11 @@ def check_nothing_held(mac: FakeMac, ports: int = 1) -> None:
 def check_footprint(mac: FakeMac, make: Make) -> None:
     """The numbers of a footprint capture of macOS 27, see tests/readings/SOURCES.md."""
     mac.add_process(4242, footprint=20008894464, peak=21082685440)
-    assert make().read_footprint(4242) == Footprint(20008894464, 21082685440)
+    assert make().read_footprint(4242) == Footprint(20008894464, 21082685440, False)
+    mac.set_process(4242, FLAGS, 0x4000 | 0x800000 | 0x1000000)  # as App Nap sets them
+    assert make().read_footprint(4242).is_napping
+    mac.set_process(4242, FLAGS, 0x1000000 | 0x400000)
+    assert make().read_footprint(4242).is_napping is False
     assert mac.faults == ""
 
 

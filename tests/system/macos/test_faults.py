@@ -44,6 +44,8 @@ WRONG_VALUES = [
     (processes, "RUSAGE", struct.Struct("=64xQ168xQ48x"), checks.check_footprint),
     (processes, "RUSAGE", struct.Struct("=72xQ152xQ56x"), checks.check_footprint),
     (processes, "RUSAGE_FLAVOR", 3, checks.check_footprint),
+    (processes, "BSDINFO_FLAGS", struct.Struct("=4xI128x"), checks.check_footprint),
+    (processes, "SUPPRESSED", 0x400000, checks.check_footprint),
     # xstatus for status, 4 and 8 bytes off; task info
     (processes, "BSDINFO", struct.Struct("=8xI108xQQ"), checks.check_ended),
     (processes, "BSDINFO", struct.Struct("=4xI108xQQ4x"), checks.check_processes),
