@@ -151,7 +151,7 @@ def test_a_host_that_answers_and_then_hangs(ssh_hosts, tmp_path, monkeypatch):
 
 def test_a_host_that_is_closed_while_its_ssh_starts_leaves_none(ssh_hosts, monkeypatch):
     """`close` comes before there is an ssh to end."""
-    ssh_hosts.add("alpha", "exec sleep 1000")
+    ssh_hosts.add("alpha", "exec sleep 60")
     begins, may_start, started = threading.Event(), threading.Event(), []
 
     class Slow(RemoteCommand):
