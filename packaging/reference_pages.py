@@ -240,7 +240,7 @@ def _list_metrics() -> list[Any]:
 
     machine = Machine(
         memory_total=1, memory_available=1, swap_used=1, pressure="normal", on_battery=False,
-        gpu=Gpu(utilization=1.0, memory_in_use=1, memory_budget=1),
+        gpu=Gpu(utilization=1.0, memory_in_use=1, memory_budget=1, recoveries=0),
     )  # fmt: skip
     probe = Probe(python="", ended="ok", device="cpu", time=0.0)
     snapshot = Snapshot(time=time.time(), machine=machine, dtypes=probe)

@@ -233,7 +233,7 @@ def _watch(
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
         asking(options) as questions,
-        closing(Hosts(names, words, options.ssh, again=True)) as hosts,
+        closing(Hosts(names, words, options.ssh, again=seconds)) as hosts,
     ):
         _wait_for_first(hosts)
         if _let_ask(hosts, questions):

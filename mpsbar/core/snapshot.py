@@ -215,9 +215,10 @@ class Snapshot:
         """All processes, each in one family; families with a worker come first."""
         members: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
         parents = {member.pid: member.parent for member in members}
+        heads = _find_heads(parents)
         families: dict[int, list[Worker | Process]] = {}
         for member in members:
-            families.setdefault(_find_head(member.pid, parents), []).append(member)
+            families.setdefault(heads[member.pid], []).append(member)
         return tuple(_build_family(head, family) for head, family in families.items())
 
     def events_after(self, number: int) -> tuple[Event, ...]:
@@ -257,14 +258,23 @@ def _build_family(pid: int, members: list[Worker | Process]) -> Family:
     )
 
 
-def _find_head(pid: int, parents: dict[int, int | None]) -> int:
-    """The topmost known parent; in a circle, which only false answers make, the process itself."""
-    seen = [pid]
-    while (parent := parents.get(seen[-1])) is not None and parent in parents:
-        if parent in seen:
-            return pid
-        seen.append(parent)
-    return seen[-1]
+def _find_heads(parents: dict[int, int | None]) -> dict[int, int]:
+    """The topmost known parent of each; below a circle, which only false answers make, the process
+    itself. Each is visited once: another computer may claim thousands, each the child of the last.
+    """
+    heads: dict[int, int | None] = {}  # None: it is its own
+    for pid in parents:
+        path: dict[int, None] = {}  # in order
+        at: int | None = pid
+        while at is not None and at in parents and at not in heads and at not in path:
+            path[at] = None
+            at = parents[at]
+        if at is not None and at in heads:
+            head = heads[at]
+        else:
+            head = None if at in path else next(reversed(path))
+        heads.update(dict.fromkeys(path, head))
+    return {pid: pid if head is None else head for pid, head in heads.items()}
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

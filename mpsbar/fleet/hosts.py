@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 # Between two attempts; doubled each time, until it answers again.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+# Seconds without a line, beside three times the usual, after which a host gives no answer.
+_LATE = 10.0
 # Of lines that are no answer: what a login script prints before it.
 _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
@@ -30,10 +32,12 @@ _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 class Host:
     """Asks one host until it is closed; `reading` is replaced whole: any thread may read it."""
 
-    def __init__(self, host: str, command: list[str], *, again: bool) -> None:
+    def __init__(self, host: str, command: list[str], again: float | None) -> None:
         self.reading = HostReading(host)
         self._command = command
-        self._again = again
+        self._again = again is not None
+        # An ssh may go on without a word: its mpsbar hangs, or the computer swaps.
+        self._longest = None if again is None else _LATE + 3 * again
         self._running: RemoteCommand | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"mpsbar-{host}", daemon=True)
@@ -63,20 +67,21 @@ class Host:
     def _ask(self) -> HostProblem | None:
         """Run the command to its end; return why it did not answer, or None."""
         try:
-            self._running = RemoteCommand(self._command)
+            running = self._running = RemoteCommand(self._command)
         except OSError as problem:
             return HostProblem(problem.strerror or str(problem))
         try:
-            return self._follow(self._running)
+            # `close` may have come before there was an ssh to end.
+            return None if self._closed.is_set() else self._follow(running)
         finally:
-            self._running.end()
+            running.end()
 
     def _follow(self, running: RemoteCommand) -> HostProblem | None:
         """Take every line that is a status; what a login script prints may look like JSON too."""
         noise, has_answered = 0, False
         wrong: HostProblem | None = None
         try:
-            for line in running.read_lines():
+            for line in running.read_lines(self._longest, self._note_silence):
                 try:
                     self._note(status=parse_status(line), problem=None)
                     noise, has_answered, wrong = 0, True, None
@@ -94,6 +99,12 @@ class Host:
         if has_answered and not self._again:
             return None
         return wrong or explain_end(running)
+
+    def _note_silence(self) -> None:
+        """What is known is old by now; the next line that comes makes it good."""
+        if self.reading.problem is None:
+            text = _("nothing within {seconds:g} seconds").format(seconds=self._longest)
+            self._note(problem=HostProblem(text))
 
     def _note(
         self,
@@ -140,8 +151,13 @@ class Hosts:
     """All of them; `close` leaves no ssh behind."""
 
     def __init__(
-        self, names: Sequence[str], words: Sequence[str], options: str = "", *, again: bool = False
+        self,
+        names: Sequence[str],
+        words: Sequence[str],
+        options: str = "",
+        again: float | None = None,
     ) -> None:
+        """`again`: seconds after which each command prints the next line; None: there is one."""
         self._words, self._options, self._again = list(words), options, again
         self._hosts = {name: self._start(name) for name in dict.fromkeys(names)}
 
@@ -168,7 +184,7 @@ class Hosts:
 
     def _start(self, name: str, socket: Path | None = None) -> Host:
         command = build_command(name, self._words, self._options, socket)
-        return Host(name, command, again=self._again)
+        return Host(name, command, self._again)
 
 
 def ask_hosts(

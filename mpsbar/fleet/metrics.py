@@ -127,6 +127,9 @@ def _machine(machine: Machine) -> Iterator[Metric]:
     ):
         if number is not None:
             yield gauge(f"mpsbar_{name}", meaning, (), [((), number)])
+    if gpu.recoveries is not None:
+        meaning = "How often the GPU was reset since the computer started, most likely."
+        yield CounterMetricFamily("mpsbar_gpu_resets", meaning, value=gpu.recoveries)
 
 
 def _workers(snapshot: Snapshot) -> Iterator[Metric]:

@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import selectors
 import shlex
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mpsbar.core.addresses import is_host_name
@@ -27,6 +28,8 @@ _OPTIONS = (
     "-oForwardX11=no", "-oRemoteCommand=none", "-oEscapeChar=none", "-oLogLevel=ERROR",
 )  # fmt: skip
 _CHUNK = 64 * 1024
+# It needs no file of its own: a Mac's shell allows 256, and many hosts take two each.
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 # A thousand workers take about two of them.
 MOST_LINE = 4 << 20
 _MOST_COMPLAINT = 4096
@@ -94,11 +97,22 @@ class RemoteCommand:
         self._listener = threading.Thread(target=self._listen, name="mpsbar-ssh", daemon=True)
         self._listener.start()
 
-    def read_lines(self) -> Iterator[bytes]:
-        """Yield lines until the end; TooMuch if one is too long."""
+    def read_lines(
+        self, longest: float | None = None, on_silence: Callable[[], None] = lambda: None
+    ) -> Iterator[bytes]:
+        """Yield lines until the end; TooMuch if one is too long. `on_silence` is called where
+        nothing came for `longest` seconds; None: that is never looked at."""
         assert self._process.stdout is not None
         pending = bytearray()
-        while chunk := os.read(self._process.stdout.fileno(), _CHUNK):
+        ready = _Selector()
+        ready.register(self._process.stdout, selectors.EVENT_READ)
+        while True:
+            if longest is not None and not ready.select(longest):
+                on_silence()
+                continue
+            chunk = os.read(self._process.stdout.fileno(), _CHUNK)
+            if not chunk:
+                break
             pending += chunk
             *lines, rest = pending.split(b"\n")
             yield from (bytes(line) for line in lines)

@@ -109,7 +109,7 @@ def _row(key: str, name: str, device: str, size: str, words: list[str], **more: 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     words = [
         wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker),
-        wording.limit(worker), *notes.list_action_notes(worker.pid, snapshot),
+        wording.limit(worker), *notes.list_action_notes(worker, snapshot),
         notes.say_reset(worker.pid, snapshot),
     ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
@@ -143,7 +143,7 @@ def build_actions(
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
-    words = [_("not connected"), *notes.list_action_notes(pid, snapshot)]
+    words = [_("not connected"), *notes.list_action_notes(process, snapshot)]
     words.append(notes.say_reset(pid, snapshot))
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),

@@ -101,6 +101,27 @@ def test_looking_once_never_imports_textual(workers):
     assert done.stdout.endswith("[]\n"), done.stderr
 
 
+def test_ssl_can_be_imported_where_asyncio_could_not():
+    code = """
+import sys
+from mpsbar.cli.top import import_asyncio
+class Broken:
+    def find_spec(self, name, *_more):
+        if name == "asyncio.base_events":
+            raise ImportError("broken")
+sys.meta_path.insert(0, Broken())
+try:
+    import_asyncio()
+    raise SystemExit("it was imported")
+except ImportError as problem:
+    assert str(problem) == "broken", problem
+import ssl
+assert ssl.create_default_context().check_hostname
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_screen_has_no_ssl_in_memory_and_whoever_needs_it_can_import_it():
     code = """
 import sys

@@ -90,6 +90,15 @@ def test_a_lie_about_parents_loses_nobody():
     ]  # fmt: skip
 
 
+def test_a_chain_of_thousands_is_one_family():
+    """Another computer may claim one; to look for each one's head by itself took hours."""
+    chain = [("w" if pid < 2000 else "p", pid, pid + 1) for pid in range(1, 4001)]
+    ((head, connected, others),) = families(*chain)
+    assert (head, len(connected), len(others)) == (4000, 1999, 2000)
+    circle = [*chain, ("p", 4001, 1)]
+    assert [found[0] for found in families(*circle)] == [*range(1, 4002)]
+
+
 def test_who_is_connected_is_not_listed_twice():
     process = Process(7, 1.0, "x", ("torch",))
     snapshot = Snapshot(0.0, (Worker(7, "x", "live", 0.0),), processes=(process,))

@@ -12,7 +12,7 @@ from samples import GB, MB, make_backend, make_process, make_snapshot, make_trai
 
 from mpsbar.core.dtype_results import Cell, Check, Probe
 from mpsbar.core.findings import Health, Reason
-from mpsbar.core.machine import Machine, Problem
+from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.fleet.metrics import Totals, build_metrics
 
@@ -92,6 +92,12 @@ def test_what_is_unknown_is_absent():
     assert read(nothing)["mpsbar_workers", frozenset({("state", "live")})] == 0
     not_counted = make_snapshot(make_worker(1, device="cpu"))
     assert not [name for name in names(not_counted) if name.startswith("mpsbar_worker_held")]
+
+
+def test_resets_of_the_gpu_are_counted_where_they_are_known():
+    machine = Machine(gpu=Gpu(recoveries=3))
+    assert read(make_snapshot(machine=machine))["mpsbar_gpu_resets_total", frozenset()] == 3
+    assert "mpsbar_gpu_resets_total" not in names(make_snapshot(machine=Machine()))
 
 
 def test_a_health_that_was_not_judged_is_absent():

@@ -1,11 +1,14 @@
 """The alert rules: checked by promtool, each tried on a made-up course, and loaded by a real server."""
 
 import json
+import re
 import subprocess
 
 import pytest
 from fleet_kit import Prometheus, need_program, run_exporter
 from worker_kit import ROOT, TIMEOUT
+
+from mpsbar.core.verdicts import NORMAL
 
 RULES = ROOT / "resources/prometheus/mpsbar.rules.yml"
 HOST = 'instance="mac1:9478", job="mpsbar"'
@@ -25,7 +28,10 @@ COURSES = {
     ),
     "MpsbarRunEndedBadly": (
         {f'mpsbar_worker_ends_total{{how="killed_for_memory", {HOST}}}': "0 0 0 1x5", f'mpsbar_worker_ends_total{{how="stopped", {HOST}}}': "0 5x8"},
-        2, 4, "A run on mac1:9478 ended for lack of memory",
+        2, 4, "A run on mac1:9478 ended badly: killed_for_memory",
+    ),
+    "MpsbarGpuReset": (
+        {f"mpsbar_gpu_resets_total{{{HOST}}}": "3 3 3 4x5"}, 2, 4, "The GPU of mac1:9478 was reset",
     ),
     "MpsbarReadingsFail": (
         {f'mpsbar_read_problems{{reader="gpu", {HOST}}}': "1x40"}, 10, 16, "mpsbar on mac1:9478 cannot read: gpu",
@@ -39,7 +45,7 @@ def run_promtool(*arguments):
 
 
 def test_promtool_accepts_rules_and_example():
-    assert "SUCCESS: 6 rules found" in run_promtool("check", "rules", RULES).stdout
+    assert "SUCCESS: 7 rules found" in run_promtool("check", "rules", RULES).stdout
     assert run_promtool("check", "config", RULES.with_name("prometheus.yml")).returncode == 0
 
 
@@ -47,6 +53,11 @@ def test_every_rule_has_a_course():
     assert set(COURSES) == {
         line.split()[-1] for line in RULES.read_text().splitlines() if "- alert:" in line
     }
+
+
+def test_an_end_is_bad_where_mpsbar_notifies_of_it():
+    (named,) = re.findall(r'how!~"([a-z_|]+)"', RULES.read_text())
+    assert set(named.split("|")) == {*NORMAL, "unknown"}
 
 
 @pytest.mark.parametrize("alert", COURSES)

@@ -29,7 +29,7 @@ from mpsbar.ui.terminal.detail import (
     render_facts,
     render_title,
 )
-from mpsbar.ui.terminal.drawing import make_text, make_wrapped
+from mpsbar.ui.terminal.drawing import is_same_text, make_text, make_wrapped
 from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
@@ -339,7 +339,7 @@ class TerminalApp(BaseApp):
 def _update_text(widget: Static, text: Text) -> None:
     """Draw a text only if it differs, and lay out anew only if its number of lines does."""
     before: Text | None = getattr(widget, "shown_text", None)
-    if before is None or before != text or before.spans != text.spans:
+    if before is None or not is_same_text(before, text):
         is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
         widget.shown_text = text  # type: ignore[attr-defined]
         widget.update(text, layout=not is_as_high)

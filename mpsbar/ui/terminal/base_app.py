@@ -90,7 +90,7 @@ class BaseApp(App[None]):
         """Back to the table, once the letters that were typed before are in the filter."""
         field = self.filter_field
         await field.wait_typed()
-        if clears:
+        if clears or not field.value:
             field.close()
         self.main_screen.set_focus(self.main_table)
         self.set_filter(field.value)

@@ -22,6 +22,11 @@ def make_text(words: str, style: object = "") -> Text:
     return Text(printable(words, most=2000), style or "", no_wrap=True, end="")  # type: ignore[arg-type]
 
 
+def is_same_text(one: Text, other: Text) -> bool:
+    """Whether they look the same: `==` of Rich does not compare the style of the whole text."""
+    return one == other and one.spans == other.spans and one.style == other.style
+
+
 def make_wrapped(words: str, style: str = "") -> Text:
     """The same over several lines, which may be broken between words."""
     text = Text("\n").join(make_text(line, style) for line in words.split("\n"))

@@ -47,8 +47,12 @@ class WaitingDriver(LinuxDriver):
                     for message in parser.tick():
                         self.process_message(message)
         finally:
+            # textual disables the input twice when it ends; by then the number may be another
+            # file's, which must not be written to.
+            wake = self._wake
+            del self._wake
             os.close(woken)
-            os.close(self._wake)
+            os.close(wake)
             with suppress(EOFError, ParseError):
                 list(parser.feed(""))
 

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import DataTable, Static
 
+from mpsbar.core.errors import UserError
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -21,10 +22,16 @@ from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import TableRow, choose_columns
 from mpsbar.ui.terminal.base_app import BaseApp
 from mpsbar.ui.terminal.detail import ChartView, build_chart, render_title
-from mpsbar.ui.terminal.drawing import make_text
+from mpsbar.ui.terminal.drawing import make_text, make_wrapped
 from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS, FilterField
 from mpsbar.ui.terminal.hosts_state import HostsState
-from mpsbar.ui.terminal.hosts_table import HostTable, choose_height, draw_host, fit_columns
+from mpsbar.ui.terminal.hosts_table import (
+    HostTable,
+    choose_height,
+    draw_host,
+    fit_columns,
+    say_none,
+)
 from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
@@ -75,6 +82,7 @@ class HostsApp(BaseApp):
         self.state = HostsState()
         self._told: set[str] = set()  # hosts of which was told that ssh has a question
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
+        self._none = ""  # why there are no processes, as it is shown
 
     def compose(self) -> ComposeResult:
         yield Static(id="head")
@@ -82,6 +90,7 @@ class HostsApp(BaseApp):
             yield HostTable(id="hosts")
         with Vertical(id="processes-box"):
             yield HostTable(id="processes")
+            yield Static(id="empty")
         with Vertical(id="memory"):
             yield ChartView(id="chart")
         yield FilterField()
@@ -108,6 +117,7 @@ class HostsApp(BaseApp):
     def set_filter(self, text: str) -> None:
         self.state.set_filter(text)
         self._show()
+        self.refresh_bindings()
 
     def take_theme(self, theme: object) -> None:
         super().take_theme(theme)
@@ -141,6 +151,8 @@ class HostsApp(BaseApp):
             return self.is_filtering
         if action == "free":
             return isinstance(self.state.process, Worker)
+        if action == "show_all":
+            return bool(self.state.only or self.state.filter)
         if action == "connect":
             reading = self.state.find_reading(self._find_host())
             return reading is not None and reading.needs_person
@@ -151,6 +163,7 @@ class HostsApp(BaseApp):
         host = self._find_host()
         self.state.show_only("" if self.state.only == host else host)
         self._show()
+        self.refresh_bindings()
 
     def action_show_all(self) -> None:
         """Clear the filter, and show the processes of all hosts."""
@@ -158,6 +171,7 @@ class HostsApp(BaseApp):
         self.state.filter = ""
         self.state.show_only("")
         self._show()
+        self.refresh_bindings()
 
     def action_sort(self) -> None:
         self.state.sort_next()
@@ -183,13 +197,19 @@ class HostsApp(BaseApp):
         host = self._find_host()
         # Ctrl-C ends ssh, not us; not ignored, for ssh would inherit that.
         before = signal.signal(signal.SIGINT, lambda *_signal: None)
+        failures: list[Exception] = []
         try:
             with self.suspend():
-                self._ask(host)
+                try:
+                    self._ask(host)
+                except (OSError, UserError) as problem:  # or textual would not take the screen back
+                    failures.append(problem)
         except SuspendNotSupported:
             self.notify(_("This terminal can't be given to ssh"), severity="warning")
         finally:
             signal.signal(signal.SIGINT, before)
+        for failure in failures:  # ssh could not be started
+            self.notify(f"{host}: {failure}", severity="warning", markup=False)
         self._told.discard(host)
         self._take()
 
@@ -202,8 +222,10 @@ class HostsApp(BaseApp):
             _("/     show only rows with some text; Esc shows all"),
             _("o     sort by the next column; O: reverse; or click a column's head"),
             _("Tab   from the processes to the hosts, and back; or click"),
+            "↑ ↓   " + _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"),
             _("^p    find a command, or a theme, by its name"),
             _("^z    back to the shell; fg returns"),
+            "?     " + _("this help"),
             _("q     quit"),
         )
         text = Text("\n").join(make_text(line) for line in lines)
@@ -228,7 +250,10 @@ class HostsApp(BaseApp):
             return
 
         def run() -> None:
-            text = self._free(host, pid, started)
+            try:
+                text = self._free(host, pid, started)
+            except (OSError, UserError) as problem:  # ssh could not be started
+                text = f"{host}: {problem}"
             with contextlib.suppress(RuntimeError):  # it has ended
                 self.call_from_thread(self.notify, text, markup=False)
 
@@ -322,6 +347,10 @@ class HostsApp(BaseApp):
         for key in [key for key in self._drawn if key not in drawn and key not in hosts]:
             del self._drawn[key]
         self.main_table.show_cells(heads, drawn, state.selected)
+        if (words := say_none(state)) != self._none:
+            widget = self.main_screen.query_one("#empty", Static)
+            self._none, widget.display = words, bool(words)
+            widget.update(make_wrapped(words, "dim"))
 
     def _find_seen(self) -> set[int]:
         """Places of the rows to be seen, with a window more above and below: a thousand would take

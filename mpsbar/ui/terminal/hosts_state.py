@@ -11,7 +11,8 @@ from mpsbar.ui.process_table import TableRow, build_rows
 from mpsbar.ui.terminal.order import Ordered, arrange, matches
 from mpsbar.ui.text.hosts import say_since
 
-# Processes whose memory is followed over time, of all hosts: each takes up to 150 kB.
+# Processes whose memory is followed over time, of all hosts: each takes up to 150 kB. The selected
+# one always is.
 _MOST_FOLLOWED = 60
 
 
@@ -105,7 +106,10 @@ class HostsState(Ordered):
         """The last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
         snapshot = replace(reading.status.snapshot, time=reading.heard or 0.0)
-        followed = snapshot.workers[: _MOST_FOLLOWED // len(self.readings)]
+        most = _MOST_FOLLOWED // len(self.readings)
+        chosen = self.process.pid if self.process and self.host == reading.host else None
+        rest = [worker for worker in snapshot.workers[most:] if worker.pid == chosen]
+        followed = (*snapshot.workers[:most], *rest[:1])
         processes = tuple(worker.process for worker in followed if worker.process is not None)
         trends = self._trends.setdefault(reading.host, Trends())
         trends.add(replace(snapshot, workers=followed, processes=processes))

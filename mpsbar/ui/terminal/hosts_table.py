@@ -1,7 +1,6 @@
 """The rows of the hosts: gauges with their history side by side, runs, and what is to be known."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
@@ -13,6 +12,7 @@ from mpsbar.language import _
 from mpsbar.ui.columns import translate
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, draw_progress, make_text
 from mpsbar.ui.terminal.head import Gauge, build_gauges
+from mpsbar.ui.terminal.hosts_state import HostsState
 from mpsbar.ui.terminal.table import Heads, SteadyTable
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, progress, wording
@@ -145,7 +145,9 @@ def _draw_notes(
         level = "warning" if reading.problem is not None else "quiet"
         if reading.problem is None and reading.status is not None:
             level = "error" if reading.status.level == "critical" else "warning"
-        for line in wrap(condition, max(width, 2), max_lines=lines, placeholder="…"):
+        wrapped = cells.wrap(condition, max(width, 2))
+        wrapped[lines - 1 :] = [" ".join(wrapped[lines - 1 :])]  # and cut, where it is too long
+        for line in filter(None, wrapped):
             yield make_text(cells.cut(line, width), palette.style(level))
     if snapshot is None or reading.problem is not None:
         return
@@ -161,6 +163,15 @@ def _draw_notes(
         name = make_text(cells.fit(worker.name, _RUN_NAME))
         rest = make_text(cells.cut(words, width - _RUN_NAME - _RUN_BAR - 2))
         yield Text.assemble(name, " ", bar, " ", rest)
+
+
+def say_none(state: HostsState) -> str:
+    """Why there are no processes in the table; "": there are some, or no host has answered yet."""
+    if state.rows or not state.snapshots:
+        return ""
+    if state.filter:
+        return _("No rows contain “{text}” (Esc shows all)").format(text=state.filter)
+    return wording.nothing_runs()
 
 
 def _stack(lines: Sequence[Text] | Iterator[Text], most: int) -> Text:

@@ -14,7 +14,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.process_table import FittedColumn, TableRow, choose_columns
-from mpsbar.ui.terminal.drawing import draw_history, draw_memory, make_text
+from mpsbar.ui.terminal.drawing import draw_history, draw_memory, is_same_text, make_text
 from mpsbar.ui.terminal.order import Ordered
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
@@ -89,7 +89,7 @@ class SteadyTable(DataTable[Text]):
             if cells is self._drawn[key]:
                 continue
             for head, cell, before in zip(heads, cells, self._drawn[key], strict=True):
-                if cell != before or cell.spans != before.spans:
+                if not is_same_text(cell, before):
                     self._data[RowKey(key)][ColumnKey(head[0])] = cell
                     changed.add((key, head[0]))
                     places.add(place)

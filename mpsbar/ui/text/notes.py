@@ -16,15 +16,16 @@ def list_notes(process: Worker | Process, snapshot: Snapshot) -> list[str]:
         if isinstance(process, Worker)
         else wording.not_connected(process)
     )  # fmt: skip
-    notes = [state, *list_action_notes(process.pid, snapshot), say_reset(process.pid, snapshot)]
+    notes = [state, *list_action_notes(process, snapshot), say_reset(process.pid, snapshot)]
     return [note for note in notes if note]
 
 
-def list_action_notes(pid: int, snapshot: Snapshot) -> Iterator[str]:
+def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator[str]:
     """Which actions on this process are under way, or ended a moment ago."""
+    pid = process.pid
     if Free(pid) in snapshot.pending:
         yield _("freeing…")
-    elif any(each.pid == pid and each.kept_free for each in snapshot.workers):
+    elif isinstance(process, Worker) and process.kept_free:
         yield _("will be freed when possible")
     elif pid in snapshot.freed:
         yield outcomes.freed_briefly(snapshot.freed[pid])

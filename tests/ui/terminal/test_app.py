@@ -572,6 +572,29 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
     play(FakeMonitor(seen()), person)
 
 
+def test_a_theme_changes_the_colour_of_every_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        before = p.style_of("serve.py").color
+        p.app.theme = "mpsbar-light"
+        await p.pilot.pause(0.1)
+        assert p.style_of("serve.py").color != before
+        assert p.style_of("serve.py").color == p.app.palette.style("quiet").color
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_a_process_that_connects_is_no_longer_grey():
+    async def person(p):
+        before = p.style_of("serve.py").color
+        serve = make_training(SERVE.pid, "serve.py", process=SERVE)
+        await p.show(make_snapshot(TRAIN, serve, time=1002.0))
+        assert p.style_of("serve.py").color != before
+
+    play(FakeMonitor(make_snapshot(TRAIN, processes=(SERVE,))), person)
+
+
 def test_what_the_menu_has_chosen_about_automatic_frees_is_taken_over(tmp_path, monkeypatch):
     monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
 

@@ -1,14 +1,17 @@
 """`mpsbar top --host` on the screen: hosts that answer, are silent, or never did; free; filter."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from dataclasses import replace
 
 import pytest
 from samples import GB, make_snapshot, make_training
+from ui.terminal_kit import TerminalUser
 from worker_kit import TIMEOUT
 
+from mpsbar.core.errors import UserError
 from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.machine import Process
 from mpsbar.core.progress import RunBar, RunProgress
@@ -35,6 +38,8 @@ def make_readings(**more):
 
 
 class HostsUser:
+    style_of = TerminalUser.style_of
+
     def __init__(self, app, pilot):
         self.app, self.pilot = app, pilot
 
@@ -107,6 +112,10 @@ def test_a_host_that_answers_again_is_shown_so():
         await p.wait_gone("no answer since")
         assert "2 of 3 hosts answer · 3 processes · 12.0 GB held" in p.screen()
         assert "Memory is short" in find_line(p, "studio2", "43%")
+        old = p.style_of("tune.py").color
+        readings.append(make_readings(problem="Connection timed out"))
+        await p.wait_for("no answer since")
+        assert p.style_of("tune.py").color == p.app.palette.style("quiet").color != old
 
     play(readings, person)
 
@@ -166,7 +175,7 @@ def test_small_windows_and_the_help():
         await p.press("escape")
         await p.wait_gone("free the selected")
 
-    for size in ((40, 12), (60, 16), (200, 50)):
+    for size in ((40, 10), (40, 12), (60, 16), (200, 50)):
         play([make_readings()], person, size=size)
 
 
@@ -313,6 +322,115 @@ def test_64_hosts_are_64_lines():
         await p.wait_for("mac30 ")
 
     play(readings, person, size=(120, 40))
+
+
+def test_the_selected_process_has_a_chart_however_many_hosts_there_are():
+    state = HostsState()
+    workers = tuple(make_training(pid=n + 1) for n in range(20))
+
+    def take(at):
+        status = RemoteStatus(make_snapshot(*workers), "ok", ())
+        state.take([HostReading(f"mac{n:02}", status, at) for n in range(64)])
+
+    take(SINCE)
+    state.selected = "mac63/process-20"
+    take(SINCE + 2)
+    take(SINCE + 4)
+    assert [point.time for point in state.series.held] == [SINCE + 2, SINCE + 4]
+    followed = [key for each in state.snapshots.values() for key in each.process_series]
+    assert followed == [20]
+
+
+def test_why_there_are_no_processes():
+    empty = HostReading("studio1", RemoteStatus(make_snapshot(), "ok", ()), SINCE)
+    readings = [[HostReading("studio1")]]
+
+    async def person(p):
+        assert "connecting…" in p.screen()
+        assert "processes running" not in p.screen()
+        readings.append([empty])
+        await p.wait_for("You have no PyTorch or MLX processes running.")
+        readings.append(make_readings())
+        await p.wait_for("train.py")
+        assert "processes running" not in p.screen()
+        await p.press("slash", *"zz", "enter")
+        await p.wait_for("No rows contain “zz” (Esc shows all)")
+        await p.press("f", "enter", "down")  # on nothing
+        await p.press("escape")
+        await p.wait_for("train.py")
+        assert "No rows contain" not in p.screen()
+
+    play(readings, person)
+
+
+def test_escape_is_offered_where_something_is_hidden():
+    async def person(p):
+        await p.wait_for("f Free")
+        assert "Esc All" not in p.screen()
+        await p.press("enter")
+        await p.wait_for("Esc All")
+        await p.press("escape")
+        await p.wait_gone("Esc All")
+        await p.press("slash", *"tune", "enter")
+        await p.wait_for("Esc All")
+        await p.press("escape", "slash", "enter")  # nothing was typed
+        await p.wait_gone("Esc All")
+        assert not p.app.filter_field.display
+
+    play([make_readings()], person)
+
+
+def test_no_word_of_a_long_complaint_is_lost_where_there_is_room():
+    """Korean letters take two cells each."""
+    words = (
+        "호스트가 응답하지 않습니다: 연결 시간이 초과되었습니다. 네트워크와 방화벽을 확인하십시오."
+    )
+    silent = [HostReading("mini", problem=words), HostReading("studio", problem="x")]
+
+    async def person(p):
+        for word in words.split():
+            await p.wait_for(word)
+
+    play([silent], person, size=(160, 40))
+
+
+def test_an_ssh_that_cannot_be_started_is_told():
+    """The screen stays: it is given to ssh, and comes back."""
+
+    def fail(*_what):
+        raise UserError("ssh is not installed here")
+
+    readings = make_readings()
+    readings[2] = replace(readings[2], needs_person=True)
+
+    async def person(p):
+        await p.wait_for("f Free")
+        await p.press("f")
+        await p.wait_for("studio1: ssh is not installed here")
+        p.app._ask, p.app.suspend = fail, contextlib.nullcontext  # Pilot's terminal has no such
+        await p.press("shift+tab", "end", "c")
+        await p.wait_for("mini: ssh is not installed here")
+
+    play([readings], person, fail)
+
+
+def test_themes_and_the_command_palette():
+    async def person(p):
+        await p.wait_for("tune.py")
+        looks = {p.app.export_screenshot()}
+        for theme in ("mpsbar-light", "mpsbar-contrast"):
+            p.app.theme = theme
+            await p.pilot.pause(0.1)
+            assert "tune.py" in p.screen()
+            looks.add(p.app.export_screenshot())
+        assert len(looks) == 3
+        await p.press("ctrl+p", *"theme")
+        await p.wait_for("Change the current theme")
+        await p.press("escape")
+        await p.wait_gone("Change the current theme")
+        await p.wait_for("f Free")
+
+    play([make_readings()], person)
 
 
 def test_what_a_hostile_host_makes_us_keep_is_bounded():
