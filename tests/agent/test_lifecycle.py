@@ -30,6 +30,7 @@ def test_it_lives_and_dies_quietly_in_every_python(workers, version):
         "last_free": None,
         "kept_free": None,
         "progress": None,
+        "fallbacks": None,
     }
     assert worker.ask("free")["state"] == "done"
     assert worker.ask("tensors")["groups"] == []

@@ -40,6 +40,7 @@ def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
         "last_free": None,
         "kept_free": None,
         "progress": None,
+        "fallbacks": None,
     }
     answer = worker.ask("free")
     assert (answer["state"], answer["freed"], answer["backends"]) == ("done", 0, {})
