@@ -1,6 +1,6 @@
-"""Draws the README's pictures of the menu and of top: python packaging/draw_pictures.py [FOLDER]
+"""Draws the README's pictures: python packaging/draw_pictures.py [FOLDER]
 
-They are drawn by hand when the menu or top has changed, and committed.
+The menu, top and the report; drawn by hand when one of them has changed, and committed.
 """
 
 import asyncio
@@ -8,13 +8,16 @@ import math
 import re
 import sys
 from dataclasses import replace
+from datetime import timezone
 from pathlib import Path
 
 from chromium import draw_page, require_chromium
 from menu_page import build_page, measure_page
 
+from mpsbar import __version__
 from mpsbar.core.settings import Theme
 from mpsbar.core.snapshot import Worker
+from mpsbar.history.reader import Run, TimeSeries
 from mpsbar.monitor import Monitor
 from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
@@ -26,6 +29,8 @@ CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-
 APPEARANCES = ("light", "dark")
 SCALE = 2
 TOP_SIZE = (120, 36)
+REPORT_SIZE = (1000, 900)
+STEPS = range(-180, 1)  # of what moves
 
 
 def read_menu() -> Menu:
@@ -84,6 +89,55 @@ async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
         monitor.close()
 
 
+def build_report(appearance: str) -> str:
+    """The page of the recorded Mac after an hour in which memory moved as in a training."""
+    from mpsbar.core.events import EndedProcess
+    from mpsbar.core.verdicts import EndVerdict
+    from mpsbar.history.reader import Period, RecordedEvent
+    from mpsbar.history.report.page import Report, render_report
+    from mpsbar.system.paths import resource
+
+    monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
+    try:
+        now = monitor.tick()
+    finally:
+        monitor.close()
+    times = tuple(now.time + 20 * step for step in STEPS)
+    worker = now.workers[0]
+    free = RecordedEvent(times[60], "free", "done", worker.pid, worker.name, size=1 << 30)
+    runs = tuple(_record(each, times) for each in now.workers)
+    memory = {"text": "MPS backend out of memory", "allocated": 41 << 30, "other": 7 << 30,
+              "limit": 48 << 30, "tried": 2 << 30}  # fmt: skip
+    verdict = EndVerdict("out_of_memory", "known", memory, ("last_words",))
+    ended = EndedProcess(
+        worker.pid + 40, times[0], "sweep.py", times[80], ran=1600.0, verdict=verdict
+    )
+    report = Report(
+        __version__, now, None, (Period(times[0], times[-1], runs=runs, events=(free,)),),
+        ends=(ended,),
+    )  # fmt: skip
+    style, script = (resource(name).read_text("utf-8") for name in ("report.css", "report.js"))
+    is_dark = "all" if appearance == "dark" else "not all"
+    return render_report(
+        report, style.replace("(prefers-color-scheme: dark)", is_dark), script, timezone.utc
+    )
+
+
+def _record(worker: Worker, times: tuple[float, ...]) -> Run:
+    moved = [_move(worker, step) for step in STEPS]
+    columns = {name: tuple(getattr(each, name) for each in moved) for name in ("cached", "held")}
+    columns["allocated"] = tuple(
+        None if each.held is None or each.cached is None else each.held - each.cached
+        for each in moved
+    )
+    series = TimeSeries(times, columns)
+    known = {"held": worker.held}
+    return Run(
+        worker.pid, None, worker.name, "mps", True, times[0], times[-1],
+        peak=series.most("held"), known=known, series=series,
+    )  # fmt: skip
+
+
 def _move(worker: Worker, step: int) -> Worker:
     """Its memory in waves, which end at what was recorded."""
     wave = 0.75 + 0.25 * math.cos(step / 11) + step / 900
@@ -111,6 +165,10 @@ def main() -> None:
     for theme in ("dark", "light"):
         (folder / f"top-{theme}.png").write_bytes(draw_top(program, theme))
         print(f"drawn: {folder / f'top-{theme}.png'}")
+    for appearance in APPEARANCES:
+        picture = draw_page(program, build_report(appearance), REPORT_SIZE, SCALE)
+        (folder / f"report-{appearance}.png").write_bytes(picture)
+        print(f"drawn: {folder / f'report-{appearance}.png'}")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,13 @@ from mpsbar.cli.ended_runs import render
 shown["report"] = read_text(make_page())
 shown["why"] = "\\n".join(map(render, make_ends()))
 
+from dtypes.compare.test_text import DATA, EVERY_TEXT
+from mpsbar.dtypes.compare import text as compare_text
+from mpsbar.language import _, ngettext
+from mpsbar.ui.text.cells import width
+compare_text.use_language(_, ngettext, width)
+shown["compare"] = "\\n".join(map(compare_text.render_text, (DATA, EVERY_TEXT)))
+
 from ui.fake_monitor import FakeMonitor
 from ui.terminal.test_app import build_series
 from ui.terminal_kit import play
@@ -168,7 +175,7 @@ def screens(package, environment):
 @pytest.mark.parametrize(
     "name",
     [
-        "status", "menu of the app", "menu of the command", "findings", "probe", "doctor", "report", "why", "top",
+        "status", "menu of the app", "menu of the command", "findings", "probe", "doctor", "report", "why", "compare", "top",
         "keys of top", "detail in top", "question in top",
     ],
 )  # fmt: skip

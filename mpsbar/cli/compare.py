@@ -56,8 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.compare.text import render_text
+    from mpsbar.dtypes.compare.text import render_text, use_language
     from mpsbar.dtypes.compare_runner import CompareRunner
+    from mpsbar.ui.text.cells import width
 
     file, function = _parse_subject(options)
     chosen = {
@@ -73,9 +74,11 @@ def run(options: argparse.Namespace) -> int:
         _complain(result, function)
     if options.python is None:
         say_choice(result.python)
-    print(json.dumps(result.data) if options.json else render_text(result.data), end="")
     if options.json:
-        print()
+        print(json.dumps(result.data))
+    else:
+        use_language(_, ngettext, width)
+        print(render_text(result.data), end="")
     if result.ended == "cancelled":
         print(_("mpsbar: cancelled; these dtypes were finished"), file=sys.stderr)
         return INTERRUPTED

@@ -89,6 +89,11 @@ def ngettext(singular: str, plural: str, count: int) -> str:
     return _translations.ngettext(singular, plural, count)
 
 
+def get_code() -> str:
+    """The language that was chosen, as HTML names it: "en", "ko", "zh-Hant"."""
+    return _translations.info().get("language", "en").replace("_", "-")
+
+
 @contextmanager
 def english() -> Iterator[None]:
     """Meanwhile, in all threads, texts are English: sentences that programs read."""

@@ -28,14 +28,15 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 def _heads(snapshot: Snapshot) -> Row:
     """The names of the columns."""
-    cells = (_("Name"), _("Device"), _("Held"), "")
+    cells = (_("Name"), _("Device"), _("Memory"), "")
+    what = _("What a connected process holds; of others, their footprint.")
     whole = (
         _("The bar is the share of Metal's budget.")
         if snapshot.machine.gpu.memory_budget
         else _("The bar is the share of this computer's memory.")
     )
     text = ", ".join(cell for cell in cells if cell)
-    return Row("heads", text, cells, tooltip=whole, is_heading=True)
+    return Row("heads", text, cells, tooltip=f"{what} {whole}", is_heading=True)
 
 
 def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
@@ -58,7 +59,8 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     """The row of an ended process; its submenu says what is known, and what to do next."""
     name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
-    lines = endings.say_details(process, read_native_operations, str(Path.home()))
+    home = str(Path.home())
+    lines = endings.say_details(process, read_native_operations, home, with_commands=False)
     if not ui_state.is_app or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
     children = [

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from report_kit import make_page
 from worker_kit import ROOT
 
 from mpsbar import language
@@ -116,6 +117,20 @@ def test_english_for_programs_ends_with_its_block(monkeypatch):
         assert language._("a") == "a"
         assert [language.ngettext("1 a", "{n} a", n) for n in (1, 2)] == ["1 a", "{n} a"]
     assert (language._("a"), language.ngettext("1 a", "{n} a", 1)) == ("A", "MANY")
+
+
+@pytest.mark.parametrize("name", ["ko", "zh_Hant"])
+def test_a_page_names_its_language_as_html_does(name, monkeypatch):
+    class Named(gettext.NullTranslations):
+        def info(self):
+            return {"language": name}
+
+    monkeypatch.setattr(language, "_translations", Named())
+    assert language.get_code() == name.replace("_", "-")
+    assert f'<html lang="{language.get_code()}">' in make_page()
+    with language.english():
+        assert language.get_code() == "en"
+        assert '<html lang="en">' in make_page()
 
 
 def test_english_costs_no_catalogue():

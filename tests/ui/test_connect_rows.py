@@ -2,13 +2,17 @@
 
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from samples import GB, make_snapshot, make_training
 
 from mpsbar.core.actions import AskPython, Choose, Connect, StartAtLogin
+from mpsbar.core.events import EndedProcess
+from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.machine import Problem, Process
 from mpsbar.core.settings import Settings
+from mpsbar.core.verdicts import EndCode, EndVerdict
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text import dialogs
@@ -87,9 +91,19 @@ def test_a_menu_full_of_pythons_keeps_its_room():
 
 
 COMMAND = re.compile(
-    r"\bmpsbar (status|run|enable|disable|doctor|probe|free|limit|why|top|report|--)"
+    r"\bmpsbar (status|run|enable|disable|doctor|probe|free|limit|why|top|report|--)\b"
 )
 MANY = [make_training(n) for n in range(100, 130)]
+VALUES = {"text": "MPS backend out of memory", "signal": 11}
+
+
+def make_ended(code, fallbacks=None):
+    verdict = EndVerdict(code, "known", VALUES, ("last_words",), ("system_reports",), fallbacks)
+    ended = EndedProcess(7, 1.0, "train.py", 900.0, how=code, verdict=verdict)
+    return make_snapshot(ended=(ended,))
+
+
+FIRST_ONLY = Fallbacks((FallbackOperation("aten::new", 1),), "2.13.0", is_counted=False)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +115,10 @@ MANY = [make_training(n) for n in range(100, 130)]
         make_snapshot(processes=[SERVE]),
         replace(make_snapshot(), processes=None),
         replace(make_snapshot(), problems=(Problem("workers", "x"),)),
+        *map(make_ended, get_args(EndCode)),
+        make_ended("exception", FIRST_ONLY),
+        make_ended("exception", replace(FIRST_ONLY, operations=())),
+        make_ended("exception", Fallbacks((), "2.13.0")),
     ],
 )
 def test_no_row_asks_for_a_command_that_the_app_alone_lacks(seen):
@@ -109,6 +127,15 @@ def test_no_row_asks_for_a_command_that_the_app_alone_lacks(seen):
         row = left.pop()
         assert not COMMAND.search(f"{row.text} {row.tooltip}"), row
         left += row.children
+
+
+def test_a_fault_of_the_gpu_is_reported_from_the_menu():
+    (row,) = [
+        r for r in build_menu(make_ended("gpu_fault"), FIRST).rows if r.key.startswith("gone")
+    ]
+    assert "→ If it happens again, report it with Copy Diagnostics" in [
+        child.text for child in row.children
+    ]
 
 
 def test_no_question_of_the_app_asks_for_one():

@@ -14,6 +14,7 @@ from .place import ComputePlace
 from .recording import Call, Dtypes
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
+from .text import mark
 
 Result = list[tuple[str, torch.Tensor]]  # label and tensor: outputs, then gradients
 
@@ -89,7 +90,7 @@ def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iter
     for child in call.children:
         waiting.setdefault(child.module, deque()).append(child)
     if call.module in waiting:
-        raise Diverged("it calls itself")
+        raise Diverged(mark("it calls itself"))
     for module, calls in waiting.items():
         vars(module)["forward"] = _answer_from(calls, place, leaves, passed)
     try:
@@ -102,7 +103,7 @@ def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iter
 def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: Result) -> Any:
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not calls or not calls[0].is_kept:
-            raise Diverged("a submodule was called more often than before")
+            raise Diverged(mark("a submodule was called more often than before"))
         child = calls.popleft()
         for number, tensor in enumerate(list_tensors((args, kwargs))):
             label = f"input {number} of {child.name}, call {child.number + 1}"

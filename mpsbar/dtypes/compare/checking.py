@@ -11,6 +11,7 @@ from .alone import Diverged, Result, run_alone
 from .model_state import ModelState
 from .place import ComputePlace
 from .recording import Call
+from .text import mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import describe, is_elsewhere
 
@@ -54,7 +55,7 @@ class Checker:
     def check(self, call: Call) -> ModuleVerdict:
         found = ModuleVerdict(call.name, type(call.module).__name__, "right", call.number)
         if not call.is_kept:
-            return replace(found, kind="unchecked", text="its inputs are too large to keep")
+            return replace(found, kind="unchecked", text=mark("its inputs are too large to keep"))
         try:
             right = self._run(call, self._exact)
         except Exception as error:  # noqa: BLE001 - it cannot be run alone, not even on the CPU

@@ -21,6 +21,7 @@ from .results import Comparison, DtypeResult, build_comparison
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
 from .task import Task
+from .text import mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_elsewhere, is_out_of_memory
 
@@ -31,6 +32,7 @@ _TIMING_SECONDS = 1.0
 _ROOM = 1.25  # activations and temporary copies, beside the parameters
 # A whole run with noise is left out where the plain one takes longer.
 _LONG_RUN = 20.0
+_NOT_TIMED = mark("its time could not be measured")
 
 _Results = dict[tuple[str, int], torch.Tensor]  # by label and number
 OnProgress = Callable[[str, int, int], None]
@@ -92,12 +94,14 @@ class _ComparisonRun:
         self._default = torch.get_default_dtype()
         self.state = ModelState(task.roots)
         if task.is_training:
-            self.notes.append("objects outside the model, such as a scheduler, are not restored")
+            self.notes.append(
+                mark("objects outside the model, such as a scheduler, are not restored")
+            )
         if torch.device(device).type == "cpu":
-            self.notes.append("torch does not count memory on the CPU, so no peak is known")
+            self.notes.append(mark("torch does not count memory on the CPU, so no peak is known"))
         self.piecewise = self._decide_piecewise(piecewise)
         if self.piecewise and task.is_training:
-            self.notes.append("piece by piece, gradients are checked module by module only")
+            self.notes.append(mark("piece by piece, gradients are checked module by module only"))
 
     def restore(self) -> None:
         self.not_restored = self.state.restore()
@@ -129,7 +133,7 @@ class _ComparisonRun:
         for device, where in pairs:
             free = read_free_memory(device)
             if free is not None and self.state.count_bytes(where) * _ROOM > free:
-                self.notes.append("the model does not fit twice: compared piece by piece")
+                self.notes.append(mark("the model does not fit twice: compared piece by piece"))
                 return True
         return False
 
@@ -245,7 +249,9 @@ class _ComparisonRun:
         if not suspects:
             return
         if self.cpu_timing is not None and self.cpu_timing.seconds > _LONG_RUN:
-            result.notes.append("a run takes long: modules were judged, the whole result was not")
+            result.notes.append(
+                mark("a run takes long: modules were judged, the whole result was not")
+            )
             return
         exactly, disturbed, noise = self._disturb(place)
         found = []
@@ -279,7 +285,7 @@ class _ComparisonRun:
                 result.timing = measure_time(run, self.device, _TIMING_SECONDS)
                 result.modules = time_modules(run, self.state.names, self.device)
         except Exception as error:  # noqa: BLE001 - attention's dropout may be refused, for example
-            result.notes.append(f"its time could not be measured: {describe(error)}")
+            result.notes.append(f"{_NOT_TIMED}: {describe(error)}")
 
 
 def _label_results(output: Any, gradients: dict[str, torch.Tensor]) -> _Results:

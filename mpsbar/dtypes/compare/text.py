@@ -1,7 +1,11 @@
-"""The words of a comparison, made of its plain data. Pure; needs no torch."""
+"""The words of a comparison, made of its plain data. Pure; needs no torch.
+
+English in the user's process, where there are no catalogues; `mpsbar compare` gives its language.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -28,6 +32,38 @@ _SIGNS = {
 }
 
 
+def _choose(singular: str, plural: str, count: int) -> str:
+    return singular if count == 1 else plural
+
+
+_translate: Callable[[str], str] = str
+_translate_count: Callable[[str, str, int], str] = _choose
+_measure: Callable[[str], int] = len
+
+
+def use_language(
+    translate: Callable[[str], str],
+    translate_count: Callable[[str, str, int], str],
+    measure: Callable[[str], int],
+) -> None:
+    """From now on in this process; `measure` counts the cells that a text takes in a terminal."""
+    global _translate, _translate_count, _measure  # noqa: PLW0603 - the language of the process
+    _translate, _translate_count, _measure = translate, translate_count, measure
+
+
+def mark(text: str) -> str:
+    """The text itself, to be translated where it is shown: programs read it in English."""
+    return text
+
+
+def _(text: str) -> str:
+    return _translate(text) if text else ""
+
+
+def ngettext(singular: str, plural: str, count: int) -> str:
+    return _translate_count(singular, plural, count)
+
+
 def build_headline(data: Data) -> str:
     """float32 works: … float16: NaN from layers.7.norm."""
     return " ".join(_end_sentence(say_dtype(name, found)) for name, found in data["dtypes"].items())
@@ -36,12 +72,15 @@ def build_headline(data: Data) -> str:
 def say_dtype(name: str, found: Data) -> str:
     """One dtype in one sentence, without its full stop."""
     if found["state"] == "works":
-        return f"{name} works: {', '.join(_say_results(found, name)) or 'nothing differs'}"
+        words = ", ".join(_say_results(found, name)) or _("nothing differs")
+        return _("{name} works: {words}").format(name=name, words=words)
     if found["state"] == "crashed":
-        return f"{name}: crashes Python ({found['text']})"
+        return _("{name}: crashes Python ({problem})").format(name=name, problem=found["text"])
     if found["state"] == "unchecked":
         where, text = _module(found["not_run"]["module"]), _first_sentence(found["not_run"]["text"])
-        return f"{name}: not known, {where} could not be run piece by piece: {text}"
+        return _("{name}: not known, {where} could not be run piece by piece: {text}").format(
+            name=name, where=where, text=_(text)
+        )
     return f"{name}: {_say_problem(found)}"
 
 
@@ -56,68 +95,101 @@ def _say_results(found: Data, name: str) -> list[str]:
         words.append(_say_output(output))
     if found.get("fallbacks"):
         times = sum(fallback["times"] for fallback in found["fallbacks"])
-        words.append(f"{plural(times, 'operation')} fell back to the CPU")
+        text = ngettext(
+            "{n} operation fell back to the CPU", "{n} operations fell back to the CPU", times
+        )
+        words.append(text.format(n=times))
     if (found.get("spread") or 0.0) > _UNSTEADY:
-        words.append("its speed varied too much to measure")
+        words.append(_("its speed varied too much to measure"))
     elif name != "float32" and found.get("speed_to_float32"):
-        words.append(f"{_say_speed(found['speed_to_float32'], found)} float32's speed")
+        speed = _say_speed(found["speed_to_float32"], found)
+        words.append(_("{speed} float32's speed").format(speed=speed))
     elif found.get("speed_to_cpu"):
-        words.append(f"{_say_speed(found['speed_to_cpu'], found)} the CPU's speed")
+        speed = _say_speed(found["speed_to_cpu"], found)
+        words.append(_("{speed} the CPU's speed").format(speed=speed))
     if name != "float32" and found.get("peak_to_float32"):
-        words.append(f"{found['peak_to_float32']:.2f}× its memory")
+        words.append(_("{times:.2f}× its memory").format(times=found["peak_to_float32"]))
     return words
 
 
 def _say_output(output: Data) -> str:
     same = output.get("same_top1")
     if same is None:
-        return f"largest error {say_share(output['largest'])}"
-    return "same top-1" if same == 1 else f"same top-1 in {100 * same:.0f}%"
+        return _("largest error {share}").format(share=say_share(output["largest"]))
+    if same == 1:
+        return _("same top-1")
+    return _("same top-1 in {share}").format(share=f"{100 * same:.0f}%")
 
 
 def _say_speed(speed: float, found: Data) -> str:
-    about = "about " if (found.get("spread") or 0.0) > _UNSURE else ""
-    return f"{about}{speed:.1f}×" if speed > 0.95 else f"{about}{speed:.2f}×"
+    words = f"{speed:.1f}×" if speed > 0.95 else f"{speed:.2f}×"
+    if (found.get("spread") or 0.0) > _UNSURE:
+        return _("about {speed}").format(speed=words)
+    return words
 
 
 def _say_problem(found: Data) -> str:
     """Name the first problem in the order of the model; an exception comes first."""
     raised, nonfinite = found.get("raised"), found.get("nonfinite")
     if raised:
-        return f"raises in {_module(raised['module'])}: {_first_sentence(raised['text'])}"
+        return _say_raised(_module(raised["module"]), raised["text"])
     first = found["culprits"][0] if found["culprits"] else None
     if first is not None and first["kind"] not in ("NaN", "Inf"):
         return say_culprit(first, found)
     if nonfinite:
-        return f"{nonfinite['what']} from {_module(nonfinite['module'])}"
+        return _("{what} from {where}").format(
+            what=nonfinite["what"], where=_module(nonfinite["module"])
+        )
     if first is not None:
         return say_culprit(first, found)
     if found.get("unexplained"):
         return _say_unexplained(found["unexplained"])
-    return "no gradient for " + ", ".join((found.get("gradients") or {}).get("missing", []))
+    missing = ", ".join((found.get("gradients") or {}).get("missing", []))
+    return _("no gradient for {names}").format(names=missing)
+
+
+def _say_raised(where: str, text: str) -> str:
+    return _("raises in {where}: {text}").format(where=where, text=_first_sentence(text))
 
 
 def _say_unexplained(difference: Data) -> str:
-    what = f"the {difference['label']}"
+    what = _label(difference["label"])
     if difference["nonfinite"]:
-        return f"{difference['nonfinite']} in {what}, though from no module alone"
-    return f"{what} differs by {say_share(difference['largest'])}, though no module alone does"
+        return _("{nonfinite} in the {what}, though from no module alone").format(
+            nonfinite=difference["nonfinite"], what=what
+        )
+    return _("the {what} differs by {share}, though no module alone does").format(
+        what=what, share=say_share(difference["largest"])
+    )
+
+
+def _label(label: str) -> str:
+    """output, gradient of weight."""
+    of_gradient = "gradient of "
+    if label.startswith(of_gradient):
+        return _("gradient of {name}").format(name=label[len(of_gradient) :])
+    return _("output") if label == "output" else label
 
 
 def say_culprit(culprit: Data, found: Data) -> str:
     where = f"{_module(culprit['module'])} ({culprit['type']})"
     if culprit["kind"] == "raised":
-        return f"raises in {where}: {_first_sentence(culprit['text'])}"
+        return _say_raised(where, culprit["text"])
     if culprit["kind"] == "parameter":
-        return f"{where} holds {culprit['largest_right']:.3g}: too large for this dtype"
+        return _("{where} holds {most:.3g}: too large for this dtype").format(
+            where=where, most=culprit["largest_right"]
+        )
     if culprit["kind"] in ("NaN", "Inf"):
-        return f"{culprit['kind']} from {where}{_say_range(culprit, found)}"
+        words = _("{what} from {where}").format(what=culprit["kind"], where=where)
+        return words + _say_range(culprit, found)
     difference = culprit["difference"]
-    what = "" if difference["label"] == "output" else f", {difference['label']}"
-    largest = say_share(difference["largest"])
-    explained = say_share(difference["tolerance"])
-    return (
-        f"wrong results from {where}{what}: off by up to {largest}, rounding explains {explained}"
+    what = "" if difference["label"] == "output" else f", {_label(difference['label'])}"
+    return _(
+        "wrong results from {where}: off by up to {largest}, rounding explains {explained}"
+    ).format(
+        where=where + what,
+        largest=say_share(difference["largest"]),
+        explained=say_share(difference["tolerance"]),
     )
 
 
@@ -130,26 +202,26 @@ def _say_range(culprit: Data, found: Data) -> str:
     if most is None:
         return ""
     if most > holds:
-        return f": it should return up to {most:.3g}, but this dtype ends at {holds:.3g}"
-    return f": its results (up to {most:.3g}) would fit, but values computed inside it don't"
+        return _(": it should return up to {most:.3g}, but this dtype ends at {holds:.3g}").format(
+            most=most, holds=holds
+        )
+    return _(
+        ": its results (up to {most:.3g}) would fit, but values computed inside it don't"
+    ).format(most=most)
 
 
 def say_share(share: float | None) -> str:
     """Write an error relative to the usual size of a result: 4%, 1.0e-07, 20 times its size."""
     if share is None:
-        return "any amount"
+        return _("any amount")
     percent = 100 * share
     if percent >= 1000:
-        return f"{share:.3g} times its size"
+        return _("{times:.3g} times its size").format(times=share)
     return f"{percent:.3g}%" if percent >= 1e-3 else "0%" if share < 1e-12 else f"{share:.1e}"
 
 
-def plural(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def _module(name: str) -> str:
-    return name or "the model itself"
+    return name or _("the model itself")
 
 
 def render_text(data: Data) -> str:
@@ -161,22 +233,35 @@ def render_text(data: Data) -> str:
             *(f"    {line}" for line in say_details(found, data)),
         ]
     lines += ["", *_table(data), *_slowest(data)]
-    lines += [f"Note: {note}." for note in data["notes"]]
-    lines += [f"Not restored: {text}." for text in data["not_restored"]]
+    lines += [_("Note: {note}.").format(note=_say_note(note)) for note in data["notes"]]
+    lines += [_("Not restored: {text}.").format(text=text) for text in data["not_restored"]]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _say_note(note: str) -> str:
+    """A sentence of ours; some end with the error of torch."""
+    words = _(note)
+    head, colon, problem = note.partition(": ")
+    return words if words != note else f"{_(head)}{colon}{problem}"
+
+
 def say_subject(data: Data) -> str:
-    size = f"{plural(data['modules'], 'module')}, {_count(data['parameters'])} parameters"
-    against = f"{data['reference']['device']} {data['reference']['dtype']}"
-    return f"{data['model']} ({size}) on {data['device']} against {against}, torch {data['torch']}"
+    number = data["modules"]
+    modules = ngettext("{n} module", "{n} modules", number).format(n=number)
+    parameters = _("{n} parameters").format(n=_count(data["parameters"]))
+    return _("{model} ({size}) on {device} against {against}, torch {torch}").format(
+        model=data["model"],
+        size=f"{modules}, {parameters}",
+        device=data["device"],
+        against=f"{data['reference']['device']} {data['reference']['dtype']}",
+        torch=data["torch"],
+    )
 
 
 def _count(number: int) -> str:
-    for size, word in ((1e9, "billion"), (1e6, "million")):
-        if number >= size:
-            return f"{number / size:.1f} {word}"
-    return str(number)
+    if number >= 1e9:
+        return _("{n:.1f} billion").format(n=number / 1e9)
+    return _("{n:.1f} million").format(n=number / 1e6) if number >= 1e6 else str(number)
 
 
 def say_details(found: Data, data: Data) -> list[str]:
@@ -191,25 +276,33 @@ def say_details(found: Data, data: Data) -> list[str]:
     shown = [sentence for sentence in sentences if sentence not in headline]
     lines += shown[:_MOST_CULPRITS]
     more = len(shown) - _MOST_CULPRITS
-    lines += [f"and {plural(more, 'more module')}"] if more > 0 else []
+    if more > 0:
+        lines.append(ngettext("and {n} more module", "and {n} more modules", more).format(n=more))
     lines += _say_tolerance(found, data) + _say_followers(found) + _say_fallbacks(found)
     lines += _say_training(found, data)
     if found["unchecked"]:
-        first = found["unchecked"][0]
-        lines.append(
-            f"{plural(len(found['unchecked']), 'call')} could not be checked alone, first "
-            f"{_module(first['module'])}: {first['text']}"
+        first, number = found["unchecked"][0], len(found["unchecked"])
+        text = ngettext(
+            "{n} call could not be checked alone, first {where}: {text}",
+            "{n} calls could not be checked alone, first {where}: {text}",
+            number,
         )
-    return [line.replace("\n", " ") for line in lines + found["notes"]]
+        where = _module(first["module"])
+        lines.append(text.format(n=number, where=where, text=_(first["text"] or "")))
+    lines += map(_say_note, found["notes"])
+    return [line.replace("\n", " ") for line in lines]
 
 
 def _say_followers(found: Data) -> list[str]:
     names = found["followers"]
     if not names:
         return []
-    if len(names) == 1:
-        return [f"1 other module differs only because its input does: {_list(names)}"]
-    return [f"{len(names)} other modules differ only because their inputs do: {_list(names)}"]
+    text = ngettext(
+        "{n} other module differs only because its input does: {names}",
+        "{n} other modules differ only because their inputs do: {names}",
+        len(names),
+    )
+    return [text.format(n=len(names), names=_list(names))]
 
 
 def _say_fallbacks(found: Data) -> list[str]:
@@ -219,8 +312,13 @@ def _say_fallbacks(found: Data) -> list[str]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
     lines = []
     for name, modules in operations.items():
-        times = plural(sum(modules.values()), "time")
-        lines.append(f"{name} fell back to the CPU {times}: in {_list(list(modules))}")
+        number = sum(modules.values())
+        text = ngettext(
+            "{name} fell back to the CPU {n} time: in {modules}",
+            "{name} fell back to the CPU {n} times: in {modules}",
+            number,
+        )
+        lines.append(text.format(name=name, n=number, modules=_list(list(modules))))
     return lines
 
 
@@ -233,28 +331,32 @@ def _say_tolerance(found: Data, data: Data) -> list[str]:
     if first is None:
         return []
     typical, share = say_share(first["typical"]), say_share(first["share"])
-    rule = f"{data['steps']:.0f} roundings of {found['eps']:.2g} in each operation"
+    rule = _("{n:.0f} roundings of {eps:.2g} in each operation").format(
+        n=data["steps"], eps=found["eps"]
+    )
     if first["longest_sum"] > 1:
-        rule += f", more in sums (of up to {first['longest_sum']} numbers)"
-    return [f"typical error {typical}; {share} of the values exceed rounding: {rule}"]
+        rule += _(", more in sums (of up to {n} numbers)").format(n=first["longest_sum"])
+    text = _("typical error {typical}; {share} of the values exceed rounding: {rule}")
+    return [text.format(typical=typical, share=share, rule=rule)]
 
 
 def _say_training(found: Data, data: Data) -> list[str]:
     if found.get("loss") is None:
         return []
-    lines = [f"loss {found['loss']:.6g}, {data['reference']['loss']:.6g} on the CPU"]
+    text = _("loss {loss:.6g}, {right:.6g} on the CPU")
+    lines = [text.format(loss=found["loss"], right=data["reference"]["loss"])]
     gradients = found["gradients"]
     if gradients["worst"] is not None:
-        lines.append(
-            f"{gradients['compared']} gradients, the largest error is "
-            f"{say_share(gradients['largest'])} in {gradients['worst']}"
-        )
+        text = _("{n} gradients, the largest error is {share} in {name}")
+        share = say_share(gradients["largest"])
+        lines.append(text.format(n=gradients["compared"], share=share, name=gradients["worst"]))
     return lines
 
 
 def _table(data: Data) -> list[str]:
     """Time, speed, memory and error of each dtype."""
-    rows = [["", "TIME", "TO CPU", "TO FLOAT32", "PEAK", "ERROR"]]
+    heads = [_("Time"), _("TO CPU"), _("TO FLOAT32"), _("peak"), _("ERROR")]
+    rows = [["", *(head.upper() for head in heads)]]
     cpu = data["reference"]["seconds"]
     if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):
         return []
@@ -269,7 +371,7 @@ def _table(data: Data) -> list[str]:
         ])  # fmt: skip
     lines = align(rows)
     if any(found["peak_is_sampled"] for found in data["dtypes"].values()):
-        lines.append("≥: read between modules; torch counts peaks on MPS from 2.13.")
+        lines.append(_("≥: read between modules; torch counts peaks on MPS from 2.13."))
     return lines
 
 
@@ -277,7 +379,7 @@ def _slowest(data: Data) -> list[str]:
     if not data["slowest"]:
         return []
     names = ["cpu", *data["dtypes"]]
-    rows = [["SLOWEST MODULES", *names]]
+    rows = [[_("SLOWEST MODULES"), *names]]
     for row in data["slowest"][:_MOST_MODULES]:
         seconds = [say_seconds(row["seconds"].get(name)) for name in names]
         rows += [[f"{_module(row['module'])} ({row['type']})", *seconds]]
@@ -285,8 +387,11 @@ def _slowest(data: Data) -> list[str]:
 
 
 def align(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
+    widths = [max(_measure(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell + " " * (w - _measure(cell)) for cell, w in zip(row, widths)).rstrip()
+        for row in rows
+    ]
 
 
 def say_seconds(seconds: float | None) -> str:

@@ -18,7 +18,7 @@ from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
 from mpsbar.history.report.recorded import build_ends, build_past, build_runs
-from mpsbar.language import _
+from mpsbar.language import _, get_code
 from mpsbar.ui.columns import REPORTED, translate
 from mpsbar.ui.text import findings, wording
 
@@ -78,7 +78,7 @@ def render_document(title: str, body: Markup, style: str, script: str) -> str:
         void("meta", name="referrer", content="no-referrer"),
     )
     head = tag("head", *meta, tag("title", title), tag("style", Markup(style)))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, body, lang=get_code())}\n"
 
 
 def _policy(style: str, script: str) -> str:

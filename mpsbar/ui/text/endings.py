@@ -247,11 +247,15 @@ def say_next_steps(
 
 
 def say_details(
-    process: EndedProcess, read_native: Callable[[], NativeOperations], home: str = ""
+    process: EndedProcess,
+    read_native: Callable[[], NativeOperations],
+    home: str = "",
+    with_commands: bool = True,
 ) -> list[str]:
     """Everything about an end, a line each: the sentence, times, evidence, what to do next.
 
-    `read_native` is called only where something fell back to the CPU.
+    `read_native` is called only where something fell back to the CPU. Without commands: for
+    people who have the app alone.
     """
     lines = [say_verdict(process.verdict, process.name, process.how)]
     times = []
@@ -264,10 +268,12 @@ def say_details(
     lines += [", ".join(times)] if times else []
     if process.verdict is not None:
         lines += [_("Evidence: {text}").format(text=text) for text in say_basis(process.verdict)]
-        steps = say_next_steps(process.verdict, process.name, process.pid)
+        advice = advise_end(process.verdict, process.pid)
+        steps = [say_advice(step, process.name, with_commands) for step in advice]
         lines += [f"→ {step}" for step in steps]
         if process.verdict.fallbacks is not None:
-            lines += render_fallbacks(process.verdict.fallbacks, read_native(), home=home)
+            found, native = process.verdict.fallbacks, read_native()
+            lines += render_fallbacks(found, native, home=home, with_commands=with_commands)
     return lines
 
 

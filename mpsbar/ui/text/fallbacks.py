@@ -14,13 +14,17 @@ _MOST_SHOWN = 20
 
 
 def render_fallbacks(
-    found: Fallbacks, native: NativeOperations, folder: str = "", home: str = ""
+    found: Fallbacks,
+    native: NativeOperations,
+    folder: str = "",
+    home: str = "",
+    with_commands: bool = True,
 ) -> list[str]:
     """Lines for the end of a run; files below `folder` are shown relative to it, `home` as ~."""
     if found.torch is None and not found.operations:
         return [_("CPU fallbacks: not known, no connected process imported torch")]
     if not found.is_counted:
-        return _render_first(found, native, folder, home)
+        return _render_first(found, native, folder, home, with_commands)
     if not found.operations:
         return [_("CPU fallbacks: none"), *_indent(say_limits(found))]
     lines = [_say_total(found)]
@@ -36,7 +40,9 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _render_first(found: Fallbacks, native: NativeOperations, folder: str, home: str) -> list[str]:
+def _render_first(
+    found: Fallbacks, native: NativeOperations, folder: str, home: str, with_commands: bool
+) -> list[str]:
     """Without --explain: torch warns once in a process, of the first operation."""
     if not found.operations:
         words = (
@@ -44,14 +50,14 @@ def _render_first(found: Fallbacks, native: NativeOperations, folder: str, home:
             if found.is_complete
             else _("CPU fallbacks: not known, a process ended before it could report")
         )
-        return [words, *_indent([_("mpsbar run --explain counts them.")])]
+        return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
     for operation in found.operations[:_MOST_SHOWN]:
         place = shorten_place(operation.where, folder, home)
         where = _(", at {where}").format(where=place) if place else ""
         lines.append(f"  {operation.name}{where}")
         lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
-    return [*lines, *_indent(say_limits(found))]
+    return [*lines, *_indent(say_limits(found) if with_commands else [])]
 
 
 def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str, object]]:

@@ -46,14 +46,16 @@ def say_reason(reason: Reason, name: str | None = None) -> str:
     return template.format_map(_Words(words, code=printable(reason.code)))
 
 
-def say_advice(advice: Advice, name: str | None = None) -> str:
-    """One step, with the command to type if there is one."""
+def say_advice(advice: Advice, name: str | None = None, with_commands: bool = True) -> str:
+    """One step, with the command to type if there is one; without: as the menu words it."""
     words = _words(advice.values, advice.pid, name)
     why = advice.values.get("why")
     code = f"{advice.code}.{why}" if why else advice.code
     if advice.code == "connect":
         words["how"] = _how(advice.values)
         code = "connect" if advice.values.get("number") == 1 else "connect.many"
+    if code == "report_bug" and not with_commands:
+        return _("If it happens again, report it with Copy Diagnostics")
     template = _advice().get(code, _("{code} (no description)"))
     return template.format_map(_Words(words, code=printable(code)))
 

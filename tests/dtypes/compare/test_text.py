@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpsbar.dtypes.compare import text
 from mpsbar.dtypes.compare.text import _size as compared_size
 from mpsbar.dtypes.compare.text import (
     build_headline,
@@ -10,6 +11,8 @@ from mpsbar.dtypes.compare.text import (
     say_seconds,
     say_share,
 )
+from mpsbar.language import ngettext
+from mpsbar.ui.text.cells import width
 from mpsbar.ui.text.wording import size
 
 NOTHING = {
@@ -49,6 +52,37 @@ DATA = {
     "slowest": [], "notes": [], "not_restored": [],
 }  # fmt: skip
 
+UNEXPLAINED = {**DIFFERENCE, "nonfinite": None}
+UNCHECKED = [{"module": "a", "text": "its inputs are too large to keep"}]
+STEP = {
+    "loss": 0.5, "unchecked": UNCHECKED, "gradients": {"missing": ["w"], "worst": "w", "compared": 3, "largest": 0.1},
+}  # fmt: skip
+# One dtype for each sentence that DATA does not have; what torch says is made of numbers.
+EVERY_TEXT = {
+    **DATA, "parameters": 7_000_000_000, "modules": 1,
+    "reference": {**DATA["reference"], "loss": 0.25},
+    "dtypes": {
+        "float32": {**NOTHING, **STEP, "notes": ["its time could not be measured: 1", "the model does not fit twice: compared piece by piece"]},
+        "d1": {**NOTHING, "output": None, "speed_to_cpu": None, "speed_to_float32": None, "peak_to_float32": None},
+        "d2": {**NOTHING, "output": {"largest": 20.0, "same_top1": 0.5}, "spread": 1.5, "peak_is_sampled": True},
+        "d3": {**NOTHING, "spread": 0.3, "output": {"largest": 20.0, "same_top1": None}, "fallbacks": [{"module": "", "operation": "mm", "times": 1}]},
+        "d4": {**NOTHING, "state": "crashed", "text": "1"},
+        "d5": {**NOTHING, "state": "unchecked", "not_run": {"module": "", "text": "1"}},
+        "d6": {**NOTHING, "state": "raised", "raised": {"module": "", "text": "1. 2"}},
+        "d7": {**NOTHING, "state": "differs", "unexplained": {**UNEXPLAINED, "label": "gradient of w"}},
+        "d8": {**NOTHING, "state": "differs", "unexplained": {**UNEXPLAINED, "nonfinite": "NaN"}},
+        "d9": {**NOTHING, "state": "differs", "gradients": {"missing": ["w"]}, "followers": ["a", "b"]},
+        "d10": {**NOTHING, "state": "differs", "culprits": [
+            {**WRONG, "kind": "raised", "text": "1"}, {**WRONG, "kind": "parameter", "largest_right": 1e9},
+            {**WRONG, "kind": "NaN", "largest_right": 1e9}, {**WRONG, "kind": "Inf", "largest_right": 1.0},
+            {**WRONG, "difference": {**DIFFERENCE, "label": "gradient of w", "largest": None}},
+            *({**WRONG, "module": f"m{n}"} for n in range(3)),
+        ]},
+    },
+    "slowest": [{"module": "", "type": "Linear", "seconds": {"cpu": 1.0}}],
+    "notes": ["torch does not count memory on the CPU, so no peak is known"], "not_restored": ["1"],
+}  # fmt: skip
+
 
 def test_the_headline():
     assert build_headline(DATA) == (
@@ -78,6 +112,23 @@ def test_the_whole_text():
         "float16           –        –       –           –       –",
         "autocast float16  10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
     ]
+
+
+def test_it_is_english_until_it_is_given_a_language():
+    """As in the user's process: there are no catalogues."""
+    words = render_text(EVERY_TEXT)
+    assert words.isascii() or set(words) - set(map(chr, range(128))) <= set("×≥–…")
+    assert "float32 works: same top-1, 3.0× the CPU's speed." in words
+    assert "its time could not be measured: 1" in words
+
+
+def test_columns_hold_with_wide_characters(monkeypatch):
+    for name in ("_translate", "_translate_count", "_measure"):
+        monkeypatch.setattr(text, name, getattr(text, name))
+    text.use_language(lambda words: {"Time": "시간"}.get(words, words), ngettext, width)
+    table = render_text(DATA).split("\n\n")[-1].splitlines()
+    assert table[0] == "                  시간     TO CPU  TO FLOAT32  PEAK    ERROR"
+    assert table[3] == "bfloat16          5.25 ms  5.7×    1.9×        1.0 MB  1.0e-07"
 
 
 def test_an_unsteady_clock_is_no_speed():
@@ -124,7 +175,7 @@ def test_sizes_are_worded_as_everywhere():
 
 def test_a_peak_that_was_sampled_is_a_lower_bound_and_says_so():
     sampled = {**DATA, "dtypes": {"float32": {**NOTHING, "peak_is_sampled": True}}}
-    text = render_text(sampled)
-    assert "≥ 2.0 MB" in text
-    assert "≥: read between modules; torch counts peaks on MPS from 2.13." in text
+    words = render_text(sampled)
+    assert "≥ 2.0 MB" in words
+    assert "≥: read between modules; torch counts peaks on MPS from 2.13." in words
     assert "≥" not in render_text(DATA)

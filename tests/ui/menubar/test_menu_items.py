@@ -23,7 +23,7 @@ def test_three_workers_of_which_one_is_busy(mac):
             *HEAD,
             "Free All Caches (3.2 GB)",
             "─",
-            "(Name\tDevice\tHeld)",
+            "(Name\tDevice\tMemory)",
             "train.py\tmps\t6.0 GB\t━────\tcached 3.0 GB  ▸",
             "notebook kernel\tmps\t1.0 GB\t━────\tbusy 3.2 s, cached 256 MB  ▸",
             "serve.py 4713\tmps\t2.0 GB\t━────\tcached 0 B  ▸",
@@ -116,7 +116,7 @@ def test_the_last_worker_ends_and_the_first_comes_while_it_is_open(mac):
             assert menu.lines()[2:6] == [
                 "()",
                 "─",
-                "(Name\tDevice\tHeld)",
+                "(Name\tDevice\tMemory)",
                 "train.py\t\t\t\tended  ▸",
             ]
         with user.open() as menu:
@@ -194,7 +194,7 @@ def test_who_has_gone_while_the_menu_is_open_and_after(mac):
             user.show(make_snapshot(ended=(gone,), time=1001.0))
             assert menu.lines()[5] == "train.py\t\t\t\tended  ▸"
         assert user.lines()[3:6] == [
-            "─", "(Name\tDevice\tHeld)", "(train.py\t\t\t\tended just now, peak 6.0 GB, exit code unknown)",
+            "─", "(Name\tDevice\tMemory)", "(train.py\t\t\t\tended just now, peak 6.0 GB, exit code unknown)",
         ]  # fmt: skip
 
     play(mac, make_snapshot(make_training()), person)
