@@ -47,7 +47,7 @@ def use_language(
     measure: Callable[[str], int],
 ) -> None:
     """From now on in this process; `measure` counts the cells that a text takes in a terminal."""
-    global _translate, _translate_count, _measure  # noqa: PLW0603 - the language of the process
+    global _translate, _translate_count, _measure
     _translate, _translate_count, _measure = translate, translate_count, measure
 
 
