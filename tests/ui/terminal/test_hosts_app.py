@@ -51,18 +51,18 @@ class HostsUser:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    async def wait_for(self, text):
+    async def wait_until(self, is_so):
         """What another thread tells comes when it comes."""
         end = asyncio.get_running_loop().time() + TIMEOUT
-        while text not in self.screen():
+        while not is_so():
             assert asyncio.get_running_loop().time() < end, self.screen()
             await self.pilot.pause(0.02)
 
+    async def wait_for(self, text):
+        await self.wait_until(lambda: text in self.screen())
+
     async def wait_gone(self, text):
-        end = asyncio.get_running_loop().time() + TIMEOUT
-        while text in self.screen():
-            assert asyncio.get_running_loop().time() < end, self.screen()
-            await self.pilot.pause(0.02)
+        await self.wait_until(lambda: text not in self.screen())
 
 
 def play(readings, person, free=None, size=(110, 24)):
@@ -114,8 +114,8 @@ def test_a_host_that_answers_again_is_shown_so():
         assert "Memory is short" in find_line(p, "studio2", "43%")
         old = p.style_of("tune.py").color
         readings.append(make_readings(problem="Connection timed out"))
-        await p.wait_for("no answer since")
-        assert p.style_of("tune.py").color == p.app.palette.style("quiet").color != old
+        quiet = p.app.palette.style("quiet").color
+        await p.wait_until(lambda: p.style_of("tune.py").color == quiet != old)
 
     play(readings, person)
 
@@ -346,19 +346,19 @@ def test_why_there_are_no_processes():
     readings = [[HostReading("studio1")]]
 
     async def person(p):
-        assert "connecting…" in p.screen()
+        await p.wait_for("connecting…")
         assert "processes running" not in p.screen()
         readings.append([empty])
         await p.wait_for("You have no PyTorch or MLX processes running.")
         readings.append(make_readings())
         await p.wait_for("train.py")
-        assert "processes running" not in p.screen()
+        await p.wait_gone("processes running")
         await p.press("slash", *"zz", "enter")
         await p.wait_for("No rows contain “zz” (Esc shows all)")
         await p.press("f", "enter", "down")  # on nothing
         await p.press("escape")
         await p.wait_for("train.py")
-        assert "No rows contain" not in p.screen()
+        await p.wait_gone("No rows contain")
 
     play(readings, person)
 
@@ -375,7 +375,7 @@ def test_escape_is_offered_where_something_is_hidden():
         await p.wait_for("Esc All")
         await p.press("escape", "slash", "enter")  # nothing was typed
         await p.wait_gone("Esc All")
-        assert not p.app.filter_field.display
+        await p.wait_until(lambda: not p.app.filter_field.display)
 
     play([make_readings()], person)
 
@@ -420,10 +420,9 @@ def test_themes_and_the_command_palette():
         looks = {p.app.export_screenshot()}
         for theme in ("mpsbar-light", "mpsbar-contrast"):
             p.app.theme = theme
-            await p.pilot.pause(0.1)
+            await p.wait_until(lambda: p.app.export_screenshot() not in looks)
             assert "tune.py" in p.screen()
             looks.add(p.app.export_screenshot())
-        assert len(looks) == 3
         await p.press("ctrl+p", *"theme")
         await p.wait_for("Change the current theme")
         await p.press("escape")
