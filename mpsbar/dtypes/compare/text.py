@@ -47,7 +47,7 @@ def use_language(
     measure: Callable[[str], int],
 ) -> None:
     """From now on in this process; `measure` counts the cells that a text takes in a terminal."""
-    global _translate, _translate_count, _measure  # noqa: PLW0603 - the language of the process
+    global _translate, _translate_count, _measure
     _translate, _translate_count, _measure = translate, translate_count, measure
 
 
@@ -287,8 +287,8 @@ def say_details(found: Data, data: Data) -> list[str]:
             "{n} calls could not be checked alone, first {where}: {text}",
             number,
         )
-        where = _module(first["module"])
-        lines.append(text.format(n=number, where=where, text=_(first["text"] or "")))
+        where, reason = _module(first["module"]), first["text"] or ""
+        lines.append(text.format(n=number, where=where, text=_(reason)))
     lines += map(_say_note, found["notes"])
     return [line.replace("\n", " ") for line in lines]
 
