@@ -29,7 +29,7 @@ CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-
 APPEARANCES = ("light", "dark")
 SCALE = 2
 TOP_SIZE = (120, 36)
-REPORT_SIZE = (1000, 900)
+REPORT_SIZE = (1000, 708)
 STEPS = range(-180, 1)  # of what moves
 
 
@@ -91,8 +91,6 @@ async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
 
 def build_report(appearance: str) -> str:
     """The page of the recorded Mac after an hour in which memory moved as in a training."""
-    from mpsbar.core.events import EndedProcess
-    from mpsbar.core.verdicts import EndVerdict
     from mpsbar.history.reader import Period, RecordedEvent
     from mpsbar.history.report.page import Report, render_report
     from mpsbar.system.paths import resource
@@ -106,16 +104,8 @@ def build_report(appearance: str) -> str:
     worker = now.workers[0]
     free = RecordedEvent(times[60], "free", "done", worker.pid, worker.name, size=1 << 30)
     runs = tuple(_record(each, times) for each in now.workers)
-    memory = {"text": "MPS backend out of memory", "allocated": 41 << 30, "other": 7 << 30,
-              "limit": 48 << 30, "tried": 2 << 30}  # fmt: skip
-    verdict = EndVerdict("out_of_memory", "known", memory, ("last_words",))
-    ended = EndedProcess(
-        worker.pid + 40, times[0], "sweep.py", times[80], ran=1600.0, verdict=verdict
-    )
-    report = Report(
-        __version__, now, None, (Period(times[0], times[-1], runs=runs, events=(free,)),),
-        ends=(ended,),
-    )  # fmt: skip
+    period = Period(times[0], times[-1], runs=runs, events=(free,))
+    report = Report(__version__, now, None, (period,))
     style, script = (resource(name).read_text("utf-8") for name in ("report.css", "report.js"))
     is_dark = "all" if appearance == "dark" else "not all"
     return render_report(

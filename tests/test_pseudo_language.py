@@ -106,6 +106,10 @@ OPERATIONS = frozenset([
     "create", "copy", "add", "matmul", "linear", "softmax", "attention", "sum", "cumsum", "argmax", "index", "sort",
     "embedding", "backward", "adam", "autocast", "mm",
 ])  # fmt: skip
+# Of a comparison: the sample's modules and what torch and NumPy call a value.
+COMPARED = frozenset(
+    ["Net", "Linear", "head", "tail", "norm", "cumsum", "mm", "autocast", "NaN", "Inf"]
+)
 HELP_NAMES = frozenset()
 HOSTILE_WORDS = {"img", "src", "onerror", "alert", "owned", "gnp", "exe"}
 # What a person types or a program is called: paths, options, files, modules, settings, dtypes.
@@ -181,9 +185,8 @@ def screens(package, environment):
 )  # fmt: skip
 def test_no_text_on_a_screen_bypasses_the_language(screens, name):
     assert is_disguised(screens[name])
-    assert (
-        find_plain(screens[name], OPERATIONS if name in ("probe", "report") else frozenset()) == []
-    )
+    names = {"probe": OPERATIONS, "report": OPERATIONS, "compare": COMPARED}.get(name, frozenset())
+    assert find_plain(screens[name], names) == []
 
 
 def strip_arguments(text):

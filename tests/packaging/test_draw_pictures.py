@@ -58,6 +58,18 @@ def test_the_first_row_with_a_submenu_is_open_at_its_first_action(scripts):
     assert f'<div class="row chosen">{html.escape(first.children[0].text)}' in page
 
 
+@pytest.mark.parametrize("appearance", ["light", "dark"])
+def test_the_report_is_that_of_the_recorded_mac(scripts, appearance):
+    _, draw_pictures, _ = scripts
+    page = draw_pictures.build_report(appearance)
+    names = [row.cells[0] for row in draw_pictures.read_menu().rows if "mps" in row.cells]
+    assert names
+    for name in names:
+        assert name in page
+    assert "RECORDED" in page
+    assert "prefers-color-scheme: dark" not in page
+
+
 def test_hostile_names_stay_text(scripts):
     _, _, menu_page = scripts
     evil = "<script>alert(1)</script>\"><img src=x onerror=y>&amp;'"

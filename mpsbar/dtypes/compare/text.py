@@ -287,8 +287,8 @@ def say_details(found: Data, data: Data) -> list[str]:
             "{n} calls could not be checked alone, first {where}: {text}",
             number,
         )
-        where = _module(first["module"])
-        lines.append(text.format(n=number, where=where, text=_(first["text"] or "")))
+        where, reason = _module(first["module"]), first["text"] or ""
+        lines.append(text.format(n=number, where=where, text=_(reason)))
     lines += map(_say_note, found["notes"])
     return [line.replace("\n", " ") for line in lines]
 
