@@ -367,6 +367,8 @@ def test_the_loop_is_found_only_in_its_own_wait(release):
         asyncio.run(main())
 
     there = Parked(run)
+    # The loop also stands in its wait, for no time, before it runs its first task.
+    wait_for(lambda: found, "the coroutine")
     there.wait_idle()
 
     def loop_of(thread):
