@@ -252,7 +252,7 @@ def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
     """Exit while a client is connected, while one floods, and while a free is under way."""
     code = "import torch\n" + ATTACH + "import sys; sys.stdin.read(1)"
     command = [sys.executable, "-c", code]
-    worker = workers.run(command, popen={"stdin": subprocess.PIPE}).wait_attached()
+    worker = workers.run(command, popen={"stdin": subprocess.PIPE}, forked=True).wait_attached()
     with worker.connect() as client, worker.connect() as flood:
         client.ask("stats")
         client.send("free")
