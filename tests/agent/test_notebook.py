@@ -176,7 +176,7 @@ def test_a_kernel_busy_in_a_cell_is_freed_or_says_so_and_computes_right(kernels,
 @on_mps
 def test_a_kernel_asleep_in_a_cell_says_where_and_can_be_interrupted(kernels, workers):
     kernel = kernels()
-    kernel.run(MPS)
+    kernel.run(MPS + f"x = {TENSOR}; del x")
     cell = kernel.start("print('begun', flush=True)\nimport ctypes; ctypes.CDLL(None).sleep(600)")
     kernel.wait_printed(cell, "begun")
     with Client(workers.run_dir / f"{kernel.pid}.sock") as client:
