@@ -89,6 +89,15 @@ class Worker:
         with self.connect() as client:
             return client.ask(method, **params)
 
+    def count_tensors(self, **params: Any) -> Any:
+        """A count that was done: its deadline is five seconds, for which a busy machine may stand still."""
+
+        def find_count() -> Any:
+            answer = self.ask("tensors", **params)
+            return answer if answer["state"] == "done" else None
+
+        return wait_for(find_count, "a count of tensors")
+
     def ask_until_refused(
         self, code: str, method: str = "free", *, where: str = "", **params: Any
     ) -> Any:

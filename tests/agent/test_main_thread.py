@@ -26,16 +26,17 @@ assert mpsbar.attach()
 def park(wait):
     threading.Thread(target=wait, daemon=True).start()
 """
+# Without an optimizer of torch: its first step imports torch._dynamo, more than a second of a core.
 TRAIN = """
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
 model.to("mps")
-optimizer = torch.optim.AdamW(model.parameters())
+weights = [each.data for each in model.parameters()]
 data = torch.ones(8, 64, device="mps")
 def train_once():
-    optimizer.zero_grad()
+    model.zero_grad()
     loss = model(data).pow(2).mean()
     loss.backward()
-    optimizer.step()
+    torch._foreach_add_(weights, [each.grad for each in model.parameters()], alpha=-0.01)
 """
 
 
