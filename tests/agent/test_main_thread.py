@@ -310,6 +310,7 @@ def tracer(frame, event, arg):
         time.sleep(0.02)
 class Long(torch.nn.Module):
     def forward(self):
+        print("inside")
         while len(attempts) < 4: pass
 module = Long()
 sys.settrace(tracer)
@@ -319,7 +320,8 @@ gaps = [after - before for before, after in zip(attempts, attempts[1:])]
 print("gaps", min(gaps) >= 0.2 or gaps)
 while True: pass
 """)  # fmt: skip
-    free(worker, seconds=60)
+    worker.wait_line("inside")  # a Free before that would be done at once
+    free(worker)
     assert worker.wait_line("gaps") == "gaps True"
 
 
