@@ -251,12 +251,13 @@ def test_a_damaged_file_is_moved_aside_and_reported_once(file, damage):
     play.recorder.close()
 
 
-def test_of_damaged_files_only_the_last_is_kept(file):
+def test_of_damaged_files_only_the_last_is_kept(file, monkeypatch):
     file.parent.mkdir(parents=True)
-    for _ in range(3):
+    for number in range(3):
+        stamp = f"20261106-21200{number}"
+        monkeypatch.setattr(database.time, "strftime", lambda _, stamp=stamp: stamp)
         file.write_bytes(b"x" * 5000)
         database.move_aside(file)
-        time.sleep(1.1)  # another name
     assert len(list(file.parent.glob("history.damaged-*"))) == 1
 
 

@@ -157,11 +157,7 @@ class InTerminal:
         await self.p.show(seen)
 
     async def wait_for(self, condition):
-        for _ in range(500):
-            if condition():
-                return
-            await self.p.pilot.pause(0.02)
-        raise AssertionError(self.p.screen())
+        await self.p.wait_until(condition)
 
     def said(self):
         """Every question, and every line of the log."""
