@@ -170,7 +170,7 @@ class InTerminal:
             self.p, self.controller = p, p.app._controller
             await story(self)
 
-        play(self.monitor, person, (200, 50))
+        play(self.monitor, person, (100, 30))
 
 
 @pytest.fixture(params=["menubar", "terminal"])
