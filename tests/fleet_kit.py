@@ -25,8 +25,8 @@ time.sleep(3600)
 """
 
 
-# A reading waits half a second for workers, and a screen three for its hosts: on busy cores one that
-# is well may need more.
+# A reading waits half a second for workers, a screen three for its hosts, doctor three for the exporter:
+# on busy cores one that is well may need more.
 PATIENT = f"""
 import sys
 from mpsbar.workers.poll import WorkerPoll
@@ -34,6 +34,9 @@ WorkerPoll.poll.__defaults__ = (None, {TIMEOUT})
 if any(word.startswith("--host") for word in sys.argv):
     from mpsbar.cli import on_hosts
     on_hosts._FIRST_SECONDS = on_hosts._ONCE_SECONDS = {TIMEOUT}
+if "doctor" in sys.argv:
+    from mpsbar.fleet import service_check
+    service_check._SECONDS = {TIMEOUT}
 sys.argv[0] = "mpsbar"
 from mpsbar.__main__ import main
 sys.exit(main())

@@ -34,6 +34,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import write_setting
+from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -449,6 +450,22 @@ def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
                 await p.press(place)
                 assert key in p.screen().splitlines()[-1]
         assert count() <= before + 10
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_several_changes_of_the_keys_are_drawn_once(monkeypatch):
+    composed, compose = [], KeyLine.compose
+    monkeypatch.setattr(KeyLine, "compose", lambda line: composed.append(line) or compose(line))
+
+    async def person(p):
+        assert len(composed) < 5  # while the app starts they change again and again
+        composed.clear()
+        p.app._offered = frozenset()
+        for _ in range(5):
+            p.app.query_one(KeyLine).bindings_changed(p.app.screen)
+        await p.pilot.pause()
+        assert len(composed) == 1
 
     play(FakeMonitor(seen()), person)
 
