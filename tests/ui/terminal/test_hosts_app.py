@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from samples import GB, make_snapshot, make_training
-from ui.terminal_kit import TerminalUser
+from ui.terminal_kit import ScreenUser, run_app
 from worker_kit import TIMEOUT
 
 from mpsbar.core.errors import UserError
@@ -37,39 +37,11 @@ def make_readings(**more):
     ]
 
 
-class HostsUser:
-    style_of = TerminalUser.style_of
-
-    def __init__(self, app, pilot):
-        self.app, self.pilot = app, pilot
-
-    def screen(self):
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join(strip.text.rstrip() for strip in strips)
-
-    async def press(self, *keys):
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def wait_until(self, is_so):
-        """What another thread tells comes when it comes."""
-        end = asyncio.get_running_loop().time() + TIMEOUT
-        while not is_so():
-            assert asyncio.get_running_loop().time() < end, self.screen()
-            await self.pilot.pause(0.02)
-
-    async def wait_for(self, text):
-        await self.wait_until(lambda: text in self.screen())
-
-    async def wait_gone(self, text):
-        await self.wait_until(lambda: text not in self.screen())
-
-
 def play(readings, person, free=None, size=(110, 24)):
     async def whole():
         app = HostsApp(lambda: readings[-1], free or (lambda *_: ""), Settings())
-        async with app.run_test(size=size, notifications=True) as pilot:
-            user = HostsUser(app, pilot)
+        async with run_app(app, size, notifications=True) as pilot:
+            user = ScreenUser(app, pilot)
             await user.wait_for("hosts answer")
             await person(user)
 
@@ -160,8 +132,7 @@ def test_a_cache_is_freed_on_the_host_of_the_row():
         may_end.set()
         await p.wait_for("freed 3.0 GB [bold]really[/bold]")
         await p.press("F")
-        while len(asked) < 2:
-            await p.pilot.pause(0.02)
+        await p.wait_until(lambda: len(asked) == 2)
         assert asked == [("studio2", 99, 5.0), ("studio2", None, None)]
 
     play([make_readings()], person, free)
