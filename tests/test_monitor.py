@@ -687,6 +687,8 @@ def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
     def perform(action):
         return monitor.perform(action).result(TIMEOUT).state
 
+    # The agent is there before the thread computes: until then a Free would not have to wait.
+    wait_for(lambda: worker.ask("free", seconds=1)["state"] == "busy", "a thread that computes")
     try:
         assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
         assert perform(CancelFree(worker.pid, started - 100)) == "gone"
