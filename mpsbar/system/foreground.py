@@ -178,7 +178,7 @@ class _SignalGuard:
         life, self._life = os.pipe()
         os.set_blocking(report, False)
         self._seen: list[tuple[float, int]] = []
-        # A signal of the next moment waits until the guard can write it down: it would end the guard.
+        # A signal that comes now would end the guard: it waits until the guard can write it down.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
         try:
             self._pid = os.fork()
@@ -238,7 +238,7 @@ class _SignalGuard:
         return _ANSWER in numbers or not numbers
 
 
-def _stand_guard(report: int, life: int, mask: set[signal.Signals]) -> None:
+def _stand_guard(report: int, life: int, mask: "set[int | signal.Signals]") -> None:
     """In the guard: never returns. The signal numbers are written by Python's own C handler."""
     try:
         for number in _PASSED_ON:
