@@ -42,6 +42,7 @@ class _Polled:
     answered: float | None = None  # when the stats came
     has_failed: bool = False
     reconnected: bool = False  # once in a poll is enough
+    was_closed: bool = False  # a connection, by the worker and since its last answer
     was_silent: bool = False  # in the last poll
 
     @property
@@ -129,6 +130,7 @@ class WorkerPoll:
 
     def _reconnect(self, polled: _Polled, gpu_client: bool | None) -> None:
         """Connects again: the agent closed an idle connection, or its process ended."""
+        polled.was_closed = polled.was_closed or polled.connection is not None
         self._disconnect(polled)
         if not polled.reconnected:
             polled.reconnected = True
@@ -160,7 +162,7 @@ class WorkerPoll:
             elif method == "stats" and result is None:
                 polled.has_failed = True  # an error for an answer: its last values stand
             elif method == "stats":
-                polled.has_failed = False
+                polled.has_failed = polled.was_closed = False
                 if result is not polled.stats and result != polled.stats:
                     polled.stats, polled.parsed = result, None
                 polled.answered = time.monotonic()
@@ -187,7 +189,7 @@ class WorkerPoll:
             return
         answered = polled.answered
         is_known = answered is not None and time.monotonic() - answered < _REFUSING_SECONDS
-        if sys.platform == "darwin" and is_known and not polled.reconnected:
+        if sys.platform == "darwin" and is_known and not polled.was_closed:
             self._disconnect(polled)
         else:
             self._forget(polled)
