@@ -61,10 +61,10 @@ def test_what_people_call_things_is_kept(text):
     assert mask(text) == text
 
 
-# To re, ſ is an s, K a k, and ı and İ are an i, where small and capital letters are the same.
+# To re, ſ is an s, \u212a a k, and ı and İ are an i, where small and capital letters are the same.
 PARTS = (
     *SECRETS, "sk-", "PK_", "ghp_", "xoxb-", "AKIA", "eyJ", "SG.", "-----BEGIN ", "KEY-----", "://", "@", "Bearer ",
-    "BAſIC ", "basİc ", "PAſſword", "ſecret", "toKen", "api_Key", "cookıe", "CREDENTİALS", "auth", "=", ":", "%3d",
+    "BAſIC ", "basİc ", "PAſſword", "ſecret", "to\u212aen", "api_\u212aey", "cookıe", "CREDENTİALS", "auth", "=", ":", "%3d",
     " ", "_", "-", "/", "+", "é", "ß", "0", "Ab1", HEX[:16], HEX[:32],
 )  # fmt: skip
 
@@ -73,6 +73,15 @@ PARTS = (
 def test_no_shape_is_left_out_that_could_be_there(text):
     every = re.compile("|".join((secrets._ISSUED, secrets._NAMED, secrets._RANDOM)), re.DOTALL)
     assert mask(text) == every.sub("***", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["BAſİC hunter2", "PAſſword=hunter2", "ſecret:hunter2", "to\u212aen%3Dhunter2", "api_\u212aey=hunter2",
+     "cookıe=hunter2", "COOKİE=hunter2", "credentİals=hunter2", "BEARER hunter2"],
+)  # fmt: skip
+def test_whatever_letters_a_keyword_is_written_in(text):
+    assert mask(text) == "***"
 
 
 def test_usual_texts_need_no_search():
