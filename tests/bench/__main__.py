@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import (
     attach,
     deep,
+    ending,
     fleet,
     free,
     history,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "training": training,
     "attach": attach,
     "start": start,
+    "ending": ending,
     "free": free,
     "limit": limit,
     "poll": poll,
