@@ -117,7 +117,8 @@ def find_mpsbar(name: str, *_: object) -> "object | None":
 
 def answer_to_import() -> None:
     """From now on `import mpsbar` finds the agent's public API, if nothing else."""
-    if not any(finder is find_mpsbar for finder in sys.meta_path):
+    finder: object = find_mpsbar
+    if not any(other is finder for other in sys.meta_path):
         find_mpsbar.find_spec = find_mpsbar  # type: ignore[attr-defined]
         sys.meta_path.append(find_mpsbar)  # type: ignore[arg-type]
 
