@@ -16,6 +16,8 @@ from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.machine import Process
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
+from mpsbar.ui.process_table import TableRow
+from mpsbar.ui.terminal import order
 from mpsbar.ui.terminal.hosts_app import HostsApp
 from mpsbar.ui.terminal.hosts_state import HostsState
 
@@ -364,6 +366,17 @@ def test_a_host_with_thousands_of_processes_takes_no_more_rows_than_there_is_roo
     state.show_only("")
     state.sort_by("NAME")
     assert [row.key for row in state.rows][-2:] == ["big/process-3000", "big/more"]
+
+
+def test_thousands_of_rows_that_all_change_are_sorted_without_comparing_all_pairs(monkeypatch):
+    compared = []
+    passes = order._passes
+    monkeypatch.setattr(order, "_passes", lambda *given: compared.append(1) or passes(*given))
+    rows = [TableRow(str(n), None, {}, {"HELD": 1.2**n}) for n in range(2000)]
+    before = [row.key for row in rows]  # the least is first, and every row has to pass all others
+    ordered = order.arrange(rows, "HELD", True, before)
+    assert [row.key for row in ordered] == before[::-1]
+    assert len(compared) < 60 * len(rows)
 
 
 def test_why_there_are_no_processes():
