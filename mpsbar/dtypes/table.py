@@ -225,8 +225,10 @@ def _failures(probe: Probe, style: TableStyle) -> list[str]:
         where = "; ".join(_say_where(probe, cells))
         whole = f"{where}: {states()[state]}" + (f": {text}" if text else "")
         if style.with_signs:
-            first, *more = wrap(whole, max(40, style.width) - 2)
-            lines += [first, *(f"  {line}" for line in more)]
+            room = max(40, style.width)
+            first = wrap(whole, room)[0]
+            more = whole[len(first) :].strip()
+            lines += [first, *(f"  {line}" for line in (wrap(more, room - 2) if more else ()))]
         else:
             lines.append(whole)
     return lines
