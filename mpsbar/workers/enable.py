@@ -240,7 +240,7 @@ def _remove(site: Path, names: set[str]) -> None:
         caches = [] if compiled.is_symlink() else compiled.glob(f"{path.stem}.*.pyc")
         for old in [path, *caches]:
             old.unlink(missing_ok=True)
-        folders |= {compiled, path.parent}
+        folders |= {compiled, *(each for each in path.parents if site in each.parents)}
     for folder in sorted(folders - {site}, key=lambda folder: -len(folder.parts)):
         with contextlib.suppress(OSError):
             folder.rmdir()
