@@ -678,9 +678,11 @@ def test_a_click_means_the_process_that_was_seen(workers):
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
     worker = workers.start_mps(
-        "import torch, threading, ctypes\na = torch.ones(4, device='mps')\n" + ATTACH
-        + "work = lambda: ctypes.CDLL(None).sleep(3600)\n"  # for all the agent knows it computes
-        + "threading.Thread(target=work, daemon=True).start()\nimport queue; queue.Queue().get()\n"
+        "import torch, threading, ctypes\na = torch.ones(4, device='mps')\n"
+        "work = lambda: ctypes.CDLL(None).sleep(3600)\n"  # for all the agent knows it computes
+        "threading.Thread(target=work, daemon=True).start()\n"
+        + ATTACH  # a Free before there is that thread would be done at once
+        + "import queue; queue.Queue().get()\n"
     )  # fmt: skip
     started, monitor = this_computer().read_start(worker.pid), Monitor()
 

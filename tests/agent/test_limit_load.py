@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as some
+from thorough import two_sizes
 from worker_kit import NO_MPS, ROOT
 
 from mpsbar.core.limits import HEAP, find_watermarks
@@ -106,10 +107,15 @@ STEPS = some.lists(
 )
 # Without a limit this leaves a cache of several GB behind, and little that is live.
 HOARD = [*[("take", 700 * MiB)] * 7, *[("drop", 0)] * 6, ("compute", 96), ("take", 12 * MiB)]
-PROFILE = settings(
-    max_examples=25, deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+two_sizes_of_examples = two_sizes("examples", small=[8], whole=[50])
+
+
+def check_workloads(check: Any, examples: int) -> None:
+    """Call it with so many random workloads, and with the one that hoards most."""
+    quiet = settings(
+        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    quiet(given(steps=STEPS)(example(steps=HOARD)(check)))()
 
 
 class Runner:
@@ -166,22 +172,24 @@ def mlx() -> Iterator[Runner]:
     yield from run_all("mlx")
 
 
-@PROFILE
-@given(steps=STEPS)
-@example(steps=HOARD)
-def test_a_live_limit_on_mps_holds_up_to_one_heap(mps, steps):
-    limited = mps.ask(steps, LIMIT, True)
-    assert limited["excess"] <= HEAP
-    free = mps.ask(steps, None, False)
-    if not limited["refused"]:
-        assert (limited["seen"], limited["results"]) == (free["seen"], free["results"])
+@two_sizes_of_examples
+def test_a_live_limit_on_mps_holds_up_to_one_heap(mps, examples):
+    def check(steps):
+        limited = mps.ask(steps, LIMIT, True)
+        assert limited["excess"] <= HEAP
+        free = mps.ask(steps, None, False)
+        if not limited["refused"]:
+            assert (limited["seen"], limited["results"]) == (free["seen"], free["results"])
+
+    check_workloads(check, examples)
 
 
-@PROFILE
-@given(steps=STEPS)
-@example(steps=HOARD)
-def test_a_limit_from_the_start_on_mps_holds_up_to_a_small_heap(started_with_a_limit, steps):
-    assert started_with_a_limit.ask(steps, LIMIT, False)["excess"] <= SMALL_HEAP
+@two_sizes_of_examples
+def test_a_limit_from_the_start_on_mps_holds_up_to_a_small_heap(started_with_a_limit, examples):
+    def check(steps):
+        assert started_with_a_limit.ask(steps, LIMIT, False)["excess"] <= SMALL_HEAP
+
+    check_workloads(check, examples)
 
 
 def test_without_a_limit_much_more_is_held(mps):
@@ -189,15 +197,17 @@ def test_without_a_limit_much_more_is_held(mps):
     assert mps.ask(HOARD, LIMIT, False)["excess"] > HEAP
 
 
-@PROFILE
-@given(steps=STEPS)
-@example(steps=HOARD)
-def test_a_limit_on_mlx_holds_up_to_its_cache_limit_and_refuses_nothing(mlx, steps):
+@two_sizes_of_examples
+def test_a_limit_on_mlx_holds_up_to_its_cache_limit_and_refuses_nothing(mlx, examples):
     """MLX for the CPU looks at its cache limit alone, a quarter of the limit."""
-    steps = [(kind, min(value, 90 * MiB) if kind == "take" else value) for kind, value in steps]
-    limit = 256 * MiB
-    limited = mlx.ask(steps, limit, True)
-    assert limited["refused"] == 0
-    assert limited["excess"] <= limit // 4
-    free = mlx.ask(steps, None, False)
-    assert (limited["seen"], limited["results"]) == (free["seen"], free["results"])
+
+    def check(steps):
+        steps = [(kind, min(value, 90 * MiB) if kind == "take" else value) for kind, value in steps]
+        limit = 256 * MiB
+        limited = mlx.ask(steps, limit, True)
+        assert limited["refused"] == 0
+        assert limited["excess"] <= limit // 4
+        free = mlx.ask(steps, None, False)
+        assert (limited["seen"], limited["results"]) == (free["seen"], free["results"])
+
+    check_workloads(check, examples)

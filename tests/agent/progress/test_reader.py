@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 import time
+from subprocess import PIPE  # not all of it: the tests that start no process stay in make quick
 
 import pytest
 from tqdm import tqdm
@@ -331,7 +332,7 @@ def run_script(workers, code):
     script = workers.folder / "train.py"
     script.write_text(textwrap.dedent(code))
     command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
-    return workers.run(command, SOFTMPS="1").wait_attached()
+    return workers.run(command, popen={"stdin": PIPE}, SOFTMPS="1").wait_attached()
 
 
 def test_rich_under_mpsbar_run(workers):
@@ -443,13 +444,13 @@ def test_transformers_trainer(workers):
     assert NO_MPS or printed.startswith("there mps")
 
 
-@pytest.mark.parametrize("limit", ["max_epochs=3", "max_steps=24"])
-def test_lightning(workers, limit):
+def test_lightning(workers):
+    """Limited by epochs, then by steps; one process, for the import of Lightning."""
     need_module("lightning")
     worker = run_script(
         workers,
-        f"""
-        import time, torch, lightning
+        """
+        import sys, torch, lightning
 
         class Tiny(lightning.LightningModule):
             def __init__(self):
@@ -460,29 +461,29 @@ def test_lightning(workers, limit):
                 if self.current_epoch == 1 and index == 5:
                     bar = self.trainer.progress_bar_callback
                     print("there", getattr(bar, "train_progress_bar", ""), flush=True)
-                    time.sleep(600)
+                    sys.stdin.readline()
                 return self.line(batch).sum()
 
             def configure_optimizers(self):
                 return torch.optim.SGD(self.parameters(), lr=0.1)
 
-        trainer = lightning.Trainer(
-            {limit}, logger=False, enable_checkpointing=False
-        )
-        trainer.fit(Tiny(), torch.utils.data.DataLoader(torch.ones(10, 2)))
+        for limit in ({"max_epochs": 3}, {"max_steps": 24}):
+            trainer = lightning.Trainer(**limit, logger=False, enable_checkpointing=False)
+            trainer.fit(Tiny(), torch.utils.data.DataLoader(torch.ones(10, 2)))
         """,
     )
-    printed = worker.wait_line("there")
-    # Lightning's own bar: rich's or tqdm's.
-    assert "total=10, completed=5," in printed or " 5/10 " in printed
-    found = worker.ask("stats")["progress"]
-    done, total = (1.5, 3) if "epochs" in limit else (15, 24)
-    assert (found["done"], found["total"]) == (done, total)
-    assert (found["inner"]["name"], found["inner"]["done"], found["inner"]["total"]) == (
-        "Epoch 1",
-        5,
-        10,
-    )
+    for done, total in ((1.5, 3), (15, 24)):
+        printed = worker.wait_line("there")
+        # Lightning's own bar: rich's or tqdm's.
+        assert "total=10, completed=5," in printed or " 5/10 " in printed
+        found = worker.ask("stats")["progress"]
+        assert (found["done"], found["total"]) == (done, total)
+        assert (found["inner"]["name"], found["inner"]["done"], found["inner"]["total"]) == (
+            "Epoch 1",
+            5,
+            10,
+        )
+        worker.process.stdin.write(b"\n")
 
 
 def test_mlx_training_with_a_bar(workers):
