@@ -9,8 +9,8 @@ from worker_kit import NO_MPS, UNPACED, wait_for
 
 from mpsbar.agent import tensors
 
-# One process of the test run imports torch, not all of them.
-pytestmark = pytest.mark.xdist_group("torch")
+# One process of the test run imports torch, not all of them; in `make quick` none does.
+pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.starts_processes]
 
 
 @pytest.fixture(autouse=True)
