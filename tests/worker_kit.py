@@ -304,8 +304,12 @@ def read_threads(pid: int) -> "dict[str, tuple[str, int]]":
         with contextlib.suppress(OSError):  # it ended meanwhile
             lines = (folder / "status").read_text().splitlines()
             fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-            switches = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
-            found[folder.name] = fields["State"][0], sum(map(int, switches))
+            names = (
+                "voluntary_ctxt_switches",
+                "nonvoluntary_ctxt_switches",
+            )  # not in every container
+            switches = sum(int(fields.get(name, 0)) for name in names)
+            found[folder.name] = fields["State"][0], switches
     return found
 
 

@@ -34,9 +34,8 @@ def attach(quiet: bool = False) -> bool:
     global _agent
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         return False
-    if not _attaching.acquire(
-        timeout=ATTACH_SECONDS
-    ):  # a signal handler that attaches, in attach()
+    attaching = _attaching  # a child that is forked in here, by a finalizer, has another one
+    if not attaching.acquire(timeout=ATTACH_SECONDS):  # a signal handler that attaches, in attach()
         return False
     try:
         if is_attached() or _namesake_is_attached():
@@ -53,8 +52,8 @@ def attach(quiet: bool = False) -> bool:
             _complain(error)
         return False
     finally:
-        _attaching.release()
-    return True
+        attaching.release()
+    return is_attached()
 
 
 def attach_by_hook(quiet: bool) -> bool:

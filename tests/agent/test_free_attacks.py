@@ -201,9 +201,11 @@ class Forker:
     def __del__(self): os.fork()
 Forker()
 assert mpsbar.attach()
+print("attached")  # before that the Free may be main's own, in attach()
 while os.getpid() == parent: time.time()
 child_says("emptied", counters()["empties"], sys.getswitchinterval(), gc.isenabled())
 """)  # fmt: skip
+    worker.wait_line("attached")
     assert worker.ask("free")["state"] == "done"
     assert worker.wait_line("child") == "child emptied 0 0.005 False"
 

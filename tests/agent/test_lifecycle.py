@@ -159,6 +159,24 @@ def test_a_forked_child_has_no_agent_and_may_attach_its_own(workers, version):
     ]
 
 
+def test_a_child_that_is_forked_inside_attach_has_no_agent_and_no_error(workers):
+    """A Free may come there, and a finalizer of the host's that it runs may fork."""
+    done = run(workers, """
+        import os, mpsbar
+        from mpsbar.agent import lifecycle
+        start = lifecycle.Agent.start
+        def start_and_fork(agent):
+            start(agent)
+            pid = os.fork()
+            if pid: os.waitpid(pid, 0)
+        lifecycle.Agent.start = start_and_fork
+        is_attached = mpsbar.attach()
+        lifecycle.Agent.start = start
+        print(is_attached, lifecycle.is_attached(), mpsbar.attach(), flush=True)
+    """)  # fmt: skip
+    assert (done.stdout, done.stderr) == ("False False True\nTrue True True\n", "")
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, method):
     script = workers.folder / "pool.py"
