@@ -94,7 +94,7 @@ def test_help_fits_the_window_in_korean_too(korean_helps, verb):
     lines = korean_helps[verb][1].splitlines()
     assert lines[0].startswith("사용법: mpsbar")
     assert max(map(width, lines)) < 80
-    usage = lines[1 : lines.index("")] if verb != "run" else []  # which is written by hand
+    usage = lines[1 : lines.index("")]
     assert {len(line) - len(line.lstrip()) for line in usage} <= {width(f"사용법: mpsbar {verb} ")}
 
 

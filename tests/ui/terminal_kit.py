@@ -151,6 +151,9 @@ def play(monitor, person, size=(80, 24), settings=None):
         app = TerminalApp(monitor, loaded)
         monitor.start(app.on_tick)
         async with run_app(app, size) as pilot:
+            while not app.query_one("#head").texts:
+                await pilot.pause(0.01)
+            await pilot.pause()
             await person(TerminalUser(app, pilot, monitor))
 
     asyncio.run(whole())
