@@ -290,6 +290,9 @@ sys.path.insert(0, {tests!r}); import fork_server; del sys.path[0]
 fork_server._servers.append(fork_server.SharedServer(*json.loads({shared!r})))
 from mpsbar.system import child_process
 child_process.start_python = fork_server.fork_children()
+if "status" in sys.argv:  # half a second for workers is too little on busy cores
+    from mpsbar.workers.poll import WorkerPoll
+    WorkerPoll.poll.__defaults__ = (None, 120.0)
 from mpsbar.__main__ import main
 sys.argv[0] = "mpsbar"
 sys.exit(main())
