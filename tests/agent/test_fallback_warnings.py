@@ -2,6 +2,7 @@
 
 import importlib.util
 import types
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,19 @@ def test_the_main_script_and_the_newest_modules_are_looked_at_first(
     for number in range(100):
         add_module(f"newer{number}")
     assert find_first() == CUT
+    modules["torch.nn.functional"] = modules["new"]
+    for number in range(100):
+        add_module(f"newest{number}")
+    assert find_first() == ["aten::b", ""]
+
+
+def test_the_modules_that_are_looked_at_first_are_torchs():
+    (folder,) = importlib.util.find_spec("torch").submodule_search_locations
+    for name in fallback_warnings._FIRST[1:]:
+        package, *rest = name.split(".")
+        place = Path(folder, *rest)
+        assert package == "torch"
+        assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), name
 
 
 def test_texts_of_torch():

@@ -48,7 +48,7 @@ def _render_first(
         words = (
             _("CPU fallbacks: none known")
             if found.is_complete
-            else _("CPU fallbacks: not known, a process ended before it could report all")
+            else _("CPU fallbacks: not known (none seen, but there was no time to look everywhere)")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]

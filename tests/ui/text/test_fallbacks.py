@@ -67,7 +67,7 @@ def test_without_explain_only_the_first_is_known():
     count = "  mpsbar run --explain counts them."
     assert render(is_counted=False) == ["CPU fallbacks: none known", count]
     assert render(is_counted=False, is_complete=False) == [
-        "CPU fallbacks: not known, a process ended before it could report all",
+        "CPU fallbacks: not known (none seen, but there was no time to look everywhere)",
         count,
     ]
 
