@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import parse_pid
 from mpsbar.core.errors import UserError
+from mpsbar.core.naming import list_short_names
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
 
 
 def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
-    """As it is shown, which may be numbered, and as it is called; with and without ".py"."""
-    names = (snapshot.names.get(worker.pid, worker.name), worker.name)
+    """As it is shown, which may be numbered, as it is called, and shorter; with and without .py."""
+    shown = snapshot.names.get(worker.pid, worker.name)
+    names = (shown, worker.name, *list_short_names(worker.name))
     return (*names, *(name.removesuffix(".py") for name in names))
 
 

@@ -72,6 +72,13 @@ def kind_of(name: str) -> Kind:
     return "server" if name.partition(" ")[0] in _SERVERS else "script"
 
 
+def list_short_names(name: str) -> list[str]:
+    """What a person may type instead: train.py for a rank of it, gunicorn for gunicorn app:app."""
+    whole = name.partition(" rank ")[0]
+    launcher = whole.partition(" ")[0]
+    return [whole, launcher] if launcher in _LAUNCHERS else [whole]
+
+
 def _rank(variables: Mapping[str, str], name: str) -> str:
     rank, size = variables.get("RANK", ""), variables.get("WORLD_SIZE", "")
     if not (rank.isdecimal() and size.isdecimal() and int(size) > 1):

@@ -9,7 +9,7 @@ import pytest
 from worker_kit import ATTACH, ROOT
 
 from mpsbar.core.machine import Process
-from mpsbar.core.naming import kind_of, name_process
+from mpsbar.core.naming import kind_of, list_short_names, name_process
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.workers.parse import parse_hello
 
@@ -210,3 +210,17 @@ def test_a_connected_python_of_any_version_is_named_as_it_was_started(
     )
     assert done.returncode == 0, done.stderr
     assert parse_hello(1, json.loads(done.stdout)).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("train.py rank 1 of 4", ["train.py"]),
+        ("gunicorn server:app", ["gunicorn server:app", "gunicorn"]),
+        ("torchrun train.py", ["torchrun train.py", "torchrun"]),
+        ("python -c", ["python -c"]),  # too many are called so
+        ("notebook kernel", ["notebook kernel"]),
+    ],
+)
+def test_what_a_person_may_type_instead(name, short):
+    assert list_short_names(name) == short

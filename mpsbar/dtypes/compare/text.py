@@ -192,7 +192,7 @@ _FILLED_IN = (
 
 
 def _say_filled_in(text: str) -> str:
-    """gradient of weight, in the language that was chosen; "output" and other texts too."""
+    """gradient of weight, in the language that was chosen; a name alone stays as it is."""
     for template in _FILLED_IN:
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(template))
         match = re.fullmatch(pattern, text)
@@ -201,7 +201,7 @@ def _say_filled_in(text: str) -> str:
             if template.endswith("{name}"):
                 fields["name"] = _say_filled_in(fields["name"])  # gradient of input 0
             return _(template).format(**fields)
-    return _(text)
+    return text
 
 
 def say_culprit(culprit: Data, found: Data) -> str:

@@ -1,5 +1,7 @@
 """What people read of a comparison, as literals; made of plain data, without torch."""
 
+import re
+
 import pytest
 
 from mpsbar.dtypes.compare import text
@@ -179,3 +181,44 @@ def test_a_peak_that_was_sampled_is_a_lower_bound_and_says_so():
     assert "≥ 2.0 MB" in words
     assert "≥: read between modules; torch counts peaks on MPS from 2.13." in words
     assert "≥" not in render_text(DATA)
+
+
+@pytest.fixture
+def shouting():
+    """A language: every text in capitals, what is filled in stays."""
+    before = text._translate, text._translate_count, text._measure
+
+    def shout(words):
+        parts = re.split(r"(\{.*?\})", words)
+        return "".join(part if part.startswith("{") else part.upper() for part in parts)
+
+    text.use_language(shout, lambda one, many, n: shout(one if n == 1 else many), len)
+    yield
+    text.use_language(*before)
+
+
+@pytest.mark.parametrize(
+    ("english", "shown"),
+    [
+        ("output", "OUTPUT"),
+        ("output 1", "OUTPUT 1"),
+        ("gradient of weight", "GRADIENT OF weight"),
+        ("gradient of input 0", "GRADIENT OF INPUT 0"),
+        ("gradient of the output of a.b, tensor 1", "GRADIENT OF THE OUTPUT OF a.b, TENSOR 1"),
+        ("input 0 of a.b, call 2", "INPUT 0 OF a.b, CALL 2"),
+        ("a.b was changed by the model", "a.b WAS CHANGED BY THE MODEL"),
+        (
+            "x, a tensor of shape (2, 3), was changed by the model",
+            "x, A TENSOR OF SHAPE (2, 3), WAS CHANGED BY THE MODEL",
+        ),
+        ("exit code 3: Killed", "EXIT CODE 3: Killed"),
+    ],
+)
+def test_what_the_data_says_in_english_is_shown_translated(shouting, english, shown):
+    assert text._say_filled_in(english) == shown
+
+
+def test_the_headline_for_programs_is_english_in_every_language(shouting):
+    assert "float32 works: same top-1" in build_headline(DATA)
+    assert "float32 WORKS: SAME TOP-1" in text.say_headline(DATA)
+    assert "MODULE BY MODULE" in render_html(DATA)
