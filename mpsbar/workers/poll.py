@@ -19,6 +19,9 @@ from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 POLL_SECONDS = 0.5
 # One that was silent in the last poll has only so long: it must not delay every tick.
 SILENT_SECONDS = 0.03
+# In this time nearly all have answered; then all answers are read in one go. To be woken for each
+# of them would cost more than reading it.
+_ANSWER_SECONDS = 0.0015
 MOST_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
@@ -76,11 +79,16 @@ class WorkerPoll:
         """
         self._find_workers()
         hints = gpu_clients or {}
-        self._receive_all(0.0, hints)  # answers to the last poll that came late
+        if self._is_waiting(with_silent=True):
+            self._receive_all(0.0, hints)  # answers to the last poll that came late
         for polled in list(self._polled.values()):
             polled.reconnected = False
             self._ask(polled, hints.get(polled.pid))
         start = time.monotonic()
+        if self._polled and seconds:
+            time.sleep(min(seconds, _ANSWER_SECONDS))
+            for polled in [each for each in self._polled.values() if each.connection is not None]:
+                self._receive(polled, hints)
         for deadline, with_silent in (
             (start + min(seconds, SILENT_SECONDS), True),
             (start + seconds, False),

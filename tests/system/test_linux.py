@@ -134,6 +134,30 @@ def test_what_is_known_of_one(started):
     assert (found.gpu_client, found.gpu_percent) == (None, None)  # nobody can tell here
 
 
+def test_a_footprint_that_is_read_often_is_of_the_process_that_runs_now():
+    computer = LinuxComputer()
+    processes = [subprocess.Popen(["sleep", "3600"]) for _ in range(30)]
+    try:
+        for _ in range(2):
+            footprints = [computer.read_footprint(p.pid, with_peak=False) for p in processes]
+            assert all(footprint.now for footprint in footprints)
+        files = set(computer._statm)
+        assert 0 < len(files) < len(processes)  # some files stay open, not one for each
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(TIMEOUT)
+    first = min(files)
+    with pytest.raises((ProcessLookupError, FileNotFoundError)):
+        computer.read_footprint(first, with_peak=False)
+    assert set(computer._statm) == files - {first}
+    own = os.getpid()
+    computer._statm[own] = computer._statm.pop(max(files))  # its pid is another process's by now
+    assert computer.read_footprint(own, with_peak=False).now
+    computer.list_processes()
+    assert not computer._statm.keys() & files
+
+
 # Makes a mapping of 64 MB its command line and its environment, for /proc and whoever reads that;
 # prctl(PR_SET_MM, PR_SET_MM_MAP) takes no privilege.
 HUGE = """

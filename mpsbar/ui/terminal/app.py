@@ -29,12 +29,13 @@ from mpsbar.ui.terminal.detail import (
     render_facts,
     render_title,
 )
-from mpsbar.ui.terminal.drawing import is_same_text, make_text, make_wrapped
+from mpsbar.ui.terminal.drawing import make_text, make_wrapped
 from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.front_end import TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
 from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
+from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.terminal.note_log import NoteLog
 from mpsbar.ui.terminal.row_actions import RowActions
 from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, TextScreen
@@ -73,12 +74,13 @@ class TerminalApp(BaseApp):
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
+        self._said_why = ""  # why there are no processes, as it is shown
         for complaint in loaded.complaints:
             self.state.note(complaint, "warning")
 
     def compose(self) -> ComposeResult:
-        yield Static(id="head")
-        yield Static(id="gauges")
+        yield LinesView(id="head")
+        yield LinesView(id="gauges")
         with Vertical(id="processes"):
             yield ProcessTable(id="table")
             yield Static(id="empty")
@@ -90,7 +92,7 @@ class TerminalApp(BaseApp):
                     yield ChartView(id="machine-chart")
             with Vertical(id="right"):
                 with VerticalScroll(id="about", can_focus=False):
-                    yield Static(id="facts")
+                    yield LinesView(id="facts", is_selectable=True)
                 yield NoteLog(id="log")
         yield FilterField()
         yield KeyLine()
@@ -288,17 +290,16 @@ class TerminalApp(BaseApp):
         self._sync_selection()
         state, palette, main = self.state, self.palette, self.main_screen
         snapshot = state.snapshot
-        head, gauges = main.query_one("#head", Static), main.query_one("#gauges", Static)
-        _update_text(head, render_head(snapshot, head.size.width, head.size.height, palette))
+        head, gauges = main.query_one("#head", LinesView), main.query_one("#gauges", LinesView)
+        head.show_texts(render_head(snapshot, *head.size, palette))
         if gauges.size.height:
-            size = gauges.size
-            _update_text(
-                gauges, render_gauges([*build_gauges(snapshot)], size.width, size.height, palette)
-            )
+            gauges.show_texts(render_gauges([*build_gauges(snapshot)], *gauges.size, palette))
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
-        _update_text(empty, make_wrapped(words))
+        if words != self._said_why:
+            self._said_why = words
+            empty.update(make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:
             scrolls = table.max_scroll_y > 0 and table.show_vertical_scrollbar
@@ -311,7 +312,7 @@ class TerminalApp(BaseApp):
 
     def _show_detail(self, main: Screen[object]) -> None:
         if main.query_one("#panels").size.height:
-            chart, facts = main.query_one("#chart", ChartView), main.query_one("#facts", Static)
+            chart, facts = main.query_one("#chart", ChartView), main.query_one("#facts", LinesView)
             chart.show(
                 render_title(self.state, self.palette), build_chart(self.state), self.palette
             )
@@ -320,11 +321,11 @@ class TerminalApp(BaseApp):
                 title = render_title(self.state, self.palette, of_machine=True)
                 machine.show(title, build_machine_chart(self.state), self.palette)
             if facts.size.width:
-                _update_text(facts, render_facts(self.state, self.palette, facts.size.width))
+                facts.show_texts(render_facts(self.state, self.palette, facts.size.width))
 
-    def _draw_detail(self, chart: ChartView, facts: Static) -> None:
+    def _draw_detail(self, chart: ChartView, facts: LinesView) -> None:
         chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
-        _update_text(facts, render_facts(self.state, self.palette, max(facts.size.width, 20)))
+        facts.show_texts(render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _rewrite_log(self) -> None:
         self.main_screen.query_one(NoteLog).rewrite(self.state, self.palette)
@@ -334,12 +335,3 @@ class TerminalApp(BaseApp):
         if offered != self._offered:
             self._offered = offered
             self.refresh_bindings()
-
-
-def _update_text(widget: Static, text: Text) -> None:
-    """Draw a text only if it differs, and lay out anew only if its number of lines does."""
-    before: Text | None = getattr(widget, "shown_text", None)
-    if before is None or not is_same_text(before, text):
-        is_as_high = before is not None and before.plain.count("\n") == text.plain.count("\n")
-        widget.shown_text = text  # type: ignore[attr-defined]
-        widget.update(text, layout=not is_as_high)

@@ -13,6 +13,7 @@ from textual.widgets import Input
 from mpsbar.core.settings import Settings
 from mpsbar.ui.terminal.driver import choose_driver
 from mpsbar.ui.terminal.filter_field import FilterField
+from mpsbar.ui.terminal.main_screen import MainScreen
 from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
 
 
@@ -35,6 +36,9 @@ class BaseApp(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = theme_name(settings.theme)
+
+    def get_default_screen(self) -> MainScreen:
+        return MainScreen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return DEFAULTS

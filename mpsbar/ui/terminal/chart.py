@@ -2,8 +2,9 @@
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -121,11 +122,12 @@ def render_chart(
     if highest is None:
         return []
     ceiling = chart.most if chart.most and chart.most >= highest else round_up(highest)
-    names = [layer.name for layer in chart.layers]
+    names = tuple(layer.name for layer in chart.layers)
     stacks = [_stack(values, ceiling, rows * 8) for values in zip(*sampled, strict=True)]
+    drawn = zip(*(_draw_column(ends, names, rows, has_colour) for ends in stacks), strict=True)
     lines = [
-        [CellRun(_label(row, rows, ceiling), "quiet"), *_draw_row(stacks, names, row, has_colour)]
-        for row in range(rows - 1, -1, -1)
+        [CellRun(_label(row, rows, ceiling), "quiet"), *_join_alike(row_cells)]
+        for row, row_cells in zip(range(rows - 1, -1, -1), drawn, strict=True)
     ]
     return [*lines, *_draw_axis(chart.marks, now, span, columns)] if has_axis else lines
 
@@ -141,25 +143,30 @@ def _sample(points: Sequence[Point], now: float, span: float, columns: int) -> l
     return values
 
 
-def _stack(values: Sequence[int | None], ceiling: int, eighths: int) -> list[int]:
+def _stack(values: Sequence[int | None], ceiling: int, eighths: int) -> tuple[int, ...]:
     """How high each layer ends, in eighths of a cell; none ends below the one before it."""
     ends: list[int] = []
     for value in values:
         end = max(1, round(value * eighths / ceiling)) if value else 0
-        ends.append(max([end, *ends[-1:]]))
-    return ends
+        ends.append(max(end, ends[-1]) if ends else end)
+    return tuple(ends)
 
 
-def _draw_row(
-    stacks: Sequence[list[int]], names: Sequence[str], row: int, has_colour: bool
-) -> Iterable[CellRun]:
+@lru_cache(2048)  # neighbours are often alike, and most columns are those of the last chart
+def _draw_column(
+    ends: tuple[int, ...], names: tuple[str, ...], rows: int, has_colour: bool
+) -> list[CellRun]:
+    """The cells from the highest to the lowest."""
     draw = _draw_cell if has_colour else _shade_cell
-    drawn = [draw(ends, names, row * 8) for ends in stacks]
-    for (char, layer, behind), same in groupby(drawn):
-        yield CellRun(char * len(list(same)), layer, behind)
+    return [draw(ends, names, row * 8) for row in range(rows - 1, -1, -1)]
 
 
-def _draw_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
+def _join_alike(drawn: Iterable[CellRun]) -> Iterator[CellRun]:
+    for (char, layer, behind), alike in groupby(drawn):
+        yield CellRun(char * len(list(alike)), layer, behind)
+
+
+def _draw_cell(ends: Sequence[int], names: Sequence[str], bottom: int) -> CellRun:
     """The layer at the bottom of the cell, in eighths, and the next one behind it."""
     for number, end in enumerate(ends):
         if end >= bottom + 8:
@@ -170,7 +177,7 @@ def _draw_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
     return CellRun(" ")
 
 
-def _shade_cell(ends: list[int], names: Sequence[str], bottom: int) -> CellRun:
+def _shade_cell(ends: Sequence[int], names: Sequence[str], bottom: int) -> CellRun:
     for number, end in enumerate(ends):
         if end >= bottom + 5 or (end > bottom == 0 and number == len(ends) - 1):
             return CellRun(_SHADES[LAYERS.index(names[number])], names[number])

@@ -8,7 +8,6 @@ from rich.segment import Segment
 from rich.text import Text
 from textual import events
 from textual.strip import Strip
-from textual.widget import Widget
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.health import find_budget
@@ -27,7 +26,8 @@ from mpsbar.ui.terminal.chart import (
     chart_process,
     render_chart,
 )
-from mpsbar.ui.terminal.drawing import draw_history, make_text
+from mpsbar.ui.terminal.drawing import draw_history, make_segments, make_text
+from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, endings, progress, wording
 
@@ -111,7 +111,7 @@ def _legend(state: Selection) -> Iterator[tuple[str, str]]:
         yield "footprint", f"{kind} {wording.size(outside.footprint)}"
 
 
-def render_facts(state: Selection, palette: Palette, width: int) -> Text:
+def render_facts(state: Selection, palette: Palette, width: int) -> list[Text]:
     """One line a fact, long ones cut; then what does not fit in one."""
     lines: list[Text] = []
     for label, words in _list_facts(state):
@@ -122,7 +122,7 @@ def render_facts(state: Selection, palette: Palette, width: int) -> Text:
         if label == _("Speed") and state.series is not None and len(state.series.speed) > 1:
             history = draw_history(state.series.speed, min(width - 10, 40), palette)
             lines.append(Text.assemble(" " * 10, history))
-    return Text("\n").join(lines)
+    return lines
 
 
 def _list_facts(state: Selection) -> Iterable[Fact]:
@@ -195,15 +195,14 @@ def _of_machine(machine: Machine, state: Selection) -> Iterator[Fact]:
         yield _("Problem"), f"{problem.reader}: {problem.text}"
 
 
-class ChartView(Widget):
-    """Draws a chart; of the next one only the lines that changed."""
+class ChartView(LinesView):
+    """Draws a chart."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         self._title = Text()
         self._chart: MemoryChart | None = None
         self._palette: Palette | None = None
-        self._lines: list[Strip] = []
 
     def show(self, title: Text, chart: MemoryChart | None, palette: Palette) -> None:
         self._title, self._chart, self._palette = title, chart, palette
@@ -218,23 +217,14 @@ class ChartView(Widget):
         width, height = self.size
         title = self._title.copy()
         title.truncate(width, overflow="ellipsis")
-        lines = [Strip(title.render(self.app.console))]
-        runs: list[list[CellRun]] = []
+        lines: list[list[CellRun]] = []
         if self._chart is not None:
-            has_colour = self._palette.has_colour
-            runs = render_chart(self._chart, width, height - 1, has_colour)
-        if not runs and height > 1:
-            runs = [[CellRun(_("no data yet"), "quiet")]]
-        lines += [Strip([self._segment(run) for run in line]) for line in runs]
-        if lines != self._lines:
-            self._lines = lines
-            self.refresh()
-
-    def _segment(self, run: CellRun) -> Segment:
-        assert self._palette is not None
-        return Segment(run.text, self._palette.style(run.layer, run.behind))
-
-    def render_line(self, y: int) -> Strip:
-        strip = self._lines[y] if y < len(self._lines) else Strip([])
-        style = self.rich_style
-        return strip.apply_style(style).adjust_cell_length(self.size.width, style)
+            lines = render_chart(self._chart, width, height - 1, self._palette.has_colour)
+        if not lines and height > 1:
+            lines = [[CellRun(_("no data yet"), "quiet")]]
+        style = self._palette.style
+        strips = [
+            Strip([Segment(run.text, style(run.layer, run.behind)) for run in line])
+            for line in lines
+        ]
+        self.show_strips([Strip(make_segments(title, self.app.console)), *strips])

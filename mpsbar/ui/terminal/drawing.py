@@ -1,7 +1,13 @@
 """Bars, small histories and styled text of the terminal, as Rich texts. Pure."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
 from mpsbar.core.naming import printable
@@ -24,7 +30,15 @@ def make_text(words: str, style: object = "") -> Text:
 
 def is_same_text(one: Text, other: Text) -> bool:
     """Whether they look the same: `==` of Rich does not compare the style of the whole text."""
-    return one == other and one.spans == other.spans and one.style == other.style
+    return one is other or (one == other and one.spans == other.spans and one.style == other.style)
+
+
+def make_segments(text: Text, console: Console) -> list[Segment]:
+    """One line as textual paints it. `render` of Rich forgets the style of a text without spans."""
+    if text.spans:
+        return list(text.render(console))
+    style = console.get_style(text.style) if text.style else None
+    return [Segment(text.plain, style)] if text.plain else []
 
 
 def make_wrapped(words: str, style: str = "") -> Text:
@@ -38,13 +52,19 @@ def draw_load(part: float, width: int, palette: Palette) -> Text:
     """A bar in eighths of a cell whose colour grows with it, so that slow growth is visible."""
     eighths = round(min(max(part, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
-    bar = Text(no_wrap=True, end="")
-    for cell in range(full):
-        bar.append("█", palette.load((cell + 1) / width))
+    drawn = [("█", palette.load((cell + 1) / width)) for cell in range(full)]
     if rest:
-        bar.append(_PARTS[rest], palette.load((full + 1) / width))
-    bar.append("░" * (width - full - bool(rest)), palette.style("footprint"))
-    return bar
+        drawn.append((_PARTS[rest], palette.load((full + 1) / width)))
+    drawn.append(("░" * (width - full - bool(rest)), palette.style("footprint")))
+    return _join(drawn)
+
+
+def _join(drawn: Iterable[tuple[str, Style | str]]) -> Text:
+    """Neighbours of one style as one span: textual's work grows with their number."""
+    text = Text(no_wrap=True, end="")
+    for style, parts in groupby(drawn, key=itemgetter(1)):
+        text.append("".join(part for part, _style in parts), style)
+    return text
 
 
 def draw_progress(part: float, width: int, palette: Palette) -> Text:
@@ -57,18 +77,15 @@ def draw_progress(part: float, width: int, palette: Palette) -> Text:
 def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette) -> Text:
     """A bar of allocated, cached and other memory, relative to the budget if it is known."""
     held, allocated, cached = worker.held, worker.total(lambda b: b.allocated), worker.cached
-    bar = Text(no_wrap=True, end="")
     if held is None:
-        return bar.append("?".ljust(width), palette.style("quiet"))
+        return _join([("?".ljust(width), palette.style("quiet"))])
     whole = max(budget or held, held, 1)
     sizes = (allocated or 0, cached or 0, max(held - (allocated or 0) - (cached or 0), 0))
     # In eighths of a cell; whatever is held is at least one.
     ends = [round(sum(sizes[: n + 1]) * width * 8 / whole) for n in range(3)]
     ends[-1] = max(ends[-1], 1 if held else 0)
-    for cell in range(width):
-        char, layer, behind = _draw_cell(ends, cell * 8, palette.has_colour)
-        bar.append(char, palette.style(layer, behind))
-    return bar
+    drawn = (_draw_cell(ends, cell * 8, palette.has_colour) for cell in range(width))
+    return _join((char, palette.style(layer, behind)) for char, layer, behind in drawn)
 
 
 def _draw_cell(ends: Sequence[int], left: int, has_colour: bool) -> tuple[str, str, str]:
@@ -93,10 +110,12 @@ def draw_history(
     """The largest value of each ten seconds, from 0 to the largest of all, or to `most`; the newest
     is at the right. In whole tens of seconds: so it moves seldom, and is seldom drawn."""
     highest_by_time: dict[int, int] = {}
-    for point in points:
-        bucket = int(point.time // seconds)
-        highest_by_time[bucket] = max(point.value, highest_by_time.get(bucket, 0))
-    newest = max(highest_by_time, default=0)
+    newest = int(points[-1].time // seconds) if points else 0
+    oldest = (newest - width + 1) * seconds
+    for time, value in points[bisect_left(points, (oldest,)) :]:
+        bucket = int(time // seconds)
+        if value >= highest_by_time.get(bucket, 0):
+            highest_by_time[bucket] = value
     picked = [highest_by_time.get(newest - back) for back in range(width - 1, -1, -1)]
     highest = max([most, 1, *(value for value in picked if value is not None)])
     parts = [None if value is None else min(value / highest, 1.0) for value in picked]
@@ -108,12 +127,12 @@ def _draw_line(
     parts: Sequence[float | None], line: int, lines: int, palette: Palette, is_load: bool
 ) -> Text:
     """One of the lines of a history, counted from the lowest; its colour grows with the height."""
-    text = Text(no_wrap=True, end="")
+    drawn: list[tuple[str, Style | str]] = []
     for part in parts:
         eighths = 0 if part is None else min(int(part * lines * 8) + 1, lines * 8) - line * 8
         if part is None or eighths <= 0:
-            text.append(" ")
+            drawn.append((" ", ""))
             continue
         height = min(part, (line + 1) / lines) if is_load else 0.0
-        text.append(_PARTS_UP[min(eighths, 8)], palette.load(height))
-    return text
+        drawn.append((_PARTS_UP[min(eighths, 8)], palette.load(height)))
+    return _join(drawn)

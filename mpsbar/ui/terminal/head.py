@@ -30,11 +30,11 @@ class Gauge(NamedTuple):
     most: int = 0  # of the points
 
 
-def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -> Text:
+def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -> list[Text]:
     """Two lines: which machine, and its health; where there is one line, its health."""
     health = _render_health(snapshot, width, palette)
     if height < 2:
-        return health
+        return [health]
     left = Text.assemble(
         make_text("mpsbar", palette.style("accent", bold=True)),
         make_text("  " + wording.machine_briefly(snapshot.machine)),
@@ -45,7 +45,7 @@ def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -
     if snapshot.cached is not None:
         words.append(_("{size} cached").format(size=wording.size(snapshot.cached)))
     first = _spread(left, make_text(", ".join(words), palette.style("quiet")), width)
-    return Text("\n").join([first, health])
+    return [first, health]
 
 
 def _render_health(snapshot: Snapshot, width: int, palette: Palette) -> Text:
@@ -94,18 +94,17 @@ def build_gauges(snapshot: Snapshot) -> Iterator[Gauge]:
     yield Gauge(_("pressure"), text, None if level is None else (level + 1) / 3, points, 3)
 
 
-def render_gauges(gauges: Sequence[Gauge], width: int, height: int, palette: Palette) -> Text:
+def render_gauges(gauges: Sequence[Gauge], width: int, height: int, palette: Palette) -> list[Text]:
     """Side by side with three lines each; where that is too much, two in a line."""
     if height >= 3:
         return _render_tall(gauges, width, palette)
     columns = 2 if width >= 72 else 1
     wide = (width - 2 * (columns - 1)) // columns
     drawn = [_render_line(gauge, wide, palette) for gauge in gauges]
-    lines = [
+    return [
         Text("  ").join(drawn[number : number + columns])
         for number in range(0, min(len(drawn), columns * max(height, 1)), columns)
     ]
-    return Text("\n").join(lines)
 
 
 def _render_line(gauge: Gauge, width: int, palette: Palette) -> Text:
@@ -124,7 +123,7 @@ def _render_line(gauge: Gauge, width: int, palette: Palette) -> Text:
 _VALUE = len("24.0 of 36.0 GB")
 
 
-def _render_tall(gauges: Sequence[Gauge], width: int, palette: Palette) -> Text:
+def _render_tall(gauges: Sequence[Gauge], width: int, palette: Palette) -> list[Text]:
     wide = (width - 3 * (len(gauges) - 1)) // len(gauges)
     rows: list[list[Text]] = [[], [], []]
     for gauge in gauges:
@@ -133,7 +132,7 @@ def _render_tall(gauges: Sequence[Gauge], width: int, palette: Palette) -> Text:
         rows[0].append(_spread_exactly(label, value, wide))
         rows[1].append(_draw_bar(gauge, wide, palette))
         rows[2].append(draw_history(gauge.points, wide, palette, gauge.most))
-    return Text("\n").join(Text("   ").join(row) for row in rows)
+    return [Text("   ").join(row) for row in rows]
 
 
 def _spread_exactly(left: Text, right: Text, width: int) -> Text:

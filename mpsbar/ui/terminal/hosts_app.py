@@ -4,6 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, TypeVar
 
 from rich.text import Text
@@ -18,6 +19,7 @@ from mpsbar.core.host_readings import HostReading
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
+from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import TableRow, choose_columns
 from mpsbar.ui.terminal.base_app import BaseApp
@@ -35,6 +37,7 @@ from mpsbar.ui.terminal.hosts_table import (
 from mpsbar.ui.terminal.key_line import KeyLine
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
+from mpsbar.ui.terminal.themes import setting_name
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.hosts import say_answering, say_silence
 
@@ -83,6 +86,8 @@ class HostsApp(BaseApp):
         self._told: set[str] = set()  # hosts of which was told that ssh has a question
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
         self._none = ""  # why there are no processes, as it is shown
+        self._saved_theme: str = settings.theme
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
 
     def compose(self) -> ComposeResult:
         yield Static(id="head")
@@ -121,7 +126,22 @@ class HostsApp(BaseApp):
 
     def take_theme(self, theme: object) -> None:
         super().take_theme(theme)
+        name = setting_name(getattr(theme, "name", ""))
+        if name is not None and name != self._saved_theme:
+            self._saved_theme = name
+            self._writer.submit(self._save_theme, name)
         self._show()
+
+    def _save_theme(self, name: str) -> None:
+        """On a thread of its own, as in `top`: the disk may be slow."""
+        try:
+            write_setting("theme", name)
+        except UserError as problem:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self.notify(str(problem), severity="warning", markup=False)
+
+    def on_unmount(self) -> None:
+        self._writer.shutdown(wait=True)  # a theme chosen just before the end is saved
 
     # --- what a person does
 

@@ -13,6 +13,7 @@ from textual.widgets import Button, DataTable, Input, OptionList, Static
 from mpsbar.language import _
 from mpsbar.ui.terminal.detail import ChartView
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
+from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.text.dialogs import Dialog
 
 _FIELD_LENGTH = 40
@@ -155,7 +156,7 @@ class TableScreen(ModalScreen[None]):
 class DetailScreen(LiveScreen):
     """One process, or the machine, as large as the window."""
 
-    def __init__(self, draw: Callable[[ChartView, Static], None]) -> None:
+    def __init__(self, draw: Callable[[ChartView, LinesView], None]) -> None:
         super().__init__()
         self._draw_into = draw
 
@@ -163,11 +164,11 @@ class DetailScreen(LiveScreen):
         with Vertical(classes="box full"):
             yield ChartView(id="large-chart")
             with VerticalScroll():
-                yield Static(id="large-facts")
+                yield LinesView(id="large-facts", is_selectable=True)
 
     def show(self) -> None:
         self._draw_into(
-            self.query_one("#large-chart", ChartView), self.query_one("#large-facts", Static)
+            self.query_one("#large-chart", ChartView), self.query_one("#large-facts", LinesView)
         )
 
     def on_resize(self) -> None:

@@ -1,8 +1,6 @@
 """The themes of `mpsbar top` on textual's theme system, and the colours that charts are made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 
 from rich.style import Style
 from textual.color import Color, Gradient
@@ -65,52 +63,55 @@ def setting_name(theme: str) -> str | None:
     return theme.removeprefix(_PREFIX) if theme.startswith(_PREFIX) else None
 
 
-@dataclass(frozen=True)
 class Palette:
-    """The colours of one theme as styles; without colour each differs by weight or shape."""
+    """The colours of one theme as styles; without colour each differs by weight or shape.
 
-    colours: Mapping[str, str]
-    has_colour: bool
+    Styles are kept: some hundred are asked for at each refresh.
+    """
 
-    def __hash__(self) -> int:
-        return hash((self.has_colour, *self.colours.items()))
+    def __init__(self, colours: Mapping[str, str], has_colour: bool) -> None:
+        self.colours, self.has_colour = colours, has_colour
+        self._styles: dict[tuple[str, str, bool], Style] = {}
+        self._loads: dict[int, Style] = {}
 
     def style(self, name: str, background: str = "", bold: bool = False) -> Style:
-        return _style(self, name, background, bold)
+        found = self._styles.get((name, background, bold))
+        if found is None:
+            found = self._styles[name, background, bold] = self._build(name, background, bold)
+        return found
 
     def load(self, part: float) -> Style:
         """From quiet to loud as a share grows, in 20 steps."""
-        return _load(self, round(min(max(part, 0.0), 1.0) * 20))
+        step = round(min(max(part, 0.0), 1.0) * 20)
+        found = self._loads.get(step)
+        if found is None:
+            found = self._loads[step] = self._build_load(step)
+        return found
+
+    def _build(self, name: str, background: str, bold: bool) -> Style:
+        if not self.has_colour:
+            return _PLAIN.get(name, Style()) + Style(bold=bold or None)
+        is_match = name == "match"
+        colour = self.colours.get("accent" if is_match else name) if name else None
+        return Style(
+            color=colour,
+            bgcolor=self.colours[background] if background else None,
+            bold=bold or is_match or None,
+            underline=is_match or None,
+        )
+
+    def _build_load(self, step: int) -> Style:
+        if not self.has_colour:
+            return Style()
+        low, middle, high = (Color.parse(self.colours[key]) for key in ("low", "middle", "high"))
+        gradient = Gradient((0.0, low), (0.6, middle), (1.0, high))
+        return Style(color=gradient.get_rich_color(step / 20))
 
 
 _PLAIN = {
     "quiet": Style(dim=True), "warning": Style(bold=True), "error": Style(bold=True),
     "accent": Style(bold=True), "match": Style(underline=True, bold=True),
 }  # fmt: skip
-
-
-@lru_cache(256)
-def _style(palette: Palette, name: str, background: str, bold: bool) -> Style:
-    if not palette.has_colour:
-        return _PLAIN.get(name, Style()) + Style(bold=bold or None)
-    colours = palette.colours
-    is_match = name == "match"
-    colour = colours.get("accent" if is_match else name) if name else None
-    return Style(
-        color=colour,
-        bgcolor=colours[background] if background else None,
-        bold=bold or is_match or None,
-        underline=is_match or None,
-    )
-
-
-@lru_cache(64)
-def _load(palette: Palette, step: int) -> Style:
-    if not palette.has_colour:
-        return Style()
-    low, middle, high = (Color.parse(palette.colours[key]) for key in ("low", "middle", "high"))
-    gradient = Gradient((0.0, low), (0.6, middle), (1.0, high))
-    return Style(color=gradient.get_rich_color(step / 20))
 
 
 def make_palette(variables: Mapping[str, str], has_colour: bool) -> Palette:

@@ -1,0 +1,113 @@
+"""A widget of lines: of the next ones it paints only those that differ.
+
+textual's Static converts and paints the whole of its text each time.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.segment import Segment
+from rich.text import Text
+from textual.geometry import Region, Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from mpsbar.ui.terminal.drawing import is_same_text, make_segments
+from mpsbar.ui.text import cells
+
+_EMPTY = Strip([])
+
+
+class LinesView(Widget):
+    """`is_selectable`: its text can be selected with the mouse and copied, as that of a Static."""
+
+    def __init__(self, is_selectable: bool = False, **more: Any) -> None:
+        super().__init__(**more)
+        self.texts: list[Text] = []
+        self._is_selectable = is_selectable
+        self._strips: list[Strip] = []
+        self._layout: Any = None  # what all lines depend on
+        self._painted: dict[int, tuple[Strip, Strip]] = {}  # by number, with what it was made of
+
+    def show_texts(self, texts: Sequence[Text]) -> None:
+        """One line each."""
+        before = list(zip(self.texts, self._strips, strict=True))
+        self.texts = list(texts)
+        strips = []
+        for number, text in enumerate(texts):
+            if number < len(before) and is_same_text(before[number][0], text):
+                strips.append(before[number][1])
+            else:
+                strips.append(Strip(make_segments(text, self.app.console)))
+        self.show_strips(strips)
+
+    def show_strips(self, strips: list[Strip]) -> None:
+        before, self._strips = self._strips, strips
+        if len(before) != len(strips):
+            self.refresh(layout=self.styles.is_auto_height)
+            return
+        pairs = enumerate(zip(before, strips, strict=True))
+        changed = [number for number, (old, new) in pairs if old is not new and old != new]
+        if changed:
+            width = self.size.width
+            self.refresh(*(Region(0, number, width, 1) for number in changed))
+
+    @property
+    def allow_select(self) -> bool:
+        return self._is_selectable
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._painted = {}
+        super().selection_updated(selection)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        return selection.extract("\n".join(strip.text for strip in self._strips)), "\n"
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002
+        return max((strip.cell_length for strip in self._strips), default=0)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._strips)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As they were painted, where neither they nor the style have changed. Without textual's
+        cache of whole widgets, which looks up every property of their style for each line: there
+        is no border here, and padding only at the sides."""
+        layout = (self.rich_style, *self.size, self.styles.padding, tuple(self.get_line_filters()))
+        if layout != self._layout:
+            self._layout, self._painted = layout, {}
+        lines = [self._paint(y) for y in crop.line_range]
+        if crop.column_span != (0, self.outer_size.width):
+            return [line.crop(*crop.column_span) for line in lines]
+        return lines
+
+    def _paint(self, y: int) -> Strip:
+        strip = self._strips[y] if y < len(self._strips) else _EMPTY
+        before = self._painted.get(y)
+        if before is not None and before[0] is strip and not self.text_selection:
+            return before[1]
+        style, width, _height, (_top, right, _bottom, left), filters = self._layout
+        line = strip.apply_style(style).adjust_cell_length(width, style)
+        if self._is_selectable:
+            line = self._mark_selection(line, y)
+        if left or right:
+            sides = (Segment(" " * left, style), Segment(" " * right, style))
+            line = Strip([sides[0], *line, sides[1]], left + width + right)
+        for line_filter in filters:
+            line = line.apply_filter(line_filter, self.background_colors[1])
+        self._painted[y] = (strip, line)
+        return line
+
+    def _mark_selection(self, strip: Strip, y: int) -> Strip:
+        """With the part that is selected highlighted, and with the places that textual asks for
+        when the mouse selects."""
+        span = None if self.text_selection is None else self.text_selection.get_span(y)
+        if span is not None:
+            text, (start, end) = strip.text, span
+            left = cells.width(text[:start])
+            right = strip.cell_length if end == -1 else cells.width(text[:end])
+            style = self.screen.get_component_rich_style("screen--selection")
+            selected = Strip(Segment.apply_style(strip.crop(left, right), post_style=style))
+            strip = Strip.join([strip.crop(0, left), selected, strip.crop(right)])
+        return strip.apply_offsets(0, y)
