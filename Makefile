@@ -19,7 +19,7 @@ WANT = $$( { echo "$(CURDIR) $(PYTHON) $(TORCH)"; cat $(INPUTS); } | cksum)
 help:
 	@echo "make run       mpsbar at work, with small real workers"
 	@echo "make test      lint, types and tests; with ARGS=\"tests/agent -k fork\" only those tests"
-	@echo "make quick     lint, types and the tests that start no process: about a minute"
+	@echo "make quick     lint, types and the tests that start no process and import no torch: about a minute"
 	@echo "make thorough  the largest tests whole: 2,000 frees under load, 10,000 polls, more Pythons, 200 random networks"
 	@echo "make wild      real programs beside mpsbar, in .venv-wild (some GB); ARGS=\"ray_actor dask_cluster\" for some"
 	@echo "make bench     the figures, as ratios from one run"
@@ -77,9 +77,9 @@ test: $(if $(ARGS),setup,lint types)
 quick: lint types
 	$(PYTEST) -m "not starts_processes" $(ARGS)
 
-# What `make test` runs in a small form, whole: tests/thorough.py.
+# What `make test` runs in a small form, whole: tests/thorough.py; and more examples of Hypothesis.
 thorough: setup
-	$(PYTEST) --thorough -m thorough $(ARGS)
+	$(PYTEST) --thorough -m "thorough or hypothesis" $(ARGS)
 
 run: setup
 	@$(PY) -m mpsbar demo

@@ -1,6 +1,7 @@
 """Fixtures shared by all folders, and what makes a test run the same wherever it is started."""
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -24,8 +25,11 @@ from worker_kit import Workers
 if TYPE_CHECKING:
     from ssh_kit import SshHosts
 
-# Hypothesis times what it runs; on two busy cores that says nothing about the code.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Hypothesis times what it runs; on two busy cores that says nothing about the code. Its examples are others
+# in every run; `make thorough` and `make fuzz` try many.
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("busy", BUSY, max_examples=40)
+settings.register_profile("thorough", BUSY, max_examples=400)
 settings.load_profile("busy")
 
 # Python itself ignores these two, and subprocess gives them back to children.
@@ -50,6 +54,12 @@ os.environ["MPSBAR_LANG"] = "en"
 be_patient()
 
 
+def pytest_collection_finish() -> None:
+    """All tests and what they import stay until the end: no collection need look at them."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_sessionfinish() -> None:
     fork_server.end_servers()
 
@@ -64,7 +74,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return cores if config.getoption("markexpr") == "not starts_processes" else 2 * cores
 
 
-# A test that uses one of these, or whose module imports one of those, starts real processes.
+# A test that uses one of these, or whose module imports one of those, starts real processes. Those that
+# import torch into the test process (the group "torch") take as long: `make quick` leaves them out too.
 STARTING_FIXTURES = {"workers", "read_only", "ssh_hosts", "usable", "built", "browser", "display"}
 STARTING_MODULES = {
     "changed_package",
@@ -102,7 +113,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         module = vars(getattr(item, "module", None) or type(item))
         imported = {getattr(value, "__module__", None) for value in module.values()}
         imported |= {value.__name__ for value in module.values() if isinstance(value, ModuleType)}
-        if fixtures & STARTING_FIXTURES or imported & STARTING_MODULES:
+        imports_torch = any(mark.args == ("torch",) for mark in item.iter_markers("xdist_group"))
+        if fixtures & STARTING_FIXTURES or imported & STARTING_MODULES or imports_torch:
             item.add_marker("starts_processes")
     items.sort(
         key=lambda item: 0 if item.get_closest_marker("xdist_group") else 1 + runs_last(item)
@@ -124,6 +136,8 @@ class NameGroups:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(NameGroups())
+    if config.getoption("--thorough"):
+        settings.load_profile("thorough")
 
 
 def uses_module_fixture(item: pytest.Item) -> bool:

@@ -120,11 +120,14 @@ def hold_once(folder):
     place = str(folder / "held")
     held = (
         f"import os, time\n    if not os.path.exists({place!r}):\n"
-        f"        open({place!r}, 'w').close(); time.sleep(600)\n    return lambda: x.softmax(-1)"
+        f"        open({place + '.new'!r}, 'w').write(str(os.getpid()))\n"
+        f"        os.rename({place + '.new'!r}, {place!r}); time.sleep(600)\n    return lambda: x.softmax(-1)"
     )
     change = ("return lambda: x.softmax(-1)", held)
     return add_startup(folder / "startup", CHANGE_OPERATIONS.format(changes=[change]))
 
 
 def wait_until_held(folder):
+    """Its pid."""
     wait_for((folder / "held").exists, "a throwaway that is held")
+    return int((folder / "held").read_text())

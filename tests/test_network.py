@@ -58,11 +58,10 @@ def test_the_watch_sees_a_connect(watched):
 
 
 def test_no_verb_opens_a_connection(watched, workers):
-    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
     report = str(workers.folder / "report.html")
-    for arguments in (["status"], ["status", "--json"], ["free", "--all"], ["report", "-o", report],
-                      ["enable", "--list"], ["config", "print"], ["login", "status"], ["why"],
-                      ["limit", str(worker.pid), "off"]):  # fmt: skip
+    # As Python sees it, also the look-up of a name; all others as the kernel sees them, below.
+    for arguments in (["status", "--json"], ["report", "-o", report], ["config", "print"], ["login", "status"]):  # fmt: skip
         assert watched("-m", "mpsbar", *arguments) == ""
 
 

@@ -157,36 +157,34 @@ def find_child(parent=None):
     return [process for process in found if any("child.py" in word for word in process.cmdline())]
 
 
-def run_aside(runner):
+def run_aside(runner, on_progress=None):
     """Its result, in a list, once the thread has ended."""
     found = []
-    thread = threading.Thread(target=lambda: found.append(runner.run()))
+    thread = threading.Thread(target=lambda: found.append(runner.run(on_progress)))
     thread.start()
     return thread, found
 
 
-def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path):
+def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path, fork_children):
     """Once: that is nobody's fault in the cell it was at, which is tried again."""
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
     thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
-    wait_until_held(tmp_path)
-    os.kill(find_child()[0].pid, signal.SIGKILL)
+    os.kill(wait_until_held(tmp_path), signal.SIGKILL)
     thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("ok", RESULTS)
     assert states(found[0], "softmax/float32") == [("works", None)]
 
 
-def test_killed_again_it_is_the_cell(monkeypatch, tmp_path):
+def test_killed_again_it_is_the_cell(monkeypatch, tmp_path, fork_children):
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
     thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
     for _ in range(2):
-        wait_until_held(tmp_path)
+        held = wait_until_held(tmp_path)
         (tmp_path / "held").unlink()  # so that the next one is held too
-        os.kill(find_child()[0].pid, signal.SIGKILL)
-    wait_until_held(tmp_path)  # by the same operation in the next dtype
-    os.kill(find_child()[0].pid, signal.SIGKILL)
+        os.kill(held, signal.SIGKILL)
+    os.kill(wait_until_held(tmp_path), signal.SIGKILL)  # by the same operation in the next dtype
     thread.join(TIMEOUT)
     assert states(found[0], "softmax/float32", "softmax/float16") == [
         ("crashed", "SIGKILL"),
@@ -203,8 +201,7 @@ def test_a_second_start_that_fails_is_no_cells_fault(monkeypatch, tmp_path):
                    "starts.open('a').write('x')\nif len(starts.read_text()) > 1: os._exit(5)\n")  # fmt: skip
     monkeypatch.setenv("PYTHONPATH", startup)
     thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
-    wait_until_held(tmp_path)
-    os.kill(find_child()[0].pid, signal.SIGKILL)
+    os.kill(wait_until_held(tmp_path), signal.SIGKILL)
     thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("stopped", 6)
     assert (tmp_path / "starts").read_text() == "xxx"
@@ -215,17 +212,14 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     """At once, and what was measured is kept; nobody is left behind."""
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
-    runner = Runner([sys.executable], "cpu", cell_seconds=300)
-    thread, found = run_aside(runner)
-    wait_until_held(tmp_path)
-    left = find_child()
-    assert left
+    runner, seen = Runner([sys.executable], "cpu", cell_seconds=300), []
+    thread, found = run_aside(runner, seen.append)
+    held = psutil.Process(wait_until_held(tmp_path))
+    wait_for(lambda: seen and seen[-1].done == 6, "what was measured before it")
     runner.cancel()
     thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("cancelled", 6)
-    assert not any(
-        process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left
-    )
+    assert not held.is_running() or held.status() == psutil.STATUS_ZOMBIE
 
 
 def test_cancelled_before_it_has_begun():

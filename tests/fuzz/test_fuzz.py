@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.targets import NAMES, TARGETS
@@ -21,7 +21,6 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_anything(name):
-    @settings(max_examples=60)
     @given(st.binary(max_size=600) | JSON.map(lambda value: json.dumps(value).encode()))
     def check(data):
         TARGETS[name](data)

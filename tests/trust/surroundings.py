@@ -19,7 +19,7 @@ from trust.places import workers_here
 
 # Ticks as it is told to, and shows each snapshot in every way that uses a clock.
 MONITOR = """
-import json, sys, time
+import json, select, sys, time
 sys.path[:0] = {paths!r}
 from patience import be_patient
 from mpsbar.fleet.exporter import Exporter
@@ -33,6 +33,8 @@ from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 recorder.FLUSH_SECONDS = recorder._RETRY_SECONDS = 0.0
 recorder._REPORT_SECONDS = 0.0
+# libfaketime refuses the call of the system by which Python sleeps.
+time.sleep = lambda seconds: select.select([], [], [], seconds)
 be_patient()  # a late reading is a problem, but not of this attack
 said = []
 monitor = Monitor(recorder=Recorder(lambda reason: said.append(say_history(reason))))

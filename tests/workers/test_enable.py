@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import interpreters
@@ -39,9 +40,11 @@ sys.stdin.read()
 
 
 class Venv:
-    def __init__(self, folder: Path, python: str) -> None:
+    def __init__(self, folder: Path, python: str, build_once) -> None:
+        """A copy of one that was made by that Python: it looks for its library beside itself."""
         self.folder = folder
-        subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+        made, _ = build_once(f"venv-{Path(python).name}", partial(make_venv, python))
+        shutil.copytree(made / "venv", folder, symlinks=True)
         self.python = str(folder / "bin" / "python")
         self.site = next(folder.glob("lib/python*/site-packages"))
         (self.site / "torch").mkdir()
@@ -62,16 +65,21 @@ class Venv:
         }
 
 
+def make_venv(python, folder):
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    return ""
+
+
 @pytest.fixture(params=interpreters.VERSIONS)
-def venv(request, tmp_path):
-    return Venv(tmp_path / "venv", interpreters.need(request.param))
+def venv(request, tmp_path, build_once):
+    return Venv(tmp_path / "venv", interpreters.need(request.param), build_once)
 
 
 @pytest.fixture
-def this_venv(tmp_path):
+def this_venv(tmp_path, build_once):
     """One of the Python that runs the tests."""
     base = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    return Venv(tmp_path / "venv", interpreters.need(base))
+    return Venv(tmp_path / "venv", interpreters.need(base), build_once)
 
 
 def test_enabled_used_and_disabled_leaves_no_trace(venv, workers):

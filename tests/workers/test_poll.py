@@ -105,6 +105,9 @@ class Clock:
     def monotonic(self):
         return self.now
 
+    def sleep(self, seconds):
+        self.now += seconds
+
     def time(self):
         return time.time()
 
