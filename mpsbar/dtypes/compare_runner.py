@@ -4,6 +4,7 @@ import importlib.resources
 import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +24,7 @@ MODULES = (
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20
+_SECONDS_TO_READ_ON = 1.0  # after a cancel
 DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
 Ended = Literal["ok", "no_torch", "no_python", "failed", "crashed", "cancelled", "unsafe"]
@@ -91,14 +93,17 @@ class CompareRunner:
     ) -> FileComparison:
         options = {**self.options, "dtypes": list(wanted)}
         plan = {"file": self.file, "function": self.function, "options": options}
-        heard = _Heard()
+        heard, last_read = _Heard(), 0.0
         with start_script(python, _SOURCES / "compare_child.py", MARK, _build_input(plan)) as child:
             for answers in child.read_answers():
                 for answer in answers:
                     _tell(answer, on_progress)
                     heard.add(answer)
-                if self._cancelled.is_set():
+                if last_read and (not answers or time.monotonic() > last_read):
                     return FileComparison(python, "cancelled", data=heard.data)
+                if not last_read and self._cancelled.is_set():
+                    # A dtype that was finished before may still be in the pipe.
+                    last_read = time.monotonic() + _SECONDS_TO_READ_ON
                 if heard.size > _MOST_BYTES:
                     break
             return _parse(python, heard, child.tail, child.end())
