@@ -62,7 +62,7 @@ def play(monitor, person, size=(80, 24), settings=None):
         app = TerminalApp(monitor, loaded)
         monitor.start(app.on_tick)
         async with app.run_test(size=size) as pilot:
-            while not app.query_one("#head").texts:
+            while not app.query_one("#head").lines:
                 await pilot.pause(0.01)
             await pilot.pause()
             await person(TerminalUser(app, pilot, monitor))

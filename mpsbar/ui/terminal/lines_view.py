@@ -19,6 +19,13 @@ from mpsbar.ui.terminal.drawing import is_same_text, make_segments
 from mpsbar.ui.text import cells
 
 _EMPTY = Strip([])
+Line = Text | list[Segment]
+
+
+def _is_same(one: Line, other: Line) -> bool:
+    if isinstance(one, Text) and isinstance(other, Text):
+        return is_same_text(one, other)
+    return one == other
 
 
 def group_lines(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -33,34 +40,28 @@ class LinesView(Widget):
 
     def __init__(self, is_selectable: bool = False, **more: Any) -> None:
         super().__init__(**more)
-        self.texts: list[Text] = []
+        self.lines: Sequence[Line] = ()
         self._is_selectable = is_selectable
         self._strips: list[Strip] = []
         self._layout: Any = None  # what all lines depend on
         self._painted: dict[int, tuple[Strip, Strip]] = {}  # by number, with what it was made of
 
-    def show_texts(self, texts: Sequence[Text]) -> None:
-        """One line each."""
-        before = list(zip(self.texts, self._strips, strict=True))
-        self.texts = list(texts)
-        strips = []
-        for number, text in enumerate(texts):
-            if number < len(before) and is_same_text(before[number][0], text):
-                strips.append(before[number][1])
-            else:
-                strips.append(Strip(make_segments(text, self.app.console)))
-        self.show_strips(strips)
-
-    def show_strips(self, strips: list[Strip]) -> None:
-        before, self._strips = self._strips, strips
-        if len(before) != len(strips):
+    def show_lines(self, lines: Sequence[Line]) -> None:
+        before, self.lines = self.lines, lines
+        if len(before) != len(lines):
+            self._strips = [self._build_strip(line) for line in lines]
             self.refresh(layout=self.styles.is_auto_height)
             return
-        pairs = enumerate(zip(before, strips, strict=True))
-        changed = [number for number, (old, new) in pairs if old is not new and old != new]
+        pairs = enumerate(zip(before, lines, strict=True))
+        changed = [number for number, pair in pairs if not _is_same(*pair)]
+        for number in changed:
+            self._strips[number] = self._build_strip(lines[number])
         if changed:
             width = self.size.width
-            self.refresh(*(Region(0, y, width, lines) for y, lines in group_lines(changed)))
+            self.refresh(*(Region(0, y, width, count) for y, count in group_lines(changed)))
+
+    def _build_strip(self, line: Line) -> Strip:
+        return Strip(make_segments(line, self.app.console) if isinstance(line, Text) else line)
 
     @property
     def allow_select(self) -> bool:
