@@ -26,7 +26,7 @@ help:
 	@echo "make endings   350 real workers ended in every way, and what mpsbar says of each"
 	@echo "make doors     attacks by another user, with figures (root); make faults, soak, fuzz: more of them"
 	@echo "make app       dist/mpsbar.app, a zip and a disk image, on a Mac (./build_app.sh --help)"
-	@echo "make pictures  the README's pictures of the menu, of top and of the report, by Chromium"
+	@echo "make pictures  the README's pictures of the menu, of top and of the report, by Chromium; ARGS=top for some"
 	@echo "make docs      the documentation as a site, build/site; make reference: what is made from the code"
 	@echo "make messages  the translations brought up to date with the texts in the code; NEW=ja adds a language"
 	@echo "make setup     only the set-up the others begin with; PYTHON=… and TORCH=… can be set"
@@ -129,7 +129,7 @@ app:
 	@./build_app.sh
 
 pictures: setup
-	@$(PY) packaging/draw_pictures.py
+	@$(PY) packaging/draw_pictures.py docs $(ARGS)
 
 # Schemas of the JSON, man page, completions, docs/reference.
 reference: setup

@@ -40,8 +40,11 @@ def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
     A function that takes the model and a batch and returns the loss is compared as a training
     step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
     """
+    from .agent.language import _, measure, ngettext
     from .dtypes.compare.comparison import compare as run
+    from .dtypes.compare.text import use_language
 
+    use_language(_, ngettext, measure)
     return run(model, *inputs, **options)
 
 

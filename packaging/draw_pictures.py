@@ -1,6 +1,7 @@
-"""Draws the README's pictures: python packaging/draw_pictures.py [FOLDER]
+"""Draws the README's pictures: python packaging/draw_pictures.py [FOLDER [NAME …]]
 
-The menu, top and the report; drawn by hand when one of them has changed, and committed.
+menu, top, hosts (top of several computers) and report; drawn by hand when one of them has changed,
+and committed.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from chromium import draw_page, require_chromium
 from menu_page import build_page, measure_page
 
 from mpsbar import __version__
+from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.settings import Theme
 from mpsbar.core.snapshot import Worker
 from mpsbar.history.reader import Run, TimeSeries
@@ -26,9 +28,11 @@ from mpsbar.ui.rows import Menu, UiState
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDING = "m1max-64gb"
 CAPTION = "A drawing of the menu, not a screenshot: a recorded M1 Max with made-up workers"
-APPEARANCES = ("light", "dark")
+APPEARANCES: tuple[Theme, ...] = ("light", "dark")
 SCALE = 2
 TOP_SIZE = (120, 36)
+HOSTS_SIZE = (120, 20)
+HOSTS = {"studio": RECORDING, "air": "m1-8gb"}
 REPORT_SIZE = (1000, 708)
 STEPS = range(-180, 1)  # of what moves
 
@@ -42,20 +46,30 @@ def read_menu() -> Menu:
         monitor.close()
 
 
-def draw_pictures(program: str, menu: Menu) -> dict[str, bytes]:
-    """PNGs by file name; the first row with a submenu is open."""
+def draw_menu(program: str, appearance: Theme) -> bytes:
+    """The first row with a submenu is open."""
+    menu = read_menu()
     opened = next((row.key for row in menu.rows if row.children), "")
-    return {
-        f"menu-{appearance}.png": draw_page(
-            program, build_page(menu, appearance, opened, CAPTION), measure_page(menu), SCALE
-        )
-        for appearance in APPEARANCES
-    }
+    return draw_page(
+        program, build_page(menu, appearance, opened, CAPTION), measure_page(menu), SCALE
+    )
 
 
-def draw_top(program: str, theme: Theme, size: tuple[int, int] = TOP_SIZE) -> bytes:
+def draw_top(program: str, theme: Theme) -> bytes:
     """A screenshot by textual itself: the app that users see, on the recorded Mac."""
-    svg = asyncio.run(shoot_top(theme, size))
+    return _draw_svg(program, asyncio.run(shoot_top(theme, TOP_SIZE)))
+
+
+def draw_hosts(program: str, theme: Theme) -> bytes:
+    """The same of `mpsbar top --host`."""
+    return _draw_svg(program, asyncio.run(shoot_hosts(theme, HOSTS_SIZE)))
+
+
+def draw_report(program: str, appearance: Theme) -> bytes:
+    return draw_page(program, build_report(appearance), REPORT_SIZE, SCALE)
+
+
+def _draw_svg(program: str, svg: str) -> bytes:
     found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert found is not None
     width, height = (math.ceil(float(number)) for number in found.groups())
@@ -87,6 +101,39 @@ async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
             return app.export_screenshot(title="mpsbar top: a recorded M1 Max with made-up workers")
     finally:
         monitor.close()
+
+
+async def shoot_hosts(theme: Theme, size: tuple[int, int]) -> str:
+    """Both recorded Macs as hosts that answer, and some minutes of them."""
+    from mpsbar.core.settings import Settings
+    from mpsbar.ui.terminal.hosts_app import HostsApp
+    from mpsbar.ui.text.findings import say_reason
+
+    readings: list[HostReading] = []
+    app = HostsApp(lambda: readings, lambda *_: "", Settings(theme=theme))
+    monitors = {host: Monitor(RecordedComputer(read_recording(HOSTS[host]))) for host in HOSTS}
+    try:
+        now = {host: monitor.tick() for host, monitor in monitors.items()}
+        for step in range(-150, 1):
+            readings = []
+            for host, seen in now.items():
+                workers = tuple(_move(worker, step) for worker in seen.workers)
+                moved = replace(seen, workers=workers)
+                reasons = tuple(
+                    say_reason(r, seen.names.get(r.pid or 0)) for r in seen.health.reasons
+                )
+                status = RemoteStatus(moved, seen.health.level, reasons)
+                readings.append(HostReading(host, status, seen.time + 2 * step))
+            app.state.take(readings)
+        async with app.run_test(size=size) as pilot:
+            readings = [replace(reading) for reading in readings]  # new ones: they are drawn
+            await pilot.pause(1.5)
+            return app.export_screenshot(
+                title="mpsbar top --host studio --host air: recorded Macs with made-up workers"
+            )
+    finally:
+        for monitor in monitors.values():
+            monitor.close()
 
 
 def build_report(appearance: str) -> str:
@@ -149,16 +196,19 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
     program = require_chromium()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, picture in draw_pictures(program, read_menu()).items():
-        (folder / name).write_bytes(picture)
-        print(f"drawn: {folder / name}")
-    for theme in ("dark", "light"):
-        (folder / f"top-{theme}.png").write_bytes(draw_top(program, theme))
-        print(f"drawn: {folder / f'top-{theme}.png'}")
-    for appearance in APPEARANCES:
-        picture = draw_page(program, build_report(appearance), REPORT_SIZE, SCALE)
-        (folder / f"report-{appearance}.png").write_bytes(picture)
-        print(f"drawn: {folder / f'report-{appearance}.png'}")
+    for name in sys.argv[2:] or PICTURES:
+        for appearance in APPEARANCES:
+            path = folder / f"{name}-{appearance}.png"
+            path.write_bytes(PICTURES[name](program, appearance))
+            print(f"drawn: {path}")
+
+
+PICTURES = {
+    "menu": draw_menu,
+    "top": draw_top,
+    "hosts": draw_hosts,
+    "report": draw_report,
+}
 
 
 if __name__ == "__main__":

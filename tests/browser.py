@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# A cold start on a loaded machine.
-_SECONDS = 180.0
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
@@ -62,6 +60,7 @@ class Browser:
         ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
+        self.send("Page.setLifecycleEventsEnabled", enabled=True)
 
     def send(self, method, **params):
         self._number += 1
@@ -79,8 +78,8 @@ class Browser:
     def open(self, path):
         """A file of this computer, until it has loaded."""
         self.events.clear()
-        self.send("Page.navigate", url=Path(path).absolute().as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        loader = self.send("Page.navigate", url=Path(path).absolute().as_uri())["loaderId"]
+        while not any(_is_load(event, loader) for event in self.events):
             self.events.append(self._read())
 
     def set_viewport(self, width, height=900, scheme="light", scale=1):
@@ -99,16 +98,11 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def picture(self, most=1_000_000):
-        """A PNG of the whole page, or of its first lines."""
+    def picture(self, first=0, most=1_000_000):
+        """A PNG of the whole page, or of some of its lines."""
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {
-            "x": 0,
-            "y": 0,
-            "width": size["width"],
-            "height": min(size["height"], most),
-            "scale": 1,
-        }
+        height = min(size["height"] - first, most)
+        clip = {"x": 0, "y": first, "width": size["width"], "height": height, "scale": 1}
         answer = self.send("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return base64.b64decode(answer["data"])
 
@@ -147,3 +141,10 @@ class Browser:
             self._rest += chunk
         line, _, self._rest = self._rest.partition(b"\0")
         return json.loads(line)
+
+
+def _is_load(event, loader):
+    """Whether this document has loaded; the one before it may tell so late."""
+    what = event.get("params", {})
+    is_ours = event.get("method") == "Page.lifecycleEvent" and what["loaderId"] == loader
+    return is_ours and what["name"] == "load"

@@ -18,6 +18,7 @@ import pytest
 from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
 from mac_sockets import use_mac_sockets
+from patience import be_patient
 from worker_kit import Workers
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def restore_signals() -> None:
 restore_signals()
 # Whoever runs the tests may read mpsbar in another language.
 os.environ["MPSBAR_LANG"] = "en"
+be_patient()
 
 
 def pytest_sessionfinish() -> None:

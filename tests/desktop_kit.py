@@ -49,10 +49,13 @@ class StandIn:
     def _read(self):
         if not self._record.exists():
             return []
-        return [json.loads(line) for line in self._record.read_text().splitlines()]
+        lines = self._record.read_text().splitlines(keepends=True)
+        return [
+            json.loads(line) for line in lines if line.endswith("\n")
+        ]  # one may be half written
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=120):
     """Generous for a loaded machine."""
     end = time.monotonic() + seconds
     while not condition():

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import random
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,25 @@ time.sleep(3600)
 """
 
 
+# A reading waits half a second for workers, a screen three for its hosts, doctor three for the exporter:
+# on busy cores one that is well may need more.
+PATIENT = f"""
+import sys
+from mpsbar.workers.poll import WorkerPoll
+WorkerPoll.poll.__defaults__ = (None, {TIMEOUT})
+if any(word.startswith("--host") for word in sys.argv):
+    from mpsbar.cli import on_hosts
+    on_hosts._FIRST_SECONDS = on_hosts._ONCE_SECONDS = {TIMEOUT}
+if "doctor" in sys.argv:
+    from mpsbar.fleet import service_check
+    service_check._SECONDS = {TIMEOUT}
+sys.argv[0] = "mpsbar"
+from mpsbar.__main__ import main
+sys.exit(main())
+"""
+PATIENT_MPSBAR = [sys.executable, "-c", PATIENT]
+
+
 def need_program(name, package):
     """Its path; where it is missing the test says so and is skipped."""
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
@@ -33,16 +53,19 @@ def need_program(name, package):
 
 
 def find_free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """One that the system gives to nobody by itself: it may be free for a while before it is used."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
 def run_mpsbar(workers, *arguments, **env):
-    """`mpsbar …` as a person starts it; ended by its pid."""
+    """`mpsbar …`; ended by its pid."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mpsbar", *arguments], env=workers.env(**env), cwd=ROOT,
+        [*PATIENT_MPSBAR, *arguments], env=workers.env(**env), cwd=ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -300,16 +300,21 @@ def run_mpsbar(
     arguments: "list[str]", *, env: "dict[str, str]", timeout: float, **options: Any
 ) -> "subprocess.CompletedProcess[str]":
     """`python -m mpsbar …` to its end, without the seconds that each child would need to import torch."""
-    how, fds = ["-m", "mpsbar"], []
-    if sys.platform.startswith("linux") and find_spec("torch") is not None:
-        server = _need_server()
-        fds = [server.control.fileno()]
-        shared = json.dumps([fds[0], server.environment])
-        how = ["-c", COMMAND.format(tests=str(Path(__file__).parent), shared=shared)]
+    code, fds = build_command()
     return subprocess.run(
-        [sys.executable, *how, *arguments], env=env, pass_fds=fds, timeout=timeout,
+        [sys.executable, "-c", code, *arguments], env=env, pass_fds=fds, timeout=timeout,
         capture_output=True, text=True, **options,
     )  # fmt: skip
+
+
+def build_command() -> "tuple[str, list[int]]":
+    """The code of such an mpsbar, and the descriptors that it needs."""
+    if not sys.platform.startswith("linux") or find_spec("torch") is None:
+        return "import sys; sys.argv[0] = 'mpsbar'; from mpsbar.__main__ import main; main()", []
+    server = _need_server()
+    shared = json.dumps([server.control.fileno(), server.environment])
+    tests = str(Path(__file__).parent)
+    return COMMAND.format(tests=tests, shared=shared), [server.control.fileno()]
 
 
 # ---- in the server ----

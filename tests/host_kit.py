@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import interpreters
-from worker_kit import ROOT, TIMEOUT, Worker, Workers, wait_for
+from worker_kit import ROOT, TIMEOUT, UNPACED, Worker, Workers, wait_for
 
 from mpsbar.agent import protocol
 
@@ -79,6 +79,7 @@ signal.signal(signal.SIGALRM, end_when_enough)
 # Objects whose finalizers tell when they run on a thread that is not the host's own.
 CANARIES = (
     REPORT
+    + UNPACED
     + """
 import itertools
 own, foreign = set(), []

@@ -19,13 +19,14 @@ THROWAWAY = {
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
     "agent": set(),
-    "language": set(),
+    # The user's process chooses its language by the same rules.
+    "language": {"agent.language"},
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
     "core": {"language", "agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
     "workers": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.peer", "agent.user_folders",
-        "agent.protocol",
+        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.language", "agent.peer",
+        "agent.user_folders", "agent.protocol",
     },
     "ui.text": {"language", "core", "agent.frameworks", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
@@ -99,9 +100,9 @@ HOMES: dict[str, tuple[str, ...]] = {
 # What runs in the worker has the standard library of Python 3.9 and nothing else.
 IN_THE_WORKER = ("agent/", "__init__.py")
 STDLIB_IN_WORKER = {
-    "_signal", "_socket", "_thread", "ast", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "hashlib", "html", "importlib", "itertools",
+    "_signal", "_socket", "_thread", "ast", "atexit", "collections", "contextlib", "ctypes", "errno", "functools", "gc", "gettext", "hashlib", "html", "importlib", "itertools",
     "json", "opcode", "operator", "os", "platform", "pwd", "re", "signal", "socket", "stat", "struct", "subprocess", "sys", "threading",
-    "time", "types", "typing", "warnings", "weakref",
+    "time", "types", "typing", "unicodedata", "warnings", "weakref",
 }  # fmt: skip
 # What a file exists to import: the agent under its other name, the user's sitecustomize, the
 # backends that the list of frameworks names ("?": no literal).

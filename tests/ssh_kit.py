@@ -4,10 +4,9 @@ import getpass
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
-from fleet_kit import find_free_port, need_program
+from fleet_kit import PATIENT_MPSBAR, find_free_port, need_program
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 
@@ -40,9 +39,7 @@ class SshHosts:
         bin_folder = self.folder / f"bin-{name}"
         bin_folder.mkdir()
         if script != "":
-            real = (
-                f'cd {shlex.quote(str(ROOT))} && exec {shlex.quote(sys.executable)} -m mpsbar "$@"'
-            )
+            real = f'cd {shlex.quote(str(ROOT))} && exec {shlex.join(PATIENT_MPSBAR)} "$@"'
             command = bin_folder / "mpsbar"
             command.write_text(f"#!/bin/sh\n{script or real}\n")
             command.chmod(0o755)

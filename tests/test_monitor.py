@@ -678,8 +678,8 @@ def test_a_click_means_the_process_that_was_seen(workers):
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
     worker = workers.start_mps(
-        "import torch, threading, hashlib\na = torch.ones(4, device='mps')\n" + ATTACH
-        + "work = lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n"
+        "import torch, threading, ctypes\na = torch.ones(4, device='mps')\n" + ATTACH
+        + "work = lambda: ctypes.CDLL(None).sleep(3600)\n"  # for all the agent knows it computes
         + "threading.Thread(target=work, daemon=True).start()\nimport queue; queue.Queue().get()\n"
     )  # fmt: skip
     started, monitor = this_computer().read_start(worker.pid), Monitor()
@@ -687,6 +687,8 @@ def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
     def perform(action):
         return monitor.perform(action).result(TIMEOUT).state
 
+    # The agent is there before the thread computes: until then a Free would not have to wait.
+    wait_for(lambda: worker.ask("free", seconds=0.2)["state"] == "busy", "a thread that computes")
     try:
         assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
         assert perform(CancelFree(worker.pid, started - 100)) == "gone"

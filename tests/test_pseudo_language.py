@@ -69,6 +69,27 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text.cells import width
 compare_text.use_language(_, ngettext, width)
 shown["compare"] = "\\n".join(map(compare_text.render_text, (DATA, EVERY_TEXT)))
+shown["compare in a notebook"] = compare_text.render_html(EVERY_TEXT)
+
+from mpsbar.agent import notebook, notebook_card, notebook_text
+number = dict.fromkeys(("allocated", "reserved", "driver", "peak", "budget"), 1 << 20)
+backends = {"mps": {"state": "in use", **number}, "cuda": {"state": "not known"}, "mlx": {"state": "not initialised"}}
+bar = {"name": "", "done": 3, "total": 9, "unit": "it", "rate": 2.0, "seconds_left": 90.0, "inner": None, "steps": 7, "steps_per_second": None}
+freed = {"state": "done", "freed": 1, "seconds": 0.1, "backends": {}, "collected": False, "gui_toolkit": "Tk", "not_known": ["mps"]}
+census = {"state": "done", "groups": [], "others": {"bytes": 1}, "not_visible": {"mps": 1}}
+why = [{"code": code, "where": "a.py:1"} for code in (*notebook_text._REASONS, "other")]
+shown["notebook"] = "\\n".join([
+    notebook_text.describe_memory(backends), notebook_text.describe_memory({}), notebook_text.describe_progress(bar),
+    notebook_text.describe_progress({"steps": 7, "inner": None, "steps_per_second": None}),
+    notebook_card.render_card(backends, bar), *map(notebook_text.duration, (0.1, 5, 200, 9000)),
+    notebook_text.say_freed(freed, 5), notebook_text.say_freed({**freed, "backends": {"mps": {"error": "1"}}}, 0),
+    *(notebook_text.say_freed({**freed, "state": "busy", "reason": why[0], "freed": n}, 0) for n in (0, 5)),
+    *map(notebook_text.say_why, why), notebook_card.describe_tensors(census),
+    notebook_card.describe_tensors({**census, "others": {"bytes": 0}, "not_visible": {}}),
+    notebook_card.describe_tensors({"state": "busy", "reason": why[0]}), notebook_card.describe_tensors({"state": "failed"}),
+    notebook_card.describe_cell((1, 1), (2, 2), 1), notebook_card.describe_cell((1, 1), (2, 1), 1),
+    notebook_card.describe_cell((None, None), (None, None), 1),
+])
 
 from ui.fake_monitor import FakeMonitor
 from ui.terminal.test_app import build_series
@@ -179,36 +200,51 @@ def screens(package, environment):
 @pytest.mark.parametrize(
     "name",
     [
-        "status", "menu of the app", "menu of the command", "findings", "probe", "doctor", "report", "why", "compare", "top",
+        "status", "menu of the app", "menu of the command", "findings", "probe", "doctor", "report", "why", "compare", "compare in a notebook",
+        "notebook", "top",
         "keys of top", "detail in top", "question in top",
     ],
 )  # fmt: skip
 def test_no_text_on_a_screen_bypasses_the_language(screens, name):
     assert is_disguised(screens[name])
-    names = {"probe": OPERATIONS, "report": OPERATIONS, "compare": COMPARED}.get(name, frozenset())
-    assert find_plain(screens[name], names) == []
+    names = {
+        "probe": OPERATIONS, "report": OPERATIONS, "compare": COMPARED, "compare in a notebook": COMPARED,
+        "notebook": frozenset(["None", "Tk"]),
+    }  # fmt: skip
+    text = re.sub(r"<[^>]*>", " ", screens[name]) if "notebook" in name else screens[name]
+    assert find_plain(text, names.get(name, frozenset())) == []
 
 
-def strip_arguments(text):
-    """Of a verb's help without its usage, the names of its arguments and the examples."""
-    _usage, _, rest = text.partition("\n\n")
-    if "\n  mpsbar " in rest:
-        rest = rest[: rest.index("\n  mpsbar ")]
-    rest = re.sub(r"^  (?:PYTORCH|MPSBAR|NO_COLOR|ssh)\S* .*$", "", rest, flags=re.MULTILINE)
-    return re.sub(r"^  \S+(?: \S+)*(?=  |$)", "", rest, flags=re.MULTILINE)
+def strip_arguments(shown):
+    """Of a verb's help without its usage, the names of its arguments and the examples: what people type."""
+    text = "\n" + shown["help"]
+    for typed in (
+        shown["usage"],
+        *(f"\n  {each}" for each in (*shown["arguments"], *shown["examples"])),
+    ):
+        assert text.count(typed) >= 1, (typed, text)
+        text = text.replace(typed, "\n", 1)
+    return text
 
 
 @pytest.fixture(scope="module")
 def helps(package, environment):
     """`--help` of every verb, from one Python: each imports its feature's texts."""
     code = """
-import contextlib, io, json
-from mpsbar.cli.main import VERBS, run
+import argparse, contextlib, importlib, io, json
+from mpsbar.cli.arguments import HelpFormatter
+from mpsbar.cli.main import VERBS, build_parser, run
 helps = {}
 for verb in ("", *VERBS):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
         run([*([verb] if verb else []), "--help"])
-    helps[verb] = out.getvalue()
+    helps[verb] = {"help": out.getvalue()}
+    if verb:
+        parser = build_parser([verb])._subparsers._group_actions[0].choices[verb]
+        shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+        name = HelpFormatter(verb)._format_action_invocation
+        examples = importlib.import_module(f"mpsbar.cli.{verb}").EXAMPLES
+        helps[verb] |= {"usage": parser.format_usage(), "arguments": [*map(name, shown)], "examples": examples}
 print(json.dumps(helps))
 """
     done = subprocess.run(
@@ -228,8 +264,9 @@ def test_the_help_of_every_verb(helps, verb):
 
 def test_the_help_of_all(helps):
     """But for the names of the verbs."""
-    assert is_disguised(helps[""])
-    assert find_plain(helps[""].partition("--bar")[0], frozenset(VERBS)) == []
+    text = helps[""]["help"]
+    assert is_disguised(text)
+    assert find_plain(text.partition("--bar")[0], frozenset(VERBS)) == []
 
 
 def run_mpsbar(package, environment, *arguments):
@@ -276,7 +313,13 @@ def test_no_line_of_a_command_bypasses_the_language(package, environment, argume
 
 @pytest.mark.parametrize(
     "arguments",
-    [["status", "--json"], ["why", "--json"], ["free", "--json", "1"], ["doctor", "--self-test", "--json"]],
+    [
+        ["status", "--json"], ["why", "--json"], ["free", "--json", "1"], ["doctor", "--self-test", "--json"],
+        ["limit", "--json", "1", "2GB"], ["doctor", "--json", "--python", sys.executable],
+        # Nobody listens at port 1: what ssh and mpsbar say about that is in the JSON.
+        ["status", "--json", "--host", "127.0.0.1", "--ssh=-p 1"], ["why", "--json", "--host", "127.0.0.1", "--ssh=-p 1"],
+        ["free", "--json", "--all", "--host", "127.0.0.1", "--ssh=-p 1"],
+    ],
     ids=" ".join,
 )  # fmt: skip
 def test_json_is_english_everywhere(package, environment, arguments):

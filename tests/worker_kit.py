@@ -32,9 +32,12 @@ NO_MPS = softmps.why_not()
 TORCH = "import torch, mpsbar\n"
 IMPORTS_TORCH = re.compile(r"\bimport\b.*\btorch\b")
 ATTACH = "import mpsbar; assert mpsbar.attach()\n"
-# For tests that free again and again: the agent would answer some with its last result. On one line,
-# because answers name lines of the code that follows.
-UNPACED = "import mpsbar.agent.pacing as p; p.PAUSES_AT_ONCE_SECONDS = 1e9; del p"
+# For tests that ask again and again: the agent would answer some with its last result, and rest after
+# many. On one line, because answers name lines of the code that follows.
+UNPACED = (
+    "import mpsbar.agent.pacing as p, mpsbar.agent.server as s; "
+    "p.PAUSES_AT_ONCE_SECONDS = s.ROUNDS_AT_ONCE = s.WORK_AT_ONCE_SECONDS = 1e9; del p, s"
+)
 
 
 class Worker:
@@ -86,35 +89,59 @@ class Worker:
         with self.connect() as client:
             return client.ask(method, **params)
 
-    def ask_until_refused(self, code: str, method: str = "free", **params: Any) -> Any:
-        """An answer with this reason: on busy cores main may come by too late for it to be found."""
-        answers: list[Any] = []
+    def count_tensors(self, **params: Any) -> Any:
+        """A count that was done: its deadline is five seconds, for which a busy machine may stand still."""
 
-        def is_refused() -> bool:
-            answers.append(self.ask(method, **params))
-            return (answers[-1].get("reason") or {}).get("code") == code
+        def find_count() -> Any:
+            answer = self.ask("tensors", **params)
+            return answer if answer["state"] == "done" else None
 
-        wait_for(is_refused, code)
-        return answers[-1]
+        return wait_for(find_count, "a count of tensors")
+
+    def ask_until_refused(
+        self, code: str, method: str = "free", *, where: str = "", **params: Any
+    ) -> Any:
+        """An answer with this reason: on busy cores main may come by too late for it to be found.
+
+        `where`: how its place ends. A thread that was just started is at first in threading's code.
+        """
+
+        def find_refusal() -> Any:
+            answer = self.ask(method, **params)
+            reason = answer.get("reason") or {}
+            is_there = reason.get("code") == code and (reason.get("where") or "").endswith(where)
+            return answer if is_there else None
+
+        return wait_for(find_refusal, f"{code} {where}")
 
     def freeze(self) -> None:
         """Stopped in its tracks: no thread of it can answer until `thaw`."""
         self.process.send_signal(signal.SIGSTOP)
-        process = psutil.Process(self.pid)
-        wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop")
+        wait_for(lambda: self._are_all("T"), "stop")
 
     def wait_asleep(self) -> None:
-        """Until main stands in the call that it said it would make: its line comes a moment before."""
-        process = psutil.Process(self.pid)
-        wait_for(lambda: process.status() == psutil.STATUS_SLEEPING, "main in its call")
+        """Until main stands in the call that it said it would make: its line comes a moment before.
+
+        It also sleeps while it waits for the GIL, but then the thread that has the GIL does not.
+        """
+        wait_for(lambda: self._are_all("S"), "main in its call")
+
+    def _are_all(self, state: str) -> bool:
+        """Whether all its threads are in this state (of ps), and none ran between two looks."""
+        if not sys.platform.startswith("linux"):  # one state for all of it
+            named = {"S": psutil.STATUS_SLEEPING, "T": psutil.STATUS_STOPPED}
+            return psutil.Process(self.pid).status() == named[state]
+        before, after = read_threads(self.pid), read_threads(self.pid)
+        return before == after and {found for found, _ in after.values()} == {state}
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
     def end(self, number: int = signal.SIGKILL) -> str:
         """Stop it and return what it wrote to stderr."""
-        family = self._descendants() if number == signal.SIGKILL else []
-        if self.process.poll() is None:
+        is_running = self.process.poll() is None  # else its number may be another process's
+        family = self._descendants() if is_running and number == signal.SIGKILL else []
+        if is_running:
             self.process.send_signal(number)
         for child in family:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -270,10 +297,25 @@ def fill_queue(path: Path) -> "list[socket.socket]":
             return callers
 
 
+def read_threads(pid: int) -> "dict[str, tuple[str, int]]":
+    """Of each thread, by its number: its state (a letter, as ps has it) and how often it has paused."""
+    found = {}
+    for folder in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            lines = (folder / "status").read_text().splitlines()
+            fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+            switches = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
+            found[folder.name] = fields["State"][0], sum(map(int, switches))
+    return found
+
+
 def wait_for(condition: Any, what: str, timeout: float = TIMEOUT) -> Any:
+    """What `condition` returns, once that is true; looked at once more when the time is over."""
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+    while True:
+        is_last = time.monotonic() > deadline
         if value := condition():
             return value
+        if is_last:
+            raise AssertionError(f"no {what} within {timeout} s")
         time.sleep(0.02)
-    raise AssertionError(f"no {what} within {timeout} s")

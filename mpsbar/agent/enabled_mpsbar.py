@@ -43,7 +43,10 @@ def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
     step, with its gradients. The model is left as it was. Needs torch, and is imported only here.
     """
     from mpsbar_agent.compare.comparison import compare as run
+    from mpsbar_agent.compare.text import use_language
+    from mpsbar_agent.language import _, measure, ngettext
 
+    use_language(_, ngettext, measure)
     return run(model, *inputs, **options)
 
 

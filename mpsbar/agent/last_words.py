@@ -93,15 +93,16 @@ def _read_memory() -> "dict[str, int]":
 
 def _read_fallbacks() -> "dict[str, Any]":
     """What `mpsbar run --explain` counted; without it that module is not imported, and only the
-    first is known."""
+    first is known: its name and line, None, or CUT."""
     fallbacks = sys.modules.get(f"{__package__}.fallbacks")
     if fallbacks is not None:
-        return {"fallbacks": fallbacks.summarise()[:MOST_FALLBACKS]}
+        return {"fallbacks": fallbacks.summarise()[:MOST_FALLBACKS], "fallback_seen": None}
+    seen: Any = fallback_warnings.CUT
     try:
         may_have_some = mps.state(None) in (IN_USE, NOT_KNOWN)
         seen = fallback_warnings.find_first() if may_have_some else None
-    except Exception:  # noqa: BLE001 - a framework that is half gone already
-        seen = None
+    except Exception:  # noqa: BLE001, S110 - a framework that is half gone already
+        pass
     return {"fallbacks": [], "fallback_seen": seen}
 
 
@@ -138,7 +139,9 @@ def _first_line(error: BaseException) -> str:
         # A key that the cut goes through is not known by its shape any more.
         start = start.rpartition(" ")[0] or start
     line = start.lstrip().partition("\n")[0]
-    return re.sub(_HOME, "~", _replace_home(mask(line)))[:MOST_TEXT]
+    line = _replace_home(mask(line))
+    # Compiled only where there is a path: the host waits.
+    return (re.sub(_HOME, "~", line) if "/" in line else line)[:MOST_TEXT]
 
 
 def _replace_home(text: str) -> str:
@@ -180,13 +183,15 @@ def _shorten_command(command: "list[str]") -> "list[str]":
     kept = [shorten_title(argument)[:300] for argument in command[:1]]
     arguments = iter(command[1:20])
     for argument in arguments:
+        if not argument.startswith("-"):
+            return [*kept, argument[:300]]
         if is_code(argument):
             return [*kept, "-c"]
         kept.append(argument[:300])
         module = find_module(argument)
         if module == "" or has_value(argument):
             kept.extend(value[:300] for value in [next(arguments, None)] if value is not None)
-        if module is not None or not argument.startswith("-"):
+        if module is not None:
             break
     return kept
 

@@ -9,8 +9,9 @@ import time
 from typing import Any, Optional
 
 from . import notebook_text
+from .language import _, mark
 
-USAGE = "use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why"
+USAGE = mark("use %mpsbar, %mpsbar free [--outputs], %mpsbar tensors or %mpsbar why")
 # `mpsbar why` takes a fraction of a second; a slow disk may add to that.
 _WHY_SECONDS = 30.0
 _STEP_SECONDS = 0.001
@@ -41,7 +42,7 @@ def load(shell: Any) -> None:
 
         shell.register_magic_function(mpsbar, "line_cell", "mpsbar")
     except Exception as error:  # noqa: BLE001 - a notebook must start without us
-        _complain(f"%mpsbar couldn't be loaded: {error}")
+        _complain(_("%mpsbar couldn't be loaded: {error}").format(error=error))
 
 
 def unload(shell: Any) -> None:
@@ -50,7 +51,7 @@ def unload(shell: Any) -> None:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop("mpsbar", None)
     except Exception as error:  # noqa: BLE001 - as above
-        _complain(f"%mpsbar couldn't be unloaded: {error}")
+        _complain(_("%mpsbar couldn't be unloaded: {error}").format(error=error))
 
 
 def find_name() -> Optional[str]:
@@ -82,7 +83,8 @@ def run_magic(shell: Any, line: str) -> None:
     elif words == ["why"]:
         _say(why())
     else:
-        _complain(f"{' '.join(words)[:60]!r} is not an option; {USAGE}")
+        text = _("{words!r} is not an option; {usage}")
+        _complain(text.format(words=" ".join(words)[:60], usage=_(USAGE)))
 
 
 # ------------------------------------------------------------------- what it holds
@@ -127,14 +129,15 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     from .notebook_card import describe_cell, read_counters
 
     if words := line.split():
-        _complain(f"%%mpsbar takes no options, not {' '.join(words)[:60]!r}; the cell was not run")
+        refusal = _("%%mpsbar takes no options, not {words!r}; the cell was not run")
+        _complain(refusal.format(words=" ".join(words)[:60]))
         return
     text = "\n" + shell.transform_cell(cell)  # below %%mpsbar: lines are numbered as they are seen
     name = shell.compile.cache(text, shell.execution_count)  # for tracebacks
     tree = shell.compile.ast_parse(text, name)
     code = compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     if code.co_flags & _CO_COROUTINE:
-        _complain("%%mpsbar doesn't support await outside a function; the cell was not run")
+        _complain(_("%%mpsbar doesn't support await outside a function; the cell was not run"))
         return
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     before = read_counters()
@@ -180,7 +183,7 @@ def why() -> str:
     """How the last kernels of this notebook ended: the command `mpsbar why` knows."""
     command = _find_command()
     if command is None:
-        return "mpsbar isn't installed in this environment; in a terminal: mpsbar why kernel"
+        return _("mpsbar isn't installed in this environment; in a terminal: mpsbar why kernel")
     import subprocess  # a kernel has it loaded long ago
 
     name = find_name() or "notebook kernel"
@@ -190,7 +193,7 @@ def why() -> str:
             timeout=_WHY_SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        return f"mpsbar why failed: {error}"
+        return _("mpsbar why failed: {error}").format(error=error)
     return (done.stdout or done.stderr).decode("utf-8", "replace").strip()
 
 

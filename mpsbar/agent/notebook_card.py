@@ -4,6 +4,7 @@ import html
 from typing import Any, Optional
 
 from . import notebook_text
+from .language import _
 from .notebook_text import size
 
 Report = dict[str, Any]
@@ -38,7 +39,7 @@ def render_card(backends: "dict[str, Report]", progress: Optional[Report]) -> st
 
 def _draw(backend: Report) -> str:
     allocated = backend["allocated"] or 0
-    cached, _ = notebook_text.find_cached(backend)
+    cached, _bound = notebook_text.find_cached(backend)
     held = notebook_text.find_held(backend) or allocated
     whole = max(backend.get("budget") or 0, held, allocated + (cached or 0), 1)
     return _BAR.format(allocated=100 * allocated / whole, cached=100 * (cached or 0) / whole)
@@ -47,19 +48,23 @@ def _draw(backend: Report) -> str:
 def _say(backend: Report) -> str:
     cached, bound = notebook_text.find_cached(backend)
     held, budget = notebook_text.find_held(backend), backend.get("budget")
-    of = f" of {size(budget)}" if budget else ""
-    words = [f"{size(held)} held{of}", f"{size(backend['allocated'])} in tensors"]
+    text = _("{size} held of {budget}") if budget else _("{size} held")
+    words = [
+        text.format(size=size(held), budget=size(budget)),
+        _("{size} in tensors").format(size=size(backend["allocated"])),
+    ]
     if cached is not None:
-        words.append(f"{bound}{size(cached)} cached")
+        words.append(_("{size} cached").format(size=f"{bound}{size(cached)}"))
     return " · ".join(words)
 
 
 def describe_tensors(report: Report) -> str:
     """The largest groups, as in the menu."""
     if report["state"] == "busy":
-        return f"busy: {notebook_text.say_why(report['reason'])}; nothing was counted"
+        reason = notebook_text.say_why(report["reason"])
+        return _("busy: {reason}; nothing was counted").format(reason=reason)
     if report["state"] != "done":
-        return f"failed: {report.get('error')}"
+        return _("failed: {error}").format(error=report.get("error"))
     lines = [
         f"{size(group['bytes']):>8}  {group['count']} × {group['dtype']} {group['shape']}  "
         f"{group['device']}"
@@ -68,11 +73,11 @@ def describe_tensors(report: Report) -> str:
     rest = sum(group["bytes"] for group in report["groups"][_MOST_GROUPS:])
     rest += report["others"]["bytes"]
     if rest:
-        lines.append(f"{size(rest):>8}  other tensors")
+        lines.append(_("{size}  other tensors").format(size=f"{size(rest):>8}"))
     unseen = sum(number for number in report["not_visible"].values() if number)
     if unseen:
-        lines.append(f"{size(unseen):>8}  not visible from Python")
-    return "\n".join(lines) or "No live tensors"
+        lines.append(_("{size}  not visible from Python").format(size=f"{size(unseen):>8}"))
+    return "\n".join(lines) or _("No live tensors")
 
 
 def read_counters() -> "tuple[Optional[int], Optional[int]]":
@@ -96,13 +101,16 @@ def describe_cell(
 
     Nothing is read in between: a thread of ours would run the person's finalizers.
     """
-    took = f"cell: {notebook_text.duration(seconds)}"
+    took = _("cell: {time}").format(time=notebook_text.duration(seconds))
     if after[0] is None:
-        return f"{took} · no allocator in use"
+        return " · ".join([took, _("no allocator in use")])
     grown = after[0] - (before[0] or 0)
-    words = [took, f"tensors {'+' if grown >= 0 else '−'}{size(abs(grown))} (now {size(after[0])})"]
+    change = f"{'+' if grown >= 0 else '−'}{size(abs(grown))}"
+    words = [took, _("tensors {change} (now {size})").format(change=change, size=size(after[0]))]
     if after[1] is not None and after[1] > (before[1] or 0):
-        words.append(f"peak {size(after[1])}")  # a new peak of the process: this cell's, exactly
+        # A new peak of the process: this cell's, exactly.
+        words.append(_("peak {size}").format(size=size(after[1])))
     else:
-        words.append(f"peak at least {size(max(before[0] or 0, after[0]))}")
+        least = size(max(before[0] or 0, after[0]))
+        words.append(_("peak at least {size}").format(size=least))
     return " · ".join(words)

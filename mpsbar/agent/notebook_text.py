@@ -1,26 +1,27 @@
-"""The sentences of %mpsbar, the same as in ui/text, which is not there in a worker."""
+"""The sentences of %mpsbar, the same as in ui/text, which is not there in a worker; translated."""
 
 import threading
 from typing import Any, Optional
 
 from .backends import IN_USE, NOT_KNOWN
 from .frameworks import join_labels
+from .language import _, mark, measure, ngettext, pad
 
 Report = dict[str, Any]
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-_COLUMNS = ("held", "allocated", "cached", "peak")
+_COLUMNS = (mark("held"), mark("allocated"), mark("cached"), mark("peak"))
 _REASONS = {
-    "thread_computing": "another thread is computing",
-    "thread_unproven": "another thread couldn't be shown to be waiting",
-    "main_computing": "the main thread is computing",
-    "main_unproven": "the main thread couldn't be shown to be waiting",
-    "main_waiting": "the main thread is waiting and couldn't be reached",
-    "switch_interval": "its thread switch interval is unusually long",
-    "slow": "the machine was too busy",
-    "free_threaded": "it runs without the GIL",
-    "forked": "the process was forked meanwhile",
-    "deep_recursion": "its call stack is too deep",
+    "thread_computing": mark("another thread is computing"),
+    "thread_unproven": mark("another thread couldn't be shown to be waiting"),
+    "main_computing": mark("the main thread is computing"),
+    "main_unproven": mark("the main thread couldn't be shown to be waiting"),
+    "main_waiting": mark("the main thread is waiting and couldn't be reached"),
+    "switch_interval": mark("its thread switch interval is unusually long"),
+    "slow": mark("the machine was too busy"),
+    "free_threaded": mark("it runs without the GIL"),
+    "forked": mark("the process was forked meanwhile"),
+    "deep_recursion": mark("its call stack is too deep"),
 }
 
 
@@ -29,15 +30,15 @@ def describe_memory(backends: "dict[str, Report]") -> str:
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
-        return f"{join_labels('or')} not loaded yet"
-    rows = [["device", *_COLUMNS]] if any(map(is_used, backends.values())) else []
+        return _("{frameworks} not loaded yet").format(frameworks=join_labels(_("or")))
+    rows = [[_("device"), *map(_, _COLUMNS)]] if any(map(is_used, backends.values())) else []
     rows += [[name, *_cells(backend)] for name, backend in backends.items()]
     return _align(rows)
 
 
 def _cells(backend: Report) -> "list[str]":
     if not is_used(backend):
-        return ["unknown" if backend["state"] == NOT_KNOWN else backend["state"]]
+        return [_("unknown") if backend["state"] == NOT_KNOWN else _("not initialised")]
     allocated, peak = backend["allocated"], backend["peak"]
     cached, bound = find_cached(backend)
     return [size(find_held(backend)), size(allocated), bound + size(cached), size(peak)]
@@ -63,13 +64,14 @@ def find_cached(backend: Report) -> "tuple[Optional[int], str]":
 
 def _align(rows: "list[list[str]]") -> str:
     widths = [
-        max(len(row[column]) for row in rows if len(row) > column)
+        max(measure(row[column]) for row in rows if len(row) > column)
         for column in range(max(map(len, rows)))
     ]
     lines = []
     for name, *cells in rows:
-        right = cells if len(cells) == 1 else map(str.rjust, cells, widths[1:])
-        lines.append("  ".join([name.ljust(widths[0]), *right]))
+        is_row = len(cells) > 1
+        right = [pad(each, n, to_right=True) for each, n in zip(cells, widths[1:])]
+        lines.append("  ".join([pad(name, widths[0]), *(right if is_row else cells)]))
     return "\n".join(lines)
 
 
@@ -85,13 +87,15 @@ def describe_progress(progress: Optional[Report]) -> str:
     words += [_say_speed(rate, unit or "it") for rate, unit in speeds if rate is not None][:1]
     left = progress.get("seconds_left")
     if left is not None:
-        words.append(f"{max(1, round(left))} s left" if left < 10 else f"{duration(left)} left")
+        whole = _("{n} s").format(n=max(1, round(left))) if left < 10 else duration(left)
+        words.append(_("{time} left").format(time=whole))
     return " · ".join(words)
 
 
 def _say_done(progress: Report) -> str:
     if "done" not in progress:
-        return f"{progress['steps']:,} steps"
+        steps = progress["steps"]
+        return ngettext("{n} step", "{n} steps", steps).format(n=f"{steps:,}")
     done, total = progress["done"], progress["total"]
     if not total:
         return f"{done:,.0f} {progress['unit'] or 'it'}"
@@ -117,17 +121,20 @@ def say_freed(report: Report, still_cached: int) -> str:
 def _how_it_ended(report: Report, still_cached: int) -> str:
     if report["state"] == "busy":
         # What any thread may free, such as free blocks of malloc, is freed all the same.
-        freed = f"freed only {size(report['freed'])}" if report["freed"] else "nothing was freed"
-        return f"busy: {say_why(report['reason'])}; {freed}"
+        words = _("busy: {reason}").format(reason=say_why(report["reason"]))
+        if report["freed"]:
+            return words + _("; freed only {size}").format(size=size(report["freed"]))
+        return words + _("; nothing was freed")
     errors = [each["error"] for each in report["backends"].values() if each.get("error")]
     if errors:
-        return f"failed: {errors[0]}"
-    words = f"freed {size(report['freed'])} in {duration(report['seconds'])}"
-    return (
-        f"{words}; {size(still_cached)} can't be returned yet: live tensors share those blocks"
-        if still_cached
-        else words
+        return _("failed: {error}").format(error=errors[0])
+    words = _("freed {size} in {time}").format(
+        size=size(report["freed"]), time=duration(report["seconds"])
     )
+    if still_cached:
+        text = _("; {size} can't be returned yet: live tensors share those blocks")
+        words += text.format(size=size(still_cached))
+    return words
 
 
 def say_why(reason: Report) -> str:
@@ -139,8 +146,8 @@ def say_why(reason: Report) -> str:
         code = ""  # that is this very magic
     words = _REASONS.get(code)
     if words is None:
-        return "no safe moment was found"
-    return f"{words} ({reason['where']})"
+        return _("no safe moment was found")
+    return f"{_(words)} ({reason['where']})"
 
 
 def add_up_cached(backends: "dict[str, Report]") -> int:
@@ -152,14 +159,13 @@ def _not_collected(report: Report) -> "list[str]":
     toolkit = report["gui_toolkit"]
     if report["state"] == "busy" or report["collected"] or toolkit is None:
         return []
-    return [f"without gc.collect(), which can crash a program that uses {toolkit}"]
+    text = _("without gc.collect(), which can crash a program that uses {toolkit}")
+    return [text.format(toolkit=toolkit)]
 
 
 def _not_known(report: Report) -> "list[str]":
-    return [
-        f"{name}: can't tell whether this process uses it; free it from mpsbar instead"
-        for name in report["not_known"]
-    ]
+    text = _("{name}: can't tell whether this process uses it; free it from mpsbar instead")
+    return [text.format(name=name) for name in report["not_known"]]
 
 
 def size(count: Optional[int]) -> str:
@@ -175,7 +181,9 @@ def size(count: Optional[int]) -> str:
 
 def duration(seconds: float) -> str:
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
     if seconds < 119.5:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7170 else f"{seconds / 3600:.0f} h"
+        return _("{n} s").format(n=f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}")
+    if seconds < 7170:
+        return _("{n} min").format(n=f"{seconds / 60:.0f}")
+    return _("{n} h").format(n=f"{seconds / 3600:.0f}")

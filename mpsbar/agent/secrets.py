@@ -19,31 +19,62 @@ _WITH_VALUE = _FLAGS + "[WX]|--check-hash-based-pycs"
 _KEYWORD = (
     r"pass(?:word|wd|phrase)?|secret|token|api[-_]?key|access[-_]?key|auth|credentials?|cookie"
 )
-_SHAPES = (
-    # Prefixes that their issuers chose so that such keys can be found.
+# Prefixes that their issuers chose so that such keys can be found.
+_ISSUED = (
     r"(?:\b|(?<=_))(?:[spr]k[-_][\w-]{8,}|hf_\w{8,}|gh[a-z]_\w{16,}|github_pat_\w{16,}"
     r"|glpat-[\w-]{12,}|xox[a-z]-[\w-]{8,}|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}"
     r"|eyJ[\w-]{8,}(?:\.[\w-]*)*|npm_\w{16,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{12,}"
     r"|SG\.[\w-]{8,}\.[\w-]{8,}|r8_\w{16,}|nvapi-[\w-]{16,})"
-    r"|-----BEGIN [A-Z ]*KEY-----.*"
+)
+_NAMED = (
+    r"-----BEGIN [A-Z ]*KEY-----.*"
     r"|(?<=://)[^/\s@]+(?=@)"  # user:password@host
     r"|(?i:\b(?:bearer|basic) )[\w.+/=~-]{6,}"
     rf"|(?i:(?<=[-_\W])|\b)(?i:{_KEYWORD})(?:[=:]|%3[AaDd])\S+"
-    r"|(?<![^\W_])[0-9a-fA-F]{32,}\b"
+)
+_RANDOM = (
+    r"(?<![^\W_])[0-9a-fA-F]{32,}\b"
     # Random letters and digits; a word of a person's hardly has all three kinds.
     r"|(?<![^\W_])(?=[a-z0-9+]*[A-Z])(?=[A-Z0-9+]*[a-z])(?=[A-Za-z+]*\d)[A-Za-z0-9+]{24,}={0,2}"
 )
-
-
-@functools.lru_cache(maxsize=1)
-def _compile_shapes() -> "re.Pattern[str]":
-    """When it is first needed: it takes milliseconds, and the agent seldom does."""
-    return re.compile(_SHAPES, re.DOTALL)
+# A text without any of these, in small letters, has no such shape. No i in what may be written in
+# small or capital letters: to re the Turkish ones are the same letter, to casefold() they are not.
+_IN_ISSUED = (
+    "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "hf_", *(f"gh{chr(a)}_" for a in range(97, 123)),
+    "github_pat_", "glpat-", "xox", "akia", "asia", "aiza", "ya29.", "eyj", "npm_", "pypi-",
+    "dckr_pat_", "sg.", "r8_", "nvapi-",
+)  # fmt: skip
+_IN_NAMED = ("-----begin ", "://", "bearer ", "bas")
+_KEYWORD_PARTS = ("pass", "secret", "token", "key", "auth", "credent", "cook")
+_ASSIGNING = frozenset("=:%")
+_LEAST_RANDOM = 24
+_TO_WORDS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "+")}
 
 
 def mask(text: str) -> str:
     """The text with *** for whatever looks like a password or a key."""
-    return _compile_shapes().sub(MASK, text)
+    kinds = _find_kinds(text)
+    return _compile(kinds).sub(MASK, text) if kinds else text
+
+
+def _find_kinds(text: str) -> "tuple[str, ...]":
+    """The shapes that may be in it. Most texts have none, and to compile all takes milliseconds,
+    which a host at its end would wait for."""
+    small = text.casefold()
+    kinds = []
+    if any(part in small for part in _IN_ISSUED):
+        kinds.append(_ISSUED)
+    parts = _IN_NAMED if _ASSIGNING.isdisjoint(text) else (*_IN_NAMED, *_KEYWORD_PARTS)
+    if any(part in small for part in parts):
+        kinds.append(_NAMED)
+    if any(len(word) >= _LEAST_RANDOM for word in text.translate(_TO_WORDS).split()):
+        kinds.append(_RANDOM)
+    return tuple(kinds)
+
+
+@functools.lru_cache(maxsize=8)  # as many as there are
+def _compile(kinds: "tuple[str, ...]") -> "re.Pattern[str]":
+    return re.compile("|".join(kinds), re.DOTALL)
 
 
 def is_code(argument: str) -> bool:
@@ -90,6 +121,8 @@ def cut_options(title: str) -> str:
     A process may write a title with all of its arguments over the first of them, also one that
     begins with its path. A folder's name may have a dash between two spaces.
     """
+    if not any(map(str.isspace, title)):
+        return title
     option = r"-\w|--" if title.startswith(("/", "./")) else "-"
     end = re.search(rf"\s(?:{option}|\S*=)", title)
     return title[: end.start()] if end else title

@@ -24,15 +24,10 @@ class Finder:
     def find_spec(self, name: str, path: object = None, target: object = None) -> "object | None":
         if name not in NAMES:
             return None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            if find is None or hasattr(finder, "watches_for_mpsbar"):
-                continue
-            spec: object = find(name, path, target)
-            if spec is not None:
-                self.watch(getattr(spec, "loader", None), name)
-                return spec
-        return None
+        spec = ask_others(name, path, target)
+        if spec is not None:
+            self.watch(getattr(spec, "loader", None), name)
+        return spec
 
     def watch(self, loader: object, name: str) -> None:
         """Wraps `loader` to start the agent once its module has run, not when it is found."""
@@ -56,6 +51,8 @@ class Finder:
             if not stays or all(other in sys.modules for other in NAMES):
                 for finder in watching:
                     sys.meta_path.remove(finder)
+                if watching and self.folder is None:
+                    answer_to_import()  # the .pth's finder, gone now, did that too
             if watching:
                 lifecycle = find_agent(self.folder)
                 if is_limited:
@@ -65,6 +62,18 @@ class Finder:
                     lifecycle.explain_at_import(name)  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
             pass
+
+
+def ask_others(name: str, path: object = None, target: object = None) -> "object | None":
+    """What the other finders of sys.meta_path find."""
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        if find is None or hasattr(finder, "watches_for_mpsbar"):
+            continue
+        spec: object = find(name, path, target)
+        if spec is not None:
+            return spec
+    return None
 
 
 def find_agent(folder: "str | None") -> object:
@@ -85,13 +94,15 @@ def find_agent(folder: "str | None") -> object:
 
 
 def find_spec(name: str, path: object = None, target: object = None) -> "object | None":
-    """What the .pth calls: Finder.find_spec, unless mpsbar is turned off."""
+    """What the .pth calls: Finder.find_spec, unless mpsbar is turned off. `import mpsbar` finds
+    mpsbar itself, older or newer, where it is installed, and else what is enabled."""
+    if name == "mpsbar":
+        return ask_others(name, path, target) or find_mpsbar(name)
     return None if is_off() else Finder(None).find_spec(name, path, target)
 
 
 def find_mpsbar(name: str, *_: object) -> "object | None":
-    """`import mpsbar` in an enabled environment; last on sys.meta_path, so that mpsbar itself,
-    older or newer, is found first where it is installed."""
+    """The agent's public API for `import mpsbar`; last on sys.meta_path."""
     if name != "mpsbar":
         return None
     from importlib import util
@@ -106,8 +117,10 @@ def find_mpsbar(name: str, *_: object) -> "object | None":
 
 def answer_to_import() -> None:
     """From now on `import mpsbar` finds the agent's public API, if nothing else."""
-    find_mpsbar.find_spec = find_mpsbar  # type: ignore[attr-defined]
-    sys.meta_path.append(find_mpsbar)  # type: ignore[arg-type]
+    finder: object = find_mpsbar
+    if not any(other is finder for other in sys.meta_path):
+        find_mpsbar.find_spec = find_mpsbar  # type: ignore[attr-defined]
+        sys.meta_path.append(find_mpsbar)  # type: ignore[arg-type]
 
 
 def load_in_notebook(folder: str, shell: object) -> None:

@@ -47,6 +47,8 @@ class HelpFormatter(argparse.HelpFormatter):
         from mpsbar.ui.text.cells import width
 
         as_wide = "_" * width(prefix)
+        if usage is not None:  # its lines are indented for the English prefix
+            usage = usage.replace("\n", "\n" + " " * (width(prefix) - len("usage: ")))
         return super()._format_usage(usage, actions, groups, as_wide).replace(as_wide, prefix, 1)
 
 

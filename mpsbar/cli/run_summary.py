@@ -281,8 +281,8 @@ def _read_records(end: CommandEnd, usage: Usage) -> list[LastWords]:
 def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
     """What is known without --explain: of each process the first operation that torch warned of.
 
-    None: none of them used MPS, as far as is known. A process that was killed left nothing: there
-    may be more.
+    None: none of them used MPS, as far as is known. A process that was killed left nothing, one
+    with many modules did not look at all of them: there may be more.
     """
     records = _read_records(end, usage)
     found = [words.fallbacks for words in records if words.fallbacks is not None]
@@ -292,6 +292,7 @@ def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
         return None
     operations = merge_operations(one for each in found for one in each.operations)
     is_complete = usage.workers <= {words.pid for words in records}
+    is_complete &= all(words.knows_fallbacks for words in records)
     return Fallbacks(operations, torch, is_complete=is_complete, is_counted=False)
 
 

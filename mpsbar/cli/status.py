@@ -165,13 +165,14 @@ def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
 
 def _show_line(text: str) -> int:
     """--format: one line, from a file if somebody asked a moment ago."""
-    from mpsbar.monitor import Monitor
     from mpsbar.system.paths import status_line_file
     from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 
     parsed = parse_format(text)
     fields = _read_fields(status_line_file())
     if fields is None:
+        from mpsbar.monitor import Monitor  # its import takes longer than all else
+
         monitor = Monitor()
         try:
             fields = build_fields(monitor.tick())

@@ -193,7 +193,11 @@ def _mps_processes(data: _AdviceInput) -> Iterator[Process]:
 def _connect(data: _AdviceInput) -> Iterator[Advice]:
     """Children of a worker are connected with it; only a Python can run an agent."""
     workers = {worker.pid for worker in data.workers}
-    unconnected = [p for p in data.snapshot.unconnected if p.python and p.parent not in workers]
+    unconnected = [
+        p
+        for p in data.snapshot.unconnected
+        if p.python and p.parent not in workers and not p.is_enabled
+    ]
     if unconnected:
         process = max(unconnected, key=lambda p: (p.footprint or 0, -p.pid))
         kind = kind_of(process.name)

@@ -109,7 +109,9 @@ class AutoFree:
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
         """By pid; processes with the default rule whose cache may be freed are left out."""
-        found = {}
+        found: dict[int, AutoFreeStatus] = {}
+        if not self._rules and not self._followed:
+            return found
         for worker in snapshot.workers:
             key, usual = _key(worker), AutoFreeStatus()
             followed = self._followed.get(key, _Followed())

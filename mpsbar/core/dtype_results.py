@@ -5,7 +5,7 @@ None: not known. The values of `state` are those that dtypes/dtype_child.py send
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from mpsbar.core.naming import printable
 from mpsbar.language import _
@@ -141,6 +141,17 @@ def _is_pair(value: Any) -> bool:
     return fastest is not None and slowest is not None and 0 < fastest <= slowest < 1e6
 
 
+def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
+    """How a probe of this schema ended; ValueError if the record is of another or does not say."""
+    if record.get("schema") != schema:
+        complaint = _("written by another version of mpsbar (schema {schema!r})")
+        raise ValueError(complaint.format(schema=record.get("schema")))
+    ended: Any = record.get("ended")
+    if ended not in get_args(ProbeEnded):
+        raise ValueError(_("damaged: it does not say how the probe ended"))
+    return cast("ProbeEnded", ended)
+
+
 def build_record(probe: Probe) -> dict[str, Any]:
     """The probe as JSON values, for a file or a pipe; `parse_record` reads it again."""
     return {"schema": SCHEMA, "kind": "mpsbar probe", **asdict(probe)}
@@ -150,12 +161,7 @@ def parse_record(record: Any) -> Probe:
     """Parse what `build_record` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
         raise ValueError(_("not a result of mpsbar probe"))
-    if record.get("schema") != SCHEMA:
-        complaint = _("written by another version of mpsbar (schema {schema!r})")
-        raise ValueError(complaint.format(schema=record.get("schema")))
-    ended: Any = record.get("ended")
-    if ended not in get_args(ProbeEnded):
-        raise ValueError(_("damaged: it does not say how the probe ended"))
+    ended = parse_ended(record, SCHEMA)
     values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
     values |= {name: parse_number(record.get(name)) for name in ("time", "seconds", "load")}
     values |= {name: _count(record.get(name)) for name in ("memory", "ceiling", "cores")}

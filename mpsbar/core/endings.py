@@ -58,8 +58,10 @@ class LastWords:
     parent: int | None = None
     memory: dict[str, int] = field(default_factory=dict)  # the last counters, in bytes
     frameworks: dict[str, str] = field(default_factory=dict)
-    # Operations that ran on the CPU; None: torch warned of none. Counted by `mpsbar run --explain`.
+    # Operations that ran on the CPU; None: none is known. Counted by `mpsbar run --explain`.
     fallbacks: Fallbacks | None = None
+    # False: it was killed, or had more modules than it could look at in time: there may be one.
+    knows_fallbacks: bool = False
     # What `mpsbar run --summary` saw as the parent of the process: when it started, how it ended.
     started: float | None = None
     verdict: "EndVerdict | None" = None

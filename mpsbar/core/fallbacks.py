@@ -42,7 +42,7 @@ class Fallbacks:
     operations: tuple[FallbackOperation, ...] = ()
     torch: str | None = None  # None: no process imported torch, or none was connected
     is_profiled: bool = False  # torch's own log was read
-    is_complete: bool = True  # False: a process was killed, there may be more
+    is_complete: bool = True  # False: a process could not report all, there may be more
     is_counted: bool = True  # False: without --explain torch names only the first
 
     @property

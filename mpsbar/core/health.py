@@ -12,7 +12,6 @@ from mpsbar.core.findings import Health, Level, Reason, Value
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import (
-    Point,
     ProcessSeries,
     Series,
     Trends,
@@ -109,7 +108,7 @@ class _HealthInput:
     def level(self, code: str, pid: int | None = None) -> Level | None:
         return self.before.get((code, pid))
 
-    def recent(self, series: Series, seconds: float) -> list[Point]:
+    def recent(self, series: Series, seconds: float) -> Series:
         return recent(series, self.snapshot.time, seconds)
 
 

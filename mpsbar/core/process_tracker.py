@@ -55,6 +55,7 @@ class TrackedProcess:
     torch: str | None = None  # its version
     leaves_words: bool | None = None  # when it ends by itself; None: not known
     gpu_reset: float | None = None  # when the GPU was reset while it used it
+    seen: tuple[Worker | None, Process | None] = (None, None)  # what `update` has read last
 
 
 Ended = list[tuple[TrackedProcess, EndedProcess]]
@@ -214,6 +215,9 @@ def _update_process(
     tracked: TrackedProcess, worker: Worker | None, process: Process | None, now: float
 ) -> None:
     tracked.last, tracked.missed = now, 0
+    if tracked.seen[0] is worker and tracked.seen[1] is process:
+        return  # as most are from one tick to the next
+    tracked.seen = (worker, process)
     if process is not None:
         tracked.started = process.started
         peaks = (tracked.footprint_peak, process.footprint_peak, process.footprint)

@@ -1,8 +1,9 @@
 """The last minutes as bounded series of numbers, and their trends. Pure."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import FRAMEWORKS
@@ -29,6 +30,7 @@ class Point(NamedTuple):
 
 # A tuple, because a front end draws one while the ticking thread makes the next.
 Series = tuple[Point, ...]
+_Totals = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -92,6 +94,13 @@ class ProcessSeries:
     cached: Series = ()
     speed: Series = ()  # of its run, in millionths a second
 
+    def copy(self) -> "ProcessSeries":
+        """As `replace` makes it, in a fifth of the time: each process is copied at every tick."""
+        return ProcessSeries(
+            self.started, self.seen, self.footprint, self.held, self.allocated, self.cached,
+            self.speed,
+        )  # fmt: skip
+
     def trends(self, now: float, seconds: float) -> tuple[Trend | None, ...]:
         """Trends of footprint, held and allocated, over the time that the first two are known."""
         if not (self.footprint and self.held):
@@ -107,6 +116,7 @@ class Trends:
     def __init__(self) -> None:
         self.machine = MachineSeries()
         self._processes: dict[int, ProcessSeries] = {}  # by pid
+        self._totals: dict[int, tuple[Worker, _Totals]] = {}  # of the last reading, by pid
         self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
@@ -122,16 +132,22 @@ class Trends:
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
             series.footprint = append(series.footprint, now, process.footprint)
+        totals: dict[int, tuple[Worker, _Totals]] = {}
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
                 started = worker.process.started if worker.process else None
                 series = self._find_series(worker.pid, started, now)
-                allocated = worker.total(lambda backend: backend.allocated)
-                series.held = append(series.held, now, worker.held)
+                known = self._totals.get(worker.pid)
+                # Most workers are the same object from one tick to the next.
+                known = known if known and known[0] is worker else (worker, _add_up(worker))
+                totals[worker.pid] = known
+                held, allocated, cached, speed = known[1]
+                series.held = append(series.held, now, held)
                 series.allocated = append(series.allocated, now, allocated)
-                series.cached = append(series.cached, now, worker.cached)
-                series.speed = append(series.speed, now, _read_speed(worker))
+                series.cached = append(series.cached, now, cached)
+                series.speed = append(series.speed, now, speed)
+        self._totals = totals
         self._forget_ended(snapshot)
         self.speeds.add(snapshot)
 
@@ -143,7 +159,7 @@ class Trends:
 
     def copy_processes(self) -> dict[int, ProcessSeries]:
         """Copies by pid, for the Snapshot: they do not change while a front end draws them."""
-        return {pid: replace(series) for pid, series in self._processes.items()}
+        return {pid: series.copy() for pid, series in self._processes.items()}
 
     def _find_series(self, pid: int, started: float | None, now: float) -> ProcessSeries:
         series = self._processes.get(pid)
@@ -178,14 +194,13 @@ def append(series: Series, now: float, value: int | None) -> Series:
     return series[first:] + (Point(now, value),)  # noqa: RUF005 - half the time of unpacking
 
 
-def recent(series: Iterable[Point], now: float, seconds: float) -> list[Point]:
+def recent(series: Series, now: float, seconds: float) -> Series:
     """The points of the last `seconds`; none at all if the newest is older than GAP."""
-    since = now - seconds
-    points = [point for point in series if since <= point[0] <= now]
-    return points if points and now - points[-1].time <= GAP else []
+    points = series[bisect_left(series, (now - seconds,)) : bisect_right(series, (now, inf))]
+    return points if points and now - points[-1].time <= GAP else ()
 
 
-def measure(points: list[Point], seconds: float) -> Trend | None:
+def measure(points: Series, seconds: float) -> Trend | None:
     """The trend of the points; None: they span less than `seconds`, or are too few for medians."""
     if not points or points[-1].time - points[0].time < seconds:
         return None
@@ -213,6 +228,11 @@ def metal_held(worker: Worker) -> int | None:
     return worker.total(lambda backend: backend.held if backend.name in METAL else None)
 
 
+def _add_up(worker: Worker) -> _Totals:
+    allocated = worker.total(lambda backend: backend.allocated)
+    return worker.held, allocated, worker.cached, _read_speed(worker)
+
+
 def _read_speed(worker: Worker) -> int | None:
     speed = None if worker.progress is None else worker.progress.speed
     return None if speed is None else round(speed[0] * 1e6)
@@ -222,13 +242,13 @@ def _steps(a: Spread, b: Spread) -> tuple[int, int, int]:
     return (b.low - a.low, b.median - a.median, b.high - a.high)
 
 
-def _spread(points: list[Point]) -> Spread:
+def _spread(points: Series) -> Spread:
     ordered, last = sorted([value for _, value in points]), len(points) - 1
     median = (ordered[last // 2] + ordered[(last + 1) // 2]) // 2
     return Spread(ordered[last // 10], median, ordered[last - last // 10])
 
 
-def _centre(points: list[Point]) -> float:
+def _centre(points: Series) -> float:
     return (points[0].time + points[-1].time) / 2
 
 

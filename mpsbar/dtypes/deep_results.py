@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from mpsbar.core.dtype_results import CellState, ProbeEnded, parse_number, parse_text
+from mpsbar.core.dtype_results import CellState, ProbeEnded, parse_ended, parse_number, parse_text
 from mpsbar.language import _
 
 SCHEMA = 1
@@ -107,12 +107,7 @@ def parse_deep_record(record: Any) -> DeepProbe:
     """ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise ValueError(_("not a result of mpsbar probe --deep"))
-    if record.get("schema") != SCHEMA:
-        complaint = _("written by another version of mpsbar (schema {schema!r})")
-        raise ValueError(complaint.format(schema=record.get("schema")))
-    ended: Any = record.get("ended")
-    if ended not in get_args(ProbeEnded):
-        raise ValueError(_("damaged: it does not say how the probe ended"))
+    ended = parse_ended(record, SCHEMA)
     total = record.get("total")
     texts: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
     return DeepProbe(

@@ -1,6 +1,5 @@
 """Renders the dtype probe as a table: with signs on a terminal, in words elsewhere. Pure."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from mpsbar.dtypes.text import generalise_error, say_count, say_why, standings, 
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.cells import Paint, in_colour, pad, plain, width
+from mpsbar.ui.text.cells import Paint, in_colour, pad, plain, width, wrap
 
 # A sign for each state, and its style; the legend names those that occur.
 _SIGNS = {
@@ -164,7 +163,15 @@ def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]
 
 
 def _wrap(text: str, style: TableStyle, most: int) -> list[str]:
-    return textwrap.wrap(text, max(40, style.width - 4), max_lines=most, placeholder=" …")
+    """Lines of whole words; what does not fit into `most` lines ends with an ellipsis."""
+    room = max(40, style.width - 4)
+    lines = [line.rstrip() for line in wrap(text, room)]
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    while width(f"{last} …") > room:
+        last = last.rpartition(" ")[0]
+    return [*lines[: most - 1], f"{last} …"]
 
 
 def _differing(word: str, differs: bool) -> str:
@@ -217,11 +224,13 @@ def _failures(probe: Probe, style: TableStyle) -> list[str]:
         text = next((cell.text for cell in cells if cell.text), None)
         where = "; ".join(_say_where(probe, cells))
         whole = f"{where}: {states()[state]}" + (f": {text}" if text else "")
-        lines += (
-            [whole]
-            if not style.with_signs
-            else textwrap.wrap(whole, max(40, style.width), subsequent_indent="  ")
-        )
+        if style.with_signs:
+            room = max(40, style.width)
+            first = wrap(whole, room)[0]
+            more = whole[len(first) :].strip()
+            lines += [first, *(f"  {line}" for line in (wrap(more, room - 2) if more else ()))]
+        else:
+            lines.append(whole)
     return lines
 
 

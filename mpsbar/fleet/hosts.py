@@ -24,7 +24,9 @@ _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
 # What it says, in English, about a verb or an option that it does not know.
-_OLDER = ("unrecognized arguments", "invalid choice", "there is no verb")
+_OLDER = (
+    "unrecognized arguments", "invalid choice", "there is no verb", "invalid int value",
+)  # fmt: skip
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 

@@ -107,9 +107,24 @@ def _parse_json(line: bytes) -> dict[str, Any]:
     if not isinstance(answer, dict) or "schema" not in answer:
         raise NotFromMpsbar(_("its answer is not a status"))
     if answer["schema"] != SCHEMA:
-        shown = printable(str(answer["schema"]), 20)
-        raise NotAStatus(_("its mpsbar is another version (schema {schema})").format(schema=shown))
+        raise NotAStatus(_explain_schema(answer["schema"]))
     return answer
+
+
+def _explain_schema(schema: Any) -> str:
+    """Which of the two is the older one, and the command that helps."""
+    text = _("its mpsbar is another version (schema {schema})")
+    if isinstance(schema, int):
+        text = _(
+            "its mpsbar is newer than this one (schema {schema}); here: "
+            "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+        )
+        if schema < SCHEMA:
+            text = _(
+                "its mpsbar is older than this one (schema {schema}); there: "
+                "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+            )
+    return text.format(schema=printable(str(schema), 20))
 
 
 def _each(values: Any, parse: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+from mpsbar.system.files import is_usable, read_bytes, read_stamp, replace_own_file
 from mpsbar.system.single_instance import Claim, claim
 
 _LOCK = "auto-free"
@@ -55,7 +55,7 @@ class SharedAutoFree:
 
     def read(self) -> Rules | None:
         """All choices; None: they are those of the last call."""
-        stamp = _read_stamp()
+        stamp = read_stamp(paths.auto_free_file())
         if stamp == self._stamp:
             return None
         self._stamp = stamp
@@ -64,14 +64,6 @@ class SharedAutoFree:
     def close(self) -> None:
         if self._claim is not None:
             self._claim.close()
-
-
-def _read_stamp() -> object:
-    try:
-        status = paths.auto_free_file().stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _read() -> Rules:

@@ -36,6 +36,15 @@ def read_bytes(path: Path, most: int) -> bytes:
     return data
 
 
+def read_stamp(path: Path) -> object:
+    """Differs from an earlier one once somebody has written the file; None: it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def _open_file(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -24,8 +24,12 @@ _PASSED_ON = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGALRM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT,
 )  # fmt: skip
-# How long the guard has to say that it got a signal too; on a busy machine it may run late.
-_GUARD_SECONDS = 0.3
+# How long the kernel may need to give a signal to the whole group, one process after the other.
+_GROUP_SECONDS = 0.05
+# How long the guard has to answer; on a busy machine it may wait that long for a processor.
+_GUARD_SECONDS = 10.0
+# In what the guard writes: no signal has this number.
+_ANSWER, _QUESTION = 0, b"?"
 _POLL_SECONDS = 0.5
 # waitid: the numbers of macOS, where Python has no waitid before 3.13.
 _P_PID, _WNOHANG, _WEXITED, _WSTOPPED, _WNOWAIT = 1, 0x01, 0x04, 0x08, 0x20
@@ -174,11 +178,16 @@ class _SignalGuard:
         life, self._life = os.pipe()
         os.set_blocking(report, False)
         self._seen: list[tuple[float, int]] = []
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(self.output)
-            os.close(self._life)
-            _stand_guard(report, life)
+        # A signal that comes now would end the guard: it waits until the guard can write it down.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+        try:
+            self._pid = os.fork()
+            if self._pid == 0:
+                os.close(self.output)
+                os.close(self._life)
+                _stand_guard(report, life, before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(report)
         os.close(life)
         os.set_blocking(self.output, False)
@@ -196,40 +205,55 @@ class _SignalGuard:
 
     def got(self, number: int) -> bool:
         """Whether the group got this signal, not this process alone."""
-        deadline = time.monotonic() + _GUARD_SECONDS
+        if self._find(number, _GROUP_SECONDS):
+            return True
+        # Before the guard reads the question, the kernel gives it what was sent before.
+        with suppress(BrokenPipeError):
+            os.write(self._life, _QUESTION)
+        return self._find(number, _GUARD_SECONDS)
+
+    def _find(self, number: int, seconds: float) -> bool:
+        """Whether the guard writes this number within that time and before its answer."""
+        deadline = time.monotonic() + seconds
         while True:
-            self._read()
+            has_answered = self._read()
             for entry in self._seen:
                 if entry[1] == number:
                     self._seen.remove(entry)
                     return True
             left = deadline - time.monotonic()
-            if left <= 0:
+            if has_answered or left <= 0:
                 return False
             select.select([self.output], [], [], left)
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Note the signals that the guard got; returns whether it has answered, or has ended."""
         now = time.monotonic()
         self._seen = [entry for entry in self._seen if now - entry[0] < 5.0]
         try:
-            self._seen += [(now, number) for number in os.read(self.output, 256)]
+            numbers = os.read(self.output, 256)
         except BlockingIOError:
-            return
+            return False
+        self._seen += [(now, number) for number in numbers if number != _ANSWER]
+        return _ANSWER in numbers or not numbers
 
 
-def _stand_guard(report: int, life: int) -> None:
+def _stand_guard(report: int, life: int, mask: "set[int | signal.Signals]") -> None:
     """In the guard: never returns. The signal numbers are written by Python's own C handler."""
     try:
         for number in _PASSED_ON:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _do_nothing)
         signal.set_wakeup_fd(report, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)  # whoever reads our output must not wait for the guard
         heard = b""
         while data := os.read(life, 64):
-            heard += data
+            heard += data.replace(_QUESTION, b"")
+            with suppress(BlockingIOError):
+                os.write(report, bytes([_ANSWER]) * data.count(_QUESTION))
         # The pipe is closed while we live: our parent was killed.
         if heard.strip().isdigit():
             _send(int(heard), signal.SIGKILL)

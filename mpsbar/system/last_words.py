@@ -178,6 +178,7 @@ def parse_last_words(record: Any) -> LastWords | None:
         _text(executable) if isinstance(executable, str) else None,
     )
     started, verdict = _number(record.get("started"), 1e11), parse_record(record.get("verdict"))
+    fallbacks = _parse_fallbacks(record)
     is_of_parent = record.get("by_parent") is True
     if is_of_parent and verdict is None:
         return None
@@ -187,7 +188,7 @@ def parse_last_words(record: Any) -> LastWords | None:
         pid, float(attached), float(ended), _parse_error(record.get("error")),
         name, parent if isinstance(parent, int) and parent else None,
         _parse_counts(record.get("memory")), _parse_frameworks(record.get("frameworks")),
-        _parse_fallbacks(record),
+        fallbacks, fallbacks is not None or record.get("fallback_seen", "") is None,
         float(started) if started is not None and started <= ended else None, verdict,
         is_of_parent,
     )  # fmt: skip

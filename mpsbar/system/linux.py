@@ -25,6 +25,7 @@ from mpsbar.system.platform import (
 _MOST_MAPS = 8 << 20
 _MOST_STRINGS = 1 << 20
 _CHUNK = 1 << 13
+_MOST_STATM = 24  # files that stay open
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Also when no process seems to have started: not every kernel reports the last pid.
 _LIST_SECONDS = 30.0
@@ -61,6 +62,7 @@ class LinuxComputer:
         self._list_at = 0.0
         self._pressure: Pressure | None = None
         self._open_files: dict[str, IO[bytes]] = {}  # read at every scan
+        self._statm: dict[int, IO[bytes]] = {}  # the same, by pid
         self._supplies: list[str] | None = None
         self._failures: dict[str, str] = {}  # why one of these could not be read
         self.problems: tuple[Problem, ...] = ()
@@ -100,6 +102,7 @@ class LinuxComputer:
                 int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()
             }
         self._last_pid, self._list_at = last, now + _LIST_SECONDS
+        self._statm = {pid: file for pid, file in self._statm.items() if pid in pids}
         return pids
 
     def read_libraries(self, pid: int) -> dict[str, str]:
@@ -128,8 +131,9 @@ class LinuxComputer:
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
         """statm takes the kernel a quarter of the time of status, and has no peak."""
         if not with_peak:
-            size, resident = self._read_short(pid, "statm").split()[:2]
+            size, resident = self._read_statm(pid).split(b" ", 2)[:2]
             if size == b"0":
+                self._statm.pop(pid, None)
                 raise ProcessLookupError(f"{pid} has ended")
             return Footprint(int(resident) * _PAGE, None)
         status = parse_kilobytes(self._read_short(pid, "status"), _CHARGED)
@@ -173,6 +177,19 @@ class LinuxComputer:
             return b""
         self._failures.pop(name, None)
         return text
+
+    def _read_statm(self, pid: int) -> bytes:
+        """From a file that stays open: a fifth of the cost."""
+        file = self._statm.get(pid)
+        if file is None:
+            if len(self._statm) >= _MOST_STATM:
+                return self._read_short(pid, "statm")
+            file = self._statm[pid] = open(f"{self._proc}/{pid}/statm", "rb", buffering=0)  # noqa: SIM115, PTH123
+        try:
+            return os.pread(file.fileno(), _CHUNK, 0)
+        except ProcessLookupError:  # it has ended; another process may have its pid by now
+            self._statm.pop(pid, None)
+            return self._read_short(pid, "statm")
 
     def _explain(self, name: str) -> Problem:
         return Problem("machine", f"/proc/{name}: {self._failures.get(name, 'not understood')}")

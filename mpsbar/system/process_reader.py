@@ -5,7 +5,8 @@ All of it is called on the reading thread (read_timeouts), since any read may ha
 
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,13 @@ _MOST_ASSUMED = 9
 # Where a wheel's libraries lie: the environment and its version of Python.
 _SITE = re.compile(r"(?P<prefix>.+)/lib/(?P<name>python3(?:\.\d+)?t?)/(?:site|dist)-packages/")
 _PYTHON = re.compile(r"[Pp]ython(?:3(?:\.\d+)?t?)?")
+# What `mpsbar enable` puts into an environment; beside it `mpsbar run` has its sitecustomize.
+_START_FILE = "_mpsbar_start.py"
+_RUN_SITE = re.compile(r".+/(?:mpsbar/agent|agent-[\w.]+)/site")
+# A process connects once torch is imported: 2 to 4 s on an idle computer, far more on a busy one.
+_START_SECONDS = 60.0
+# Linux tells the start of a process by a boot time in whole seconds.
+_CLOCK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ def _read_footprint(computer: Computer, process: Process | None) -> Process | No
     return replace(
         process, footprint=footprint.now, footprint_peak=footprint.peak,
         is_napping=footprint.is_napping,
+        is_starting=process.is_starting and _is_young(process.started),
     )  # fmt: skip
 
 
@@ -63,6 +72,7 @@ def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) ->
     if python is not None and not python.isprintable():
         python, environment = None, None  # nobody can type it, and it might harm a terminal
     variables = details.variables
+    enabled = find_enabled(environment, next(iter(libraries.values())), variables)
     return Process(
         pid=pid,
         started=details.started,
@@ -78,7 +88,34 @@ def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) ->
         footprint_peak=footprint.peak,
         footprint_kind=computer.footprint_kind,
         is_napping=footprint.is_napping,
+        is_enabled=enabled is not None,
+        is_starting=enabled is not None
+        and enabled <= details.started + _CLOCK_SECONDS
+        and _is_young(details.started),
     )
+
+
+def find_enabled(
+    environment: str | None, library: str, variables: Mapping[str, str]
+) -> float | None:
+    """When the agent was put where this Python finds it at its start; None: it was not.
+
+    No folder is listed: in Documents macOS would ask whether mpsbar may.
+    """
+    if _RUN_SITE.fullmatch(variables.get("PYTHONPATH", "").partition(os.pathsep)[0]):
+        return 0.0
+    match = _SITE.match(library)
+    if environment is None or match is None:
+        return None
+    file = Path(environment, "lib", match["name"], "site-packages", _START_FILE)
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return None
+
+
+def _is_young(started: float) -> bool:
+    return time.time() - started < _START_SECONDS
 
 
 def find_python(details: Details, library: str) -> tuple[str | None, str | None]:

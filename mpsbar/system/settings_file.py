@@ -51,15 +51,6 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = Fals
     return _merge(loaded, "flag", flags or {}, "{}")
 
 
-def read_stamp() -> object:
-    """Differs from an earlier one once somebody has written the file."""
-    try:
-        status = paths.settings_file().stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
 def write_setting(key: str, value: Any) -> None:
     """Changes this key alone, in its place; UserError if it cannot, and nothing is lost."""
     file, value = paths.settings_file(), parse_value(key, value)

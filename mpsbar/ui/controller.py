@@ -47,7 +47,9 @@ from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
-from mpsbar.system.settings_file import read_settings, read_stamp, write_setting
+from mpsbar.system import paths
+from mpsbar.system.files import read_stamp
+from mpsbar.system.settings_file import read_settings, write_setting
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
 from mpsbar.ui.text.settings import login as say_login
@@ -107,7 +109,7 @@ class Controller:
         self.front_end = front_end
         self._monitor = monitor
         self._own_actions = own_actions or {}
-        self._settings_stamp = read_stamp()
+        self._settings_stamp = read_stamp(paths.settings_file())
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
@@ -178,7 +180,7 @@ class Controller:
 
         Only the one that holds the lock frees, and it may not be the one that was asked.
         """
-        stamp = read_stamp()
+        stamp = read_stamp(paths.settings_file())
         if stamp == self._settings_stamp:
             return
         self._settings_stamp = stamp

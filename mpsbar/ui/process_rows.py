@@ -145,7 +145,8 @@ def build_actions(
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
-    words = [_("not connected"), *notes.list_action_notes(process, snapshot)]
+    state = _("starting") if process.is_starting else _("not connected")
+    words = [state, *notes.list_action_notes(process, snapshot)]
     words.append(notes.say_reset(pid, snapshot))
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),

@@ -41,28 +41,21 @@ START = "_mpsbar_start"
 PACKAGE = "mpsbar_agent"
 _AGENT = Path(user_folders.__file__).parent
 # What every start of Python compiles and runs, hence the brevity: no file is opened before a
-# framework is looked for. A line of a .pth must begin with import, and site would print what it
-# raises.
+# framework or mpsbar is looked for, and what is done then is a text until then: compiling it would
+# be most of the cost. A line of a .pth must begin with import, and names that it assigns are not
+# seen from inside a function.
 _NAMES = tuple(framework.module for framework in FRAMEWORKS)
-_WATCH = f"""\
-def w(name, path=None, target=None):
- if name in {_NAMES}:
-  try:
-   import {START}
-   return {START}.find_spec(name, path, target)
-  except Exception: pass
-w.find_spec = w
-w.watches_for_mpsbar = 1
-sys.meta_path.insert(0, w)
-def m(name, path=None, target=None):
- if name == "mpsbar":
-  try:
-   import {START}
-   return {START}.find_mpsbar(name)
-  except Exception: pass
-m.find_spec = m
-sys.meta_path.append(m)"""
-_PTH = f"import sys; exec({_WATCH!r})\n"
+_FIND = f"""\
+try:
+ import {START}
+ found = {START}.find_spec(*asked)
+except Exception: found = None"""
+_PTH = (
+    "import sys; w = lambda name, path=None, target=None: "
+    f"(d := {{'asked': (name, path, target)}}, exec({_FIND!r}, d))[0]['found'] "
+    f"if name in {(*_NAMES, 'mpsbar')!r} else None; "
+    "w.find_spec = w; w.watches_for_mpsbar = 1; sys.meta_path.insert(0, w)\n"
+)
 _METADATA = f"""\
 Metadata-Version: 2.1
 Name: mpsbar-agent
@@ -247,7 +240,7 @@ def _remove(site: Path, names: set[str]) -> None:
         caches = [] if compiled.is_symlink() else compiled.glob(f"{path.stem}.*.pyc")
         for old in [path, *caches]:
             old.unlink(missing_ok=True)
-        folders |= {compiled, path.parent}
+        folders |= {compiled, *(each for each in path.parents if site in each.parents)}
     for folder in sorted(folders - {site}, key=lambda folder: -len(folder.parts)):
         with contextlib.suppress(OSError):
             folder.rmdir()

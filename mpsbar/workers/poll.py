@@ -19,6 +19,9 @@ from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 POLL_SECONDS = 0.5
 # One that was silent in the last poll has only so long: it must not delay every tick.
 SILENT_SECONDS = 0.03
+# In this time nearly all have answered; then all answers are read in one go. To be woken for each
+# of them would cost more than reading it.
+_ANSWER_SECONDS = 0.0015
 MOST_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
@@ -42,6 +45,7 @@ class _Polled:
     answered: float | None = None  # when the stats came
     has_failed: bool = False
     reconnected: bool = False  # once in a poll is enough
+    was_closed: bool = False  # a connection, by the worker and since its last answer
     was_silent: bool = False  # in the last poll
 
     @property
@@ -75,11 +79,16 @@ class WorkerPoll:
         """
         self._find_workers()
         hints = gpu_clients or {}
-        self._receive_all(0.0, hints)  # answers to the last poll that came late
+        if self._is_waiting(with_silent=True):
+            self._receive_all(0.0, hints)  # answers to the last poll that came late
         for polled in list(self._polled.values()):
             polled.reconnected = False
             self._ask(polled, hints.get(polled.pid))
         start = time.monotonic()
+        if self._polled and seconds:
+            time.sleep(min(seconds, _ANSWER_SECONDS))
+            for polled in [each for each in self._polled.values() if each.connection is not None]:
+                self._receive(polled, hints)
         for deadline, with_silent in (
             (start + min(seconds, SILENT_SECONDS), True),
             (start + seconds, False),
@@ -129,6 +138,7 @@ class WorkerPoll:
 
     def _reconnect(self, polled: _Polled, gpu_client: bool | None) -> None:
         """Connects again: the agent closed an idle connection, or its process ended."""
+        polled.was_closed = polled.was_closed or polled.connection is not None
         self._disconnect(polled)
         if not polled.reconnected:
             polled.reconnected = True
@@ -160,7 +170,7 @@ class WorkerPoll:
             elif method == "stats" and result is None:
                 polled.has_failed = True  # an error for an answer: its last values stand
             elif method == "stats":
-                polled.has_failed = False
+                polled.has_failed = polled.was_closed = False
                 if result is not polled.stats and result != polled.stats:
                     polled.stats, polled.parsed = result, None
                 polled.answered = time.monotonic()
@@ -187,7 +197,7 @@ class WorkerPoll:
             return
         answered = polled.answered
         is_known = answered is not None and time.monotonic() - answered < _REFUSING_SECONDS
-        if sys.platform == "darwin" and is_known and not polled.reconnected:
+        if sys.platform == "darwin" and is_known and not polled.was_closed:
             self._disconnect(polled)
         else:
             self._forget(polled)

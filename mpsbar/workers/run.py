@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.agent import __version__, user_folders
+from mpsbar.agent.language import find_locale_folder
 from mpsbar.language import _
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
@@ -58,10 +59,12 @@ def _isolating_flag(arguments: Sequence[str]) -> str | None:
 
 
 def read_agent_files() -> AgentFiles:
-    """The agent as it is copied, and what mpsbar.compare() needs, which imports nothing else."""
+    """The agent as it is copied, what mpsbar.compare() needs, and the translations of both."""
     files = {p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))}
-    compare = _AGENT.parent / "dtypes" / "compare"
-    return files | {Path("compare", p.name): p.read_bytes() for p in sorted(compare.glob("*.py"))}
+    compare, locale = _AGENT.parent / "dtypes" / "compare", Path(find_locale_folder())
+    files |= {Path("compare", p.name): p.read_bytes() for p in sorted(compare.glob("*.py"))}
+    catalogues = sorted(locale.glob("*/LC_MESSAGES/*.mo"))
+    return files | {Path("locale") / p.relative_to(locale): p.read_bytes() for p in catalogues}
 
 
 def copy_agent(folder: Path) -> Path:

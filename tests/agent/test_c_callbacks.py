@@ -173,22 +173,14 @@ QT_SUBCLASS = QT.replace("QtWidgets.QApplication(", "App(").replace(
 )
 
 
-def free_once_idle(worker):
+def check_loop(worker, refused="main_unproven"):
+    """Freed beside the idle loop; busy while a function of C runs in it."""
     with worker.connect() as client:
         # The first may meet main on its way there.
         wait_for(lambda: client.ask("free")["backends"]["mps"].get("on_main") is False, "its loop")
-        return client.ask("free", seconds=5)
-
-
-def check_loop(worker):
-    """Freed beside the idle loop; busy while a function of C runs in it."""
-    answer = free_once_idle(worker)
-    assert (answer["state"], answer["backends"]["mps"]["on_main"]) == ("done", False)
-    with worker.connect() as client:
-        worker.process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: client.ask("free", seconds=0.3)["state"] == "busy", "its callback")
-        reason = client.ask("free", seconds=0.3)["backends"]["mps"]["busy"]["code"]
-    assert reason in ("main_unproven", "thread_unproven")
+    worker.process.send_signal(signal.SIGUSR1)
+    answer = worker.ask_until_refused(refused, seconds=0.3)
+    assert answer["state"] == "busy"
     assert worker.end() == ""
 
 
@@ -225,9 +217,7 @@ def test_an_idle_qt_loop_in_every_python_that_pyside_has(workers, version):
 @pytest.mark.parametrize("binding", ["PySide6", "PyQt6"])
 def test_what_hides_the_loop_of_qt_stays_busy(workers, binding):
     worker = start_qt(workers, binding, QT_SHADOWED)
-    with worker.connect() as client:
-        wait_for(lambda: client.ask("free", seconds=0.3)["state"] == "busy", "its loop")
-        answer = client.ask("free", seconds=0.3)
+    answer = worker.ask_until_refused("main_unproven", seconds=0.3)
     assert answer["backends"]["mps"]["busy"]["code"] == "main_unproven"
 
 
@@ -245,4 +235,4 @@ time.sleep(1000)
 @pytest.mark.parametrize("run", ["loop.run_forever()", "loop.run_until_complete(serve())"])
 def test_an_idle_uvloop_of_another_thread_is_freed_and_a_callback_of_c_is_not(workers, run):
     need_module("uvloop")
-    check_loop(start_host(workers, LOOP + UVLOOP.replace("RUN", run)))
+    check_loop(start_host(workers, LOOP + UVLOOP.replace("RUN", run)), "thread_unproven")

@@ -6,6 +6,7 @@ import subprocess
 import interpreters
 import pytest
 from host_kit import add_stand_in
+from thorough import two_sizes
 from worker_kit import ROOT, TIMEOUT
 
 # The thread's frame returns and its memory is used again all the time. Threads change as often as
@@ -51,10 +52,12 @@ print("waiting", waiting > 0, wrong)
 
 
 @pytest.mark.parametrize("version", interpreters.VERSIONS)
-def test_a_thread_that_returns_while_it_is_read_does_no_harm(version):
-    seconds = "4" if version in ("3.11", "3.12") else "1"
+@two_sizes("seconds", small=[0.5], whole=[10])
+def test_a_thread_that_returns_while_it_is_read_does_no_harm(version, seconds):
+    if version in ("3.11", "3.12"):  # whose frames are reused most often
+        seconds *= 3
     done = subprocess.run(
-        [interpreters.need(version), "-c", READER, seconds],
+        [interpreters.need(version), "-c", READER, str(seconds)],
         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "waiting True set()\n"), done.stderr
@@ -74,11 +77,11 @@ def run():
     end = time.monotonic() + 1
     while time.monotonic() < end: pass
     # At a check of its own the agent may use other thresholds for a moment.
-    while gc.get_threshold() != before and time.monotonic() < end + 60: pass
+    while (found := gc.get_threshold()) != before and time.monotonic() < end + 60: pass
+    return found
 print("ready", flush=True)
 input()
-run()
-print(gc.isenabled(), gc.get_threshold() == before, sys.getswitchinterval(), flush=True)
+print(gc.isenabled(), run() == before, sys.getswitchinterval(), flush=True)
 """
 
 

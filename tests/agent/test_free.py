@@ -147,7 +147,7 @@ for name in ["_mps_emptyCache", "_mps_currentAllocatedMemory", "_mps_driverAlloc
 """ + ATTACH + 'wait(); print("calls", calls, counters()["initialised"])')  # fmt: skip
     assert worker.ask("stats")["backends"]["mps"]["state"] == "not initialised"
     assert "mps" not in worker.ask("free")["backends"]
-    assert worker.ask("tensors")["state"] == "done"
+    worker.count_tensors()
     go_on(worker)
     assert worker.wait_line("calls") == "calls [] 0"
 
@@ -161,8 +161,8 @@ while True: pass
 """, popen={"stdin": subprocess.PIPE})  # fmt: skip
     worker.wait_line("asleep")
     worker.wait_asleep()
-    answer = worker.ask("free", seconds=0.3)
-    assert (answer["state"], answer["reason"]["code"]) == ("busy", "main_unproven")
+    answer = worker.ask_until_refused("main_unproven", seconds=0.3)
+    assert answer["state"] == "busy"
     assert answer["backends"]["mps"]["freed"] is None
     worker.process.stdin.write(b"\n")
     assert worker.wait_line("empties") == "empties 0"
@@ -170,19 +170,26 @@ while True: pass
 
 
 def test_a_deadline_passed_while_running_is_answered_when_it_ends(workers):
-    # empty_cache waits for the queue: seconds of work, of which busy cores may lose some.
+    # empty_cache waits for the queue, which gets its work when the release has begun.
     worker = workers.start_mps(START + """
 x = torch.ones(8, device="mps"); block(4)
+empty_cache = torch.mps.empty_cache
+def work_and_empty():
+    torch.ops.softmps.work_(x, 1.0)
+    empty_cache()
+torch.mps.empty_cache = work_and_empty
 """ + ATTACH + """
-torch.ops.softmps.work_(x, 5.0)
-print("queued")
 while True: pass
 """, SOFTMPS_QUEUE="1")  # fmt: skip
-    worker.wait_line("queued")
-    answer = worker.ask("free", seconds=0.2)
-    assert answer["state"] == "done"
+    answer = wait_for(lambda: find_done(worker, seconds=0.5), "a Free that was done")
     assert answer["backends"]["mps"]["freed"] >= 32 * MiB
-    assert answer["backends"]["mps"]["paused"] > 0.2 < answer["seconds"]
+    assert answer["backends"]["mps"]["paused"] > 0.5 < answer["seconds"]
+
+
+def find_done(worker, **params):
+    """The answer of a Free, if main came by in time: on busy cores it may not."""
+    answer = worker.ask("free", **params)
+    return answer if answer["state"] == "done" else None
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 61, True, "3", None])

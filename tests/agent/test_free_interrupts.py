@@ -48,13 +48,20 @@ HANDLERS = ["terminate", "Handlers().method", "Handlers()", "functools.partial(t
 
 def wait_and_signal(worker, number, line):
     """Ask for a Free, send the signal while it runs, and see what the host got."""
+    got, error = signal_during_free(worker, number, line)
+    assert error == "the process was interrupted meanwhile"
+    return got
+
+
+def signal_during_free(worker, number, line):
+    """What the host got, and the error that the Free tells: none if it was over before the signal."""
+    worker.wait_line("attached")
     with worker.connect() as client:
         client.send("free")
         worker.wait_line(line)
         worker.process.send_signal(number)
         answer = client.receive()["result"]["backends"]["mps"]
-        assert answer.get("error") == "the process was interrupted meanwhile", answer
-    return worker.wait_line("got")
+    return worker.wait_line("got"), answer.get("error")
 
 
 @pytest.mark.parametrize("main", [SPIN, LOOP])
@@ -66,24 +73,35 @@ def wait_and_signal(worker, number, line):
     ],
 )
 def test_a_signal_during_a_long_release(workers, main, number, expected):
-    # The device has two seconds of work queued when empty_cache is called, which waits for it.
+    # The device has a second of work queued when empty_cache is called, which waits for it. On busy
+    # cores that may be over before the signal comes: then it is tried again.
     # asyncio would turn the first Ctrl-C into a cancellation of its own.
     worker = workers.start_mps(START + f"""
 signal.signal(signal.SIGTERM, terminate)
 if {main == LOOP}: signal.signal(signal.SIGINT, lambda *_: signal.default_int_handler(2, None))
 def work_and_empty():
-    torch.ops.softmps.work_(x, 2.0)
+    torch.ops.softmps.work_(x, 1.0)
     say_and_empty()
 torch.mps.empty_cache = work_and_empty
-try:
-    {main}
-except BaseException as error: report(error)
-print("sum", x.sum().item())
+while not os.path.exists("over"):
+    try:
+        {main}
+    except BaseException as error: report(error)
+    print("sum", x.sum().item())
+    while not os.path.exists("over") and not os.path.exists("again"): time.sleep(0.01)
+    if os.path.exists("again"): os.unlink("again")
 queue.Queue().get()
 """, SOFTMPS_QUEUE="1")  # fmt: skip
-    worker.wait_line("attached")
-    assert wait_and_signal(worker, number, "releasing") == expected
-    assert worker.wait_line("sum") == "sum 2016"
+
+    def is_interrupted():
+        got, error = signal_during_free(worker, number, "releasing")
+        assert error in (None, "the process was interrupted meanwhile")
+        assert worker.wait_line("sum") == "sum 2016"
+        assert got == expected
+        (worker.run_dir / ("again" if error is None else "over")).touch()
+        return error is not None
+
+    wait_for(is_interrupted, "a signal during a release")
     assert worker.ask("free")["state"] == "done"
     assert worker.end() == ""
 
@@ -109,7 +127,6 @@ try:
 except BaseException as error: report(error)
 queue.Queue().get()
 """)  # fmt: skip
-    worker.wait_line("attached")
     got = wait_and_signal(worker, signal.SIGINT, "deleting")
     assert got == "got KeyboardInterrupt() None None True False True"
     assert worker.ask("free")["state"] == "done"
@@ -127,7 +144,6 @@ for handler in {", ".join(HANDLERS)}:
 queue.Queue().get()
 """)  # fmt: skip
     for _ in HANDLERS:
-        worker.wait_line("attached")
         got = wait_and_signal(worker, signal.SIGTERM, "deleting")
         assert got == "got Terminated('by', 'SIGTERM') None None True False True"
     assert worker.end() == ""
@@ -188,8 +204,10 @@ spin()
 
 STORM = """
 class Tick(Exception): pass
-def tick(*_): raise Tick
-ticks, others = 0, []
+def tick(*_):
+    if is_ending and ticks > 20: finish()
+    raise Tick
+ticks, others, is_ending = 0, [], False
 sys.unraisablehook = lambda info: others.append(info.exc_value)
 torch.mps.empty_cache = empty_cache
 def work():
@@ -206,10 +224,13 @@ def survive():
         except Tick: ticks += 1
 signal.signal(signal.SIGALRM, tick)
 def stop(*_):
+    global is_ending
+    is_ending = True
+def finish():
     signal.setitimer(signal.ITIMER_REAL, 0)
     end = time.monotonic() + 60
     while sys.getswitchinterval() != interval and time.monotonic() < end: time.sleep(0.01)
-    print("storm", ticks > 20, others, sys.getswitchinterval() == interval, gc.isenabled(),
+    print("storm", others, sys.getswitchinterval() == interval, gc.isenabled(),
         x.sum().item())
     os._exit(0)
 signal.signal(signal.SIGUSR1, stop)
@@ -232,7 +253,7 @@ def test_exceptions_at_every_moment_neither_hang_a_free_nor_reach_the_host_chang
     wait_for(was_interrupted_often, "Frees that a signal interrupted")
     assert set(errors) <= {None, "the process was interrupted meanwhile"}
     worker.process.send_signal(signal.SIGUSR1)
-    assert worker.wait_line("storm") == "storm True [] True True 2016"
+    assert worker.wait_line("storm") == "storm [] True True 2016"
 
 
 @pytest.mark.parametrize(
@@ -255,5 +276,4 @@ except BaseException as error:
         any("mpsbar/agent" in frame.filename for frame in frames))
 queue.Queue().get()
 """)  # fmt: skip
-    worker.wait_line("attached")
     assert wait_and_signal(worker, number, "releasing") == f"got {names} False"

@@ -222,6 +222,10 @@ timer = QtCore.QTimer()
 timer.setSingleShot(True)
 timer.timeout.connect(functools.partial(torch.mm, matrix, matrix, out=result))
 timer.timeout.connect(timer.start)  # from here on, so long as that took
+def tell_once():
+    timer.timeout.disconnect(tell_once)
+    print("computed")
+timer.timeout.connect(tell_once)
 timer.start(50)
 ending = os.pipe()
 os.set_blocking(ending[1], False)
@@ -243,6 +247,7 @@ def test_operations_that_the_loop_of_qt_calls(workers, binding, releases):
     need_module(binding)
     worker = workers.start_mps(START + QT.replace("BINDING", binding), QT_QPA_PLATFORM="offscreen")
     freed, busy = free_many(worker, releases)
+    worker.wait_line("computed")
     worker.process.send_signal(signal.SIGUSR1)
     told = check_end(worker, binding, freed, busy)
     assert told["done"] == 300 * 300

@@ -59,7 +59,7 @@ def test_an_idle_notebook_kernel_is_freed_on_main_and_runs_on(workers, kernel):
         answer = client.ask("free")
         assert answer["state"] == "done", answer
         assert answer["backends"]["mps"]["freed"] >= 32 * MiB
-        assert client.ask("tensors")["state"] == "done"
+        wait_for(lambda: client.ask("tensors")["state"] == "done", "a count of tensors")
     told = "print(x.sum().item(), torch.ops.softmps.counters()['overlaps'])"
     assert kernel.run(told) == "2016 0\n"
 

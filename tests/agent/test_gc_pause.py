@@ -31,8 +31,12 @@ class Garbage:
         finalized[ident] = finalized.get(ident, 0) + 1
 def agent():
     rounds = 0
-    # Unpaused until one was seen: that they come is certain, when they come is not.
-    while rounds < 1000 if is_paused else not finalized.get(threading.get_ident()):
+    # Unpaused until one was seen: that they come is certain, when they come is not. Paused until the
+    # host has made enough: on busy cores it may fall behind.
+    while (
+        rounds < 300 or sum(list(finalized.values())) <= 5_000
+        if is_paused else not finalized.get(threading.get_ident())
+    ):
         rounds += 1
         objects = [[] for _ in range(1500)]  # enough for a collection, if there may be one
         [json.loads(json.dumps({"a": [1, {"b": []}]})) for _ in range(5)]
@@ -68,7 +72,7 @@ def run_host(version, code, *arguments):
 @pytest.mark.parametrize("thresholds", [[700, 10, 10], [5, 2, 2]], ids=str)
 def test_no_finalizer_runs_on_a_thread_that_pauses_the_collector(version, thresholds):
     on_agent, everywhere, left = run_host(version, HOST, json.dumps(thresholds), "paused")
-    assert everywhere > 10_000  # the host's collections went on
+    assert everywhere > 5_000  # the host's collections went on
     assert on_agent == 0
     assert left[:2] == thresholds[:2]
 

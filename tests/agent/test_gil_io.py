@@ -9,7 +9,7 @@ import sys
 
 import interpreters
 import pytest
-from worker_kit import ROOT
+from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.agent import gil_io
 
@@ -94,7 +94,7 @@ for stream in range(3):
     except OSError: free.append(stream)
 os._exit(0 if number >= 3 and connection >= 3 and free == [0, 1, 2] else 1)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=TIMEOUT)
     assert done.returncode == 0
 
 
@@ -142,7 +142,7 @@ try: gil_io.write_new_file({os.fsencode(tmp_path / "record")!r}, b"x" * 1000)
 except OSError: print(os.listdir({str(tmp_path)!r}))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, timeout=60, capture_output=True, text=True
+        [sys.executable, "-c", code], cwd=ROOT, timeout=TIMEOUT, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
@@ -192,6 +192,6 @@ WORK = {
 def test_a_host_that_closes_everything_meanwhile_keeps_what_it_opens(tmp_path, work, version):
     code = CLOSES_ALL.format(folder=str(tmp_path), work=WORK[work], times=4000)
     done = subprocess.run(
-        [interpreters.need(version), "-c", code], cwd=ROOT, timeout=60, capture_output=True, text=True,
+        [interpreters.need(version), "-c", code], cwd=ROOT, timeout=TIMEOUT, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("[]", "")

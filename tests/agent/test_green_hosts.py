@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 from host_kit import ALONE, REPORT, Load, add_stand_in, run_host, start_host
-from worker_kit import NO_MPS, ROOT, wait_for
+from worker_kit import NO_MPS, ROOT, UNPACED, wait_for
 
 # Greenlets that count, wait for each other and talk over a socket; main ends when it is told to.
 GEVENT = """
@@ -41,6 +41,8 @@ def run():
     print("goes on", flush=True)
 import mpsbar
 """
+    + UNPACED
+    + "\n"
 )
 SCENES = {
     "patched before": "{patch}\nimport mpsbar\nassert mpsbar.attach()\nrun()",
@@ -73,8 +75,9 @@ CASES = [
 ]
 # So that there is a cache to free.
 USED = 'x = torch.ones(1 << 20, device="mps")\ndel x\n'
-# What they themselves say of being late or outdated.
+# What they themselves say of being late or outdated. The second form is for a fork of a Python with torch.
 QUIET = {"PYTHONWARNINGS": "ignore"}
+QUIETLY = "import warnings; warnings.simplefilter('ignore')\n"
 
 
 def need(patch):
@@ -173,9 +176,9 @@ def test_nothing_that_was_replaced_is_called_on_our_thread(workers, patch, scene
     attach = "assert mpsbar.attach()\n"
     steps = [call + WATCH, attach] if scene == "patched before" else [attach, call + WATCH]
     done = "run()\nprint('called', sorted(called), flush=True)\n"
-    code = "\n".join([imports + START, USED if NO_MPS is None else "", *steps, done])
+    code = "\n".join([QUIETLY + imports + START, USED if NO_MPS is None else "", *steps, done])
     start = partial(start_host, workers) if NO_MPS is not None else workers.start_mps
-    worker = start(code, **QUIET)
+    worker = start(code)
     assert int(worker.wait_line("watched").split()[1]) >= 10
     if not ALONE:
         for method in ASKED:
@@ -246,7 +249,7 @@ def test_a_late_patch_does_not_make_free_busy(workers, patch):
     need(patch)
     imports, call = PATCHES[patch]
     late = SCENES["patched after"].format(patch=f"{call}\nspawn(print, 'patched')")
-    worker = workers.start_mps(imports + START + USED + late, **QUIET)
+    worker = workers.start_mps(QUIETLY + imports + START + USED + late)
     worker.wait_line("patched")  # a Free in the midst of attach() would say nothing of the patch
     for _ in range(3):
         answer = worker.ask("free")

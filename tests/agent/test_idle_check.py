@@ -96,18 +96,13 @@ def test_known_waits_are_seen(release, work):
 
 
 def test_an_idle_pool_is_seen(release):
-    before = set(sys._current_frames())
+    there = Parked(lambda: None)
+    there.thread.join()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert list(pool.map(abs, [-1, -2])) == [1, 2]
-        waits = known_waits.find_waits()
-
-        def idle():
-            return idle_check.check_others(waits, before, FOLDER)
-
-        assert wait_for(idle, "idle pool")
+        there.wait_idle()
         pool.submit(compute_until, release)
-        with pytest.raises(idle_check.Computing, match="in compute_until"):
-            wait_for(lambda: not idle(), "busy pool")
+        wait_for(lambda: (there.reason() or ("", ""))[1].endswith("in compute_until"), "busy pool")
         release.set()
 
 

@@ -21,10 +21,13 @@ def stop(*_):
     global computes
     computes = False
 signal.signal(signal.SIGUSR1, stop)
+is_there = threading.Event()
 def compute():
+    is_there.set()
     while computes: hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000)
     threading.Event().wait()
 threading.Thread(target=compute, name="trainer", daemon=True).start()
+is_there.wait()
 assert mpsbar.attach()
 while True: time.sleep(0.1)
 """
@@ -47,12 +50,15 @@ def test_it_waits_while_a_thread_computes_and_is_done_at_the_first_safe_moment(h
     with host.connect() as client:
         answer = client.ask("free", when_possible=True, seconds=600)
         assert (answer["state"], answer["number"]) == ("busy", None)
-        assert answer["reason"]["where"].startswith("trainer, host0.py:")
         assert 0 < answer["kept"]["left"] <= 600
-        stats = client.ask("stats")
-        assert stats["last_free"] is None
-        assert stats["kept_free"]["reason"] == answer["reason"]
-        wait_for(lambda: client.ask("stats")["kept_free"]["tries"] > 2, "more attempts")
+        assert client.ask("stats")["last_free"] is None
+
+        def kept():
+            return client.ask("stats")["kept_free"]
+
+        wait_for(lambda: kept()["tries"] > 2, "more attempts")
+        # On busy cores an attempt may end for want of a core.
+        wait_for(lambda: kept()["reason"]["where"].startswith("trainer, host0.py:"), "its reason")
         host.process.send_signal(signal.SIGUSR1)
         last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
         assert (last["number"], last["state"], last["when_possible"]) == (1, "done", True)
@@ -71,7 +77,7 @@ def test_a_monitor_that_asked_for_it_tells_its_outcome_once(host, monitor):
     wait_for(lambda: monitor.latest.workers, "the worker")
     asked = monitor.perform(FreeWhenPossible(host.pid)).result()
     assert (asked.state, asked.pid) == ("waiting", host.pid)
-    wait_for(lambda: monitor.latest.workers[0].kept_free, "the request")
+    wait_for(lambda: any(each.kept_free for each in monitor.latest.workers), "the request")
     assert list_frees() == []
     host.process.send_signal(signal.SIGUSR1)
     (event,) = wait_for(list_frees, "its outcome")
@@ -84,7 +90,8 @@ def test_a_monitor_that_asked_for_it_tells_its_outcome_once(host, monitor):
 
 
 def test_where_it_can_be_done_at_once_it_is(workers):
-    worker = start_host(workers, HOST.replace("computes = True", "computes = False", 1))
+    idle = HOST.replace("computes = True", "computes = False", 1)
+    worker = start_host(workers, idle.replace("REST_SECONDS = 0.2", "REST_SECONDS = 60"))
     with worker.connect() as client:
         answer = client.ask("free", when_possible=True)
         assert answer["state"] == "done"

@@ -14,7 +14,8 @@ import pytest
 from core.test_secrets import SECRETS
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
-from mpsbar.agent import last_words
+from mpsbar.agent import fallback_warnings, last_words
+from mpsbar.agent.backends import IN_USE, NOT_INITIALISED, mps
 
 ATTACH = "import mpsbar, sys, os; assert mpsbar.attach()\n"
 HOME = "/Users/ada/run"
@@ -275,3 +276,18 @@ def test_a_signal_handler_that_exits(workers):
     worker.process.send_signal(signal.SIGTERM)
     assert worker.process.wait(TIMEOUT) == 7
     assert read_one(workers)["error"] is None
+
+
+def test_a_look_for_fallbacks_that_was_cut_or_failed_is_told_as_such(monkeypatch):
+    def fail(_):
+        raise RuntimeError("half gone")
+
+    monkeypatch.setattr(fallback_warnings, "MOST_SECONDS", -1.0)
+    monkeypatch.delitem(sys.modules, "mpsbar.agent.fallbacks", raising=False)
+    for state, seen in (
+        (lambda _: IN_USE, "cut"),
+        (fail, "cut"),
+        (lambda _: NOT_INITIALISED, None),
+    ):
+        monkeypatch.setattr(mps, "state", state)
+        assert last_words._read_fallbacks() == {"fallbacks": [], "fallback_seen": seen}

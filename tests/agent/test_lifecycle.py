@@ -7,7 +7,7 @@ import textwrap
 import interpreters
 import pytest
 from fork_server import run_python
-from worker_kit import ATTACH, ROOT, wait_for
+from worker_kit import ATTACH, ROOT, TIMEOUT, wait_for
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 
@@ -16,7 +16,9 @@ def run(workers, code, python=sys.executable, **extra):
     """A whole life: what it printed, what it wrote to stderr, how it ended."""
     env = workers.env(PYTHONPATH=str(ROOT), **extra)
     command = [python, "-W", "error", "-c", textwrap.dedent(code)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, cwd="/")
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=TIMEOUT, cwd="/"
+    )
 
 
 @pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -33,7 +35,7 @@ def test_it_lives_and_dies_quietly_in_every_python(workers, version):
         "fallbacks": None,
     }
     assert worker.ask("free")["state"] == "done"
-    assert worker.ask("tensors")["groups"] == []
+    assert worker.count_tensors()["groups"] == []
     done = run(workers, "import mpsbar; print(mpsbar.attach())", python)
     assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
@@ -176,7 +178,7 @@ def test_children_of_multiprocessing_leave_the_parents_agent_alone(workers, meth
     )
     env = workers.env(PYTHONPATH=str(ROOT))
     done = subprocess.run(
-        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=TIMEOUT
     )
     assert (done.stdout, done.stderr) == ("[False, False, False, False]\nTrue\n", "")
 
@@ -252,7 +254,7 @@ def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
     """Exit while a client is connected, while one floods, and while a free is under way."""
     code = "import torch\n" + ATTACH + "import sys; sys.stdin.read(1)"
     command = [sys.executable, "-c", code]
-    worker = workers.run(command, popen={"stdin": subprocess.PIPE}).wait_attached()
+    worker = workers.run(command, popen={"stdin": subprocess.PIPE}, forked=True).wait_attached()
     with worker.connect() as client, worker.connect() as flood:
         client.ask("stats")
         client.send("free")
@@ -260,7 +262,7 @@ def test_a_host_in_a_hurry_at_exit_is_not_held_up(workers):
             flood.send("stats")
         worker.process.stdin.write(b"x")
         worker.process.stdin.flush()
-        out, err = worker.process.communicate(timeout=60)
+        out, err = worker.process.communicate(timeout=TIMEOUT)
     assert (out, err, worker.process.returncode) == (b"", b"", 0)
 
 

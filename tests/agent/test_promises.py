@@ -8,7 +8,7 @@ from pathlib import Path
 import interpreters
 import pytest
 from host_kit import run_host
-from worker_kit import ROOT
+from worker_kit import ROOT, UNPACED
 
 PAGE = ROOT / "docs" / "in-your-process.md"
 every_python = pytest.mark.parametrize("version", interpreters.VERSIONS)
@@ -64,6 +64,7 @@ import time, torch
 before_state = state()
 thresholds = gc.get_threshold()
 before = measure()
+UNPACED
 import mpsbar
 assert mpsbar.attach()
 def ask(*methods):
@@ -90,7 +91,9 @@ while user.is_alive(): pass
 user.join()
 assert freed and freed[0], "a real Free, on main"
 def settled():  # the client's connection is closed by the agent when it comes by
-    return len(descriptors()) <= len(before["descriptors"]) + 1 and gc.get_threshold() == thresholds
+    is_closed = len(descriptors()) <= len(before["descriptors"]) + 1
+    has_ended = len(os.listdir("/proc/self/task")) <= before["threads"] + 1  # the thread that asked
+    return is_closed and has_ended and gc.get_threshold() == thresholds
 end = time.monotonic() + 60
 while not settled() and time.monotonic() < end: time.sleep(0.02)
 after = measure()
@@ -122,7 +125,7 @@ STANDARD = "modules of the standard library, where not imported yet"
 
 def measure(workers, version):
     """What attaching adds and changes in this Python, in a program that is polled and freed."""
-    done = run_host(workers, CODE, version)
+    done = run_host(workers, CODE.replace("UNPACED", UNPACED), version)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     done = run_host(workers, BARE, version)

@@ -3,6 +3,7 @@
 Prints one line of JSON: what c_waits says of each of them. No test itself: see test_c_waits.
 """
 
+import dis
 import hashlib
 import json
 import multiprocessing
@@ -253,7 +254,8 @@ def main():
     for thread in threads.values():
         thread.start()
     expected = [name for name in threads if name not in vars(NoWaits)]
-    proven = wait_until_proven(threads, expected)
+    wait_until_proven(threads, expected)
+    wait_until_called(threads["computes_by_a_name_that_was_rebound"])
     # Only now, when its thread is inside the call: the name leads to a wait.
     work = time.sleep
     proven = wait_until_proven(threads, expected)
@@ -269,10 +271,21 @@ def main():
     os._exit(0)
 
 
+def wait_until_called(thread):
+    """Until it has read the name of the function that it calls."""
+    while True:
+        frame = sys._current_frames()[thread.ident]
+        if frame.f_code is NoWaits.computes_by_a_name_that_was_rebound.__code__:
+            names = {each.offset: each.opname for each in dis.get_instructions(frame.f_code)}
+            if "CALL" in names.get(frame.f_lasti, ""):
+                return
+        time.sleep(0.001)
+
+
 def wait_until_proven(threads, expected):
-    """Threads need a moment to get there; more than a few looks would not change a thing."""
+    """Threads need a moment to get there, on busy cores a long one."""
     waits = known_waits.find_waits()
-    for _ in range(200):
+    for _ in range(2000):
         frames = host_frames.current_frames()
         proven = {
             name

@@ -5,17 +5,8 @@ import sys
 
 import pytest
 from fake_torch import make_torch, working
+from fleet_kit import PATIENT_MPSBAR
 from worker_kit import ROOT, TIMEOUT
-
-# A reading waits half a second for workers; on busy cores one that is well may need more.
-PATIENT = """
-import sys
-from mpsbar.workers.poll import WorkerPoll
-WorkerPoll.poll.__defaults__ = (None, 60.0)
-sys.argv[0] = "mpsbar"
-from mpsbar.__main__ import main
-sys.exit(main())
-"""
 
 
 @pytest.fixture
@@ -27,9 +18,9 @@ def light_torch(workers):
 @pytest.fixture
 def mpsbar(workers):
     def run(*arguments, is_patient=True, **extra):
-        how = ["-c", PATIENT] if is_patient else ["-m", "mpsbar"]
+        command = PATIENT_MPSBAR if is_patient else [sys.executable, "-m", "mpsbar"]
         return subprocess.run(
-            [sys.executable, *how, *arguments],
+            [*command, *arguments],
             env=workers.env(**extra), capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ import sys
 import threading
 
 import pytest
-from fork_server import run_mpsbar
+from fork_server import build_command, run_mpsbar
 from probe_kit import needs_mps
 from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
@@ -101,14 +101,12 @@ def test_ctrl_c_keeps_what_was_measured(env):
     need_module("torch")
     ours, theirs = pty.openpty()
     # SIGINT may be ignored in the run of the tests, which a child inherits.
-    start = (
-        "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "sys.argv = ['mpsbar', 'probe', '--deep', '--device', 'cpu', '--python', sys.executable]\n"
-        "from mpsbar.cli.main import run\nsys.exit(run(sys.argv[1:]))\n"
-    )
+    usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    how, fds = build_command()
+    arguments = ["probe", "--deep", "--device", "cpu", "--python", sys.executable]
     process = subprocess.Popen(
-        [sys.executable, "-c", start], env=env | {"TERM": "xterm"}, cwd=ROOT, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
+        [sys.executable, "-c", usual + how, *arguments], env=env | {"TERM": "xterm"}, cwd=ROOT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True, pass_fds=fds,
     )  # fmt: skip
     os.close(theirs)
     shown = b""

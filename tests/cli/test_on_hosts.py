@@ -14,10 +14,11 @@ import threading
 import psutil
 import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
+from host_kit import add_stand_in
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
-from mpsbar.cli import on_hosts
+from mpsbar.cli import main, on_hosts
 from mpsbar.fleet import hosts
 from mpsbar.fleet.ssh import RemoteCommand
 from mpsbar.ui.text.hosts import say_silence
@@ -76,12 +77,13 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ssh_hosts.add_port("refuses", taken.getsockname()[1])
     ssh_hosts.add("none", "")
-    ssh_hosts.add("old", "echo '{\"schema\": 99}'")
+    ssh_hosts.add("old", "echo '{\"schema\": 0}'")
+    ssh_hosts.add("new", "echo '{\"schema\": 99}'")
     ssh_hosts.add("floods", "exec tr '\\000' 'x' < /dev/zero")
     ssh_hosts.add("lines", "exec yes hello")
     ssh_hosts.add("fails", "echo 'mpsbar: no\x1b[2J settings' >&2; exit 1")
     ssh_hosts.add("good", f"echo '{STATUS_LINE}'")
-    names = ("hangs", "refuses", "none", "old", "floods", "lines", "fails", "good")
+    names = ("hangs", "refuses", "none", "old", "new", "floods", "lines", "fails", "good")
     arguments = [word for name in names for word in ("--host", name)]
     code, out, err = ask(workers, ssh_hosts, "status", *arguments)
     silent.close()
@@ -94,17 +96,50 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
         lines["none"]
         == "no answer (mpsbar is not installed there: uv tool install '.[terminal]' in a checkout of mpsbar)"
     )
-    assert lines["old"] == "no answer (its mpsbar is another version (schema 99))"
+    update = "uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar"
+    older, newer = "older than this one (schema 0); there", "newer than this one (schema 99); here"
+    assert lines["old"] == f"no answer (its mpsbar is {older}: {update})"
+    assert lines["new"] == f"no answer (its mpsbar is {newer}: {update})"
     assert lines["floods"] == "no answer (its answer is too long)"
     assert lines["lines"] == "no answer (it sends something other than answers)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 
 
+# As mpsbar was before --watch, why and free --json, with argparse's own complaints.
+OLD_MPSBAR = """
+import argparse
+parser = argparse.ArgumentParser(prog="mpsbar")
+verbs = parser.add_subparsers(dest="verb", required=True)
+verbs.add_parser("status").add_argument("--json", action="store_true")
+verbs.add_parser("free").add_argument("pid", type=int)
+parser.parse_args()
+"""
+
+
+def test_a_host_whose_mpsbar_refuses_what_it_is_asked(workers, ssh_hosts, tmp_path):
+    """Every verb says that it is older, and the command that helps."""
+    old = tmp_path / "old.py"
+    old.write_text(OLD_MPSBAR)
+    ssh_hosts.add("old", f'exec {sys.executable} {old} "$@"')
+    text = (
+        "its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a"
+        " newer checkout of mpsbar"
+    )
+    for verb in (("free", "--all"), ("why",)):
+        code, out, err = ask(workers, ssh_hosts, *verb, "--host", "old")
+        assert (code, out, err) == (1, f"old: no answer ({text})\n", "")
+    watch = ("--ssh", ssh_hosts.options, "--host", "old", "--watch", "0.5", "--json")
+    with run_mpsbar(workers, "status", *watch) as process:
+        while (found := json.loads(process.stdout.readline())["hosts"]["old"])["problem"] is None:
+            pass  # it has not answered yet
+        assert found["problem"] == text
+
+
 def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
     """Its last rows stay, and say since when they are old; a good one goes on."""
-    once = tmp_path / "once"
-    script = f"if [ ! -e {once} ]; then touch {once}; echo '{STATUS_LINE}'; exit 3; fi; sleep 3; while echo '{STATUS_LINE}'; do sleep 1; done"
+    once, back = tmp_path / "once", tmp_path / "back"
+    script = f"if [ ! -e {once} ]; then touch {once}; echo '{STATUS_LINE}'; exit 3; fi; while [ ! -e {back} ]; do sleep 0.1; done; while echo '{STATUS_LINE}'; do sleep 1; done"
     ssh_hosts.add("flaky", script)
     ssh_hosts.add("good", f"while echo '{STATUS_LINE}'; do sleep 1; done")
     arguments = (
@@ -127,6 +162,7 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
             raise AssertionError(process.communicate(timeout=TIMEOUT))
 
         wait_hosts(lambda found: found["flaky"]["problem"] and found["flaky"]["status"])
+        back.touch()
         wait_hosts(lambda found: not found["flaky"]["problem"] and not found["good"]["problem"])
 
 
@@ -209,11 +245,10 @@ def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts, term):
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=evil", "a b", "a;evil", "$(evil)", "", "a\nb"])
-def test_a_host_is_never_an_option_or_a_command(workers, host):
-    with run_mpsbar(workers, "status", f"--host={host}") as process:
-        out, err = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, out) == (1, "")
-    assert "is not the name of a host" in err
+def test_a_host_is_never_an_option_or_a_command(capsys, host):
+    assert main.run(["status", f"--host={host}"]) == 1
+    shown = capsys.readouterr()
+    assert (shown.out, "is not the name of a host" in shown.err) == ("", True)
 
 
 WHY_LINE = json.dumps(
@@ -237,7 +272,8 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     """The real mpsbar there, one that answers by hand, an older one and one without runs."""
     done = subprocess.run(
         [sys.executable, "-m", "mpsbar", "run", sys.executable, "-c", "import torch; raise ValueError('planted')"],
-        env=workers.env(), cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT,
+        env=workers.env(PYTHONPATH=f"{add_stand_in(workers.folder)}:{ROOT}"), cwd=ROOT,
+        capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert "planted" in done.stderr
     ssh_hosts.add("real")

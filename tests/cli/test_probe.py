@@ -13,7 +13,7 @@ from pathlib import Path
 import interpreters
 import pytest
 from fake_torch import add_startup
-from fork_server import run_mpsbar
+from fork_server import build_command, run_mpsbar
 from probe_kit import RESULTS, add_small_speeds, hold_once, needs_mps, wait_until_held
 from probe_samples import make_probe
 from schema_kit import read_json
@@ -302,9 +302,10 @@ def test_a_busy_gpu_is_warned_of(monkeypatch, capsys):
 def test_on_a_terminal(env, cpu):
     """Signs, colour, and a bar that is gone at the end."""
     main, other = pty.openpty()
+    code, fds = build_command()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mpsbar", "probe", *cpu], env=env | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
-        stdin=other, stdout=other, stderr=other, cwd=ROOT,
+        [sys.executable, "-c", code, "probe", *cpu], env=env | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
+        stdin=other, stdout=other, stderr=other, cwd=ROOT, pass_fds=fds,
     )  # fmt: skip
     os.close(other)
     shown = b""

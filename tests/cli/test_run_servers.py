@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import socket
 import sys
 import textwrap
 import time
 import urllib.request
 
 import pytest
+from fleet_kit import find_free_port
 from host_kit import add_stand_in
 from worker_kit import ROOT, TIMEOUT, wait_for
 
@@ -63,14 +63,8 @@ def polled():
     found.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def serve(workers, folder, *command, **extra):
-    port = free_port()
+    port = find_free_port()
     command = [part.format(port=port) for part in command]
     server = workers.run(
         [*RUN, sys.executable, "-m", *command],
@@ -104,6 +98,11 @@ def live(polled):
     return {worker.pid: worker for worker in polled() if worker.state == "live"}
 
 
+def wait_for_rows(polled, pids):
+    """All live workers, once these are among them."""
+    return wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, f"rows of {pids}")
+
+
 def stop(server):
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(TIMEOUT)
@@ -113,7 +112,7 @@ def test_uvicorn_with_two_workers(workers, folder, polled, stand_in):
     command = "uvicorn app:app --workers 2 --host 127.0.0.1 --port {port} --log-level error"
     server, port = serve(workers, folder, *command.split(), **stand_in)
     pids = ask_until_all(port, 2)
-    found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
+    found = wait_for_rows(polled, pids)
     assert set(found) == pids  # uvicorn's supervisor does not import torch
     assert {worker.parent for worker in found.values()} == {server.pid}
     stop(server)
@@ -125,7 +124,7 @@ def test_gunicorn_workers_have_their_own_agents(workers, folder, polled, stand_i
     pytest.importorskip("uvicorn_worker")
     server, port = serve(workers, folder, *command.split(), "--log-level", "error", **stand_in)
     pids = ask_until_all(port, 2)
-    found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
+    found = wait_for_rows(polled, pids)
     assert set(found) == pids
     stop(server)
     wait_for(lambda: not polled(), "end of all rows")
@@ -138,7 +137,7 @@ def test_gunicorn_preload_workers_attach_when_they_are_forked(workers, folder, p
     command = "gunicorn app:app --preload -w 2 -k uvicorn_worker.UvicornWorker -b 127.0.0.1:{port}"
     server, port = serve(workers, folder, *command.split(), "--log-level", "error")
     pids = ask_until_all(port, 2)
-    found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "both workers")
+    found = wait_for_rows(polled, pids | {server.pid})
     assert set(found) == pids | {server.pid}
     (family,) = Snapshot(0.0, tuple(found.values())).families
     assert family.head.pid == server.pid
@@ -169,9 +168,7 @@ def test_a_pool_is_one_family(workers, folder, polled, method, stand_in):
     extra = {} if method == "fork" else stand_in
     worker = workers.run([*RUN, sys.executable, "pool.py"], popen={"cwd": folder}, **extra)
     pids = set(map(int, worker.wait_line("pids").split()[1:]))
-    found = wait_for(lambda: (seen := live(polled)).keys() >= pids and seen, "the pool")
-    assert pids <= set(found)
-    assert worker.pid in found
+    found = wait_for_rows(polled, pids | {worker.pid})
     if method != "forkserver":  # there the server process is the parent, and has no torch
         assert {found[pid].parent for pid in pids} == {worker.pid}
     families = Snapshot(0.0, tuple(found.values())).families

@@ -127,8 +127,18 @@ def test_a_run_on_the_cpu_that_ended_before_anyone_looked_has_none(collector, re
     record = {"frameworks": {"torch": "2.13.0"}, "memory": {"resident": 5}}
     records(4711, 7, 1001.0, **record)
     assert find_first_fallbacks(KILLED, Usage()) is None
-    records(4711, 7, 1001.0, **record | {"memory": {"driver": 5}})  # on MPS
-    assert find_first_fallbacks(KILLED, Usage()).operations == ()
+    record |= {"memory": {"driver": 5}}  # on MPS
+    records(4711, 7, 1001.0, **record, fallback_seen=None)
+    found = find_first_fallbacks(KILLED, Usage())
+    assert (found.operations, found.is_complete) == ((), True)
+
+
+def test_fallbacks_are_not_known_where_a_process_did_not_look_to_the_end(collector, records):
+    on_mps = {"frameworks": {"torch": "2.13.0"}, "memory": {"driver": 5}}
+    records(4711, 7, 1001.0, **on_mps, fallback_seen=None)
+    records(4712, 4711, 1002.0, **on_mps, fallback_seen="cut")
+    found = find_first_fallbacks(KILLED, Usage(workers={4711}))
+    assert (found.operations, found.is_complete) == ((), False)
 
 
 def test_children_that_ended_before_anyone_looked_are_counted(collector, records):

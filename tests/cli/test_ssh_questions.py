@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fleet_kit import MLX_WORKER, run_mpsbar
+from fleet_kit import MLX_WORKER, PATIENT_MPSBAR, run_mpsbar
 from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 STATUS = '{"schema": 1, "time": 1, "machine": {"chip": "Apple CHIP"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
@@ -26,11 +26,12 @@ AGAIN = f"while echo '{STATUS}'; do sleep 1; done"
 class Terminal:
     """A person at a terminal of their own, in front of one command."""
 
-    def __init__(self, workers, *arguments):
+    def __init__(self, workers, *arguments, is_patient=True):
+        command = PATIENT_MPSBAR if is_patient else [sys.executable, "-m", "mpsbar"]
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mpsbar", *arguments], env=workers.env(TERM="xterm", LC_ALL="C.UTF-8"),
+            [*command, *arguments], env=workers.env(TERM="xterm", LC_ALL="C.UTF-8"),
             cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=_take_terminal,  # noqa: PLW1509 - no other thread here holds a lock
         )  # fmt: skip
@@ -81,8 +82,8 @@ def _take_terminal():
 def person(workers):
     made = []
 
-    def make(*arguments):
-        made.append(Terminal(workers, *arguments))
+    def make(*arguments, **more):
+        made.append(Terminal(workers, *arguments, **more))
         return made[-1]
 
     yield make
@@ -143,7 +144,7 @@ def test_top_draws_only_after_the_questions_and_a_refusal_is_a_line(ssh_hosts, p
     terminal.type("no")
     terminal.wait_for("1 of 2 hosts answer")
     terminal.wait_for("no answer")
-    assert "Host key verification failed" in terminal.seen
+    terminal.wait_for("Host key verification failed")
     terminal.press("q")
     assert terminal.end() == 0
 
@@ -193,6 +194,7 @@ def test_a_cache_is_freed_from_the_screen_of_all_hosts(workers, ssh_hosts, perso
     terminal.wait_for("Enter passphrase for key")
     terminal.type("open sesame")
     terminal.wait_for("20.0 MB")
+    terminal.wait_for(str(worker.pid))
     terminal.press(f"/{worker.pid}\rf")  # others may run torch on this computer too
     terminal.wait_for("freed 16.0")  # a notice may be broken between words
     terminal.press("q")
@@ -213,10 +215,10 @@ def test_a_closed_window_ends_the_screen_and_every_ssh(ssh_hosts, person):
     assert not folder.exists()
 
 
-# What ssh runs to reach a host: it takes longer than the screen waits.
+# What ssh runs to reach a host: it takes longer than the screen waits, until a file is there.
 SLOW_WAY = """
 import os, select, socket, sys, time
-time.sleep(5)
+while not os.path.exists(sys.argv[2]): time.sleep(0.1)
 host = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 while ready := select.select([0, host], [], [])[0]:
     for end in ready:
@@ -240,13 +242,15 @@ def test_a_host_that_was_too_slow_is_asked_from_the_screen(ssh_hosts, person):
     ssh_hosts.add("good", AGAIN)
     ssh_hosts.add("slow", AGAIN)
     ssh_hosts.lock_key("slow", "open sesame")
-    way = ssh_hosts.folder / "way.py"
+    way, is_open = ssh_hosts.folder / "way.py", ssh_hosts.folder / "open"
     way.write_text(SLOW_WAY)
-    ssh_hosts.own_lines["slow"] += f"  ProxyCommand {sys.executable} {way} %p\n"
+    ssh_hosts.own_lines["slow"] += f"  ProxyCommand {sys.executable} {way} %p {is_open}\n"
     ssh_hosts._write_config()
-    terminal = person("top", "--ssh", ssh_hosts.options, "--host", "good", "--host", "slow")
+    hosts = ("--host", "good", "--host", "slow")
+    terminal = person("top", "--ssh", ssh_hosts.options, *hosts, is_patient=False)
     terminal.wait_for("1 of 2 hosts answer")
     assert "passphrase" not in terminal.seen
+    is_open.touch()
     terminal.wait_for("ssh has a question")
     terminal.press("\x1b[Z\x1b[B")  # to the hosts, and down to the second one
     terminal.wait_for("Answer ssh")

@@ -67,7 +67,10 @@ def test_a_framework_python_gets_one_line_and_the_status(monkeypatch, capsys, wo
     assert start.run(OPTIONS) == 0
     messages = capsys.readouterr()
     assert messages.err.count("\n") == 1
-    assert "uv tool install --managed-python '.[terminal]' in a checkout of mpsbar" in messages.err
+    assert (
+        "uv tool install --managed-python --python 3.13 '.[terminal]' in a checkout of mpsbar"
+        in messages.err
+    )
     assert "finetune.py" in messages.out
 
 

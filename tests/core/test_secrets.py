@@ -1,7 +1,12 @@
 """Keys and passwords are not shown; what people call their files is."""
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpsbar.agent import secrets
 from mpsbar.core.naming import name_process
 from mpsbar.core.secrets import mask, shorten_command, shorten_title
 from mpsbar.core.torch_facts import mask_settings
@@ -54,6 +59,40 @@ def test_a_password_is_recognised_by_its_place(text, masked):
 )  # fmt: skip
 def test_what_people_call_things_is_kept(text):
     assert mask(text) == text
+
+
+# To re, ſ is an s, \u212a a k, and ı and İ are an i, where small and capital letters are the same.
+PARTS = (
+    *SECRETS, "sk-", "PK_", "ghp_", "xoxb-", "AKIA", "eyJ", "SG.", "-----BEGIN ", "KEY-----", "://", "@", "Bearer ",
+    "BAſIC ", "basİc ", "PAſſword", "ſecret", "to\u212aen", "api_\u212aey", "cookıe", "CREDENTİALS", "auth", "=", ":", "%3d",
+    " ", "_", "-", "/", "+", "é", "ß", "0", "Ab1", HEX[:16], HEX[:32],
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=3)), max_size=12).map("".join))
+def test_no_shape_is_left_out_that_could_be_there(text):
+    every = re.compile("|".join((secrets._ISSUED, secrets._NAMED, secrets._RANDOM)), re.DOTALL)
+    assert mask(text) == every.sub("***", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["BAſİC hunter2", "PAſſword=hunter2", "ſecret:hunter2", "to\u212aen%3Dhunter2", "api_\u212aey=hunter2",
+     "cookıe=hunter2", "COOKİE=hunter2", "credentİals=hunter2", "BEARER hunter2"],
+)  # fmt: skip
+def test_whatever_letters_a_keyword_is_written_in(text):
+    assert mask(text) == "***"
+
+
+def test_usual_texts_need_no_search():
+    """A host waits at its end for what is compiled for it."""
+    for text in (
+        "/Users/jane/miniforge3/envs/torch213/bin/python3.11",
+        "train.py",
+        "2.13.0",
+        "KeyError",
+    ):
+        assert secrets._find_kinds(text) == ()
 
 
 @pytest.mark.parametrize(

@@ -196,20 +196,20 @@ def test_gpu_memory_is_the_machines_else_the_workers_on_metal():
 
 
 def line(*numbers, step=2.0, start=0.0):
-    return [Point(start + n * step, number) for n, number in enumerate(numbers)]
+    return tuple(Point(start + n * step, number) for n, number in enumerate(numbers))
 
 
 def test_recent_points_speak_for_now_or_not_at_all():
     points = line(1, 2, 3, 4, 5, step=10.0)
     assert values(recent(points, 40.0, 20.0)) == [3, 4, 5]
     assert values(recent(points, 40.0 + GAP, 2 * GAP)) == [1, 2, 3, 4, 5]
-    assert recent(points, 40.1 + GAP, WINDOW) == []
+    assert recent(points, 40.1 + GAP, WINDOW) == ()
     assert values(recent(points, 15.0, 100.0)) == [1, 2]  # what a clock set back left in the future
-    assert recent(points, math.nan, WINDOW) == recent(points, math.inf, WINDOW) == []
+    assert recent(points, math.nan, WINDOW) == recent(points, math.inf, WINDOW) == ()
 
 
 def test_a_trend_needs_time_and_points():
-    assert measure([], 10.0) is None
+    assert measure((), 10.0) is None
     assert measure(line(*range(30)), 60.0) is None
     assert measure(line(*range(31)), 60.0) is not None
     assert measure(line(*range(3), step=40.0), 60.0) is None

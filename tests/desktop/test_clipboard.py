@@ -41,6 +41,7 @@ def test_the_pasteboard_is_for_the_main_thread():
 @pytest.fixture
 def desktop(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(clipboard, "_SECONDS", 120.0)  # a Python may take long to start
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path

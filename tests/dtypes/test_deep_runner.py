@@ -47,7 +47,7 @@ def test_planted_faults_are_news_of_their_cell(monkeypatch):
         "hang cumsum int16",
     )
     # Long enough for a kernel on a busy machine; the planted hang is endless.
-    found, cells, shown = probe("cumsum", cell_seconds=20.0)
+    found, cells, shown = probe("cumsum", cell_seconds=30.0)
     assert (found.ended, found.torch, found.total) == ("ok", "2.13.0+cpu", 12)
     assert set(cells) == {f"cumsum/{dtype}" for dtype in DTYPES}
     worse = {f"{c.operation}/{c.dtype}": c.state for c in found.find_news("worse")}

@@ -298,3 +298,11 @@ def test_where_a_bug_is_known(check, words):
 def test_why_nothing_was_measured(ended, words):
     error = "why" if words.endswith("why") else None
     assert say_end(make_probe(ended=ended, error=error)) == words
+
+
+def test_lines_are_wrapped_by_cells():
+    """Of which a Korean letter takes two."""
+    lines = table._wrap("연산 " * 60, TableStyle(width=64), 3)
+    assert [width(line) for line in lines] == [59, 59, 56]
+    assert lines[-1].endswith("연산 …")
+    assert table._wrap("matmul softmax", TableStyle(width=64), 3) == ["matmul softmax"]

@@ -59,6 +59,9 @@ def test_a_kernel_that_jupyter_restarts(workers, watch, is_killed):
         pid = kernel.pid
         wait_connected(pid)
         kernel.client.stop_channels()
+        kernel.manager.shutdown_wait_time = (
+            TIMEOUT  # then it is killed, by default after five seconds
+        )
         kernel.manager.restart_kernel(now=is_killed)
         kernel.connect()
         assert kernel.pid != pid

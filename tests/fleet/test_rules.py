@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from fleet_kit import Prometheus, need_program, run_exporter
-from worker_kit import ROOT, TIMEOUT
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.verdicts import NORMAL
 
@@ -92,5 +92,9 @@ def test_a_real_server_loads_them_and_misses_a_silent_host(workers, tmp_path):
             prometheus.wait_query('up{job="mpsbar"} == 1')
             process.terminate()
             prometheus.wait_query('ALERTS{alertname="MpsbarHostSilent"}')
-            (group,) = prometheus.get("/api/v1/rules")["groups"]
-            assert {rule["health"] for rule in group["rules"]} == {"ok"}
+
+            def read_healths():
+                (group,) = prometheus.get("/api/v1/rules")["groups"]
+                return {rule["health"] for rule in group["rules"]}
+
+            wait_for(lambda: read_healths() == {"ok"}, "look at every rule")

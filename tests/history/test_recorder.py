@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from history_kit import GB, MACHINE, MB, fill, make_worker
+from thorough import two_sizes
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.actions import Freed, Limited
@@ -195,39 +196,42 @@ def test_an_hour_in_full_a_week_by_the_minute_then_nothing(play):
     assert play.wall - 7 * 86400 - 600 <= oldest <= play.wall - 6.9 * 86400
 
 
-def test_the_cap_is_held_while_it_is_filled(file):
-    cap = 6_000_000
+@two_sizes("cap", small=[2_400_000], whole=[6_000_000])
+def test_the_cap_is_held_while_it_is_filled(file, cap):
     play = Play(file, cap)
     workers = [
         [train((n * 7 + k) * MB, 0, 100 + n, f"w{n}.py") for n in range(60)] for k in range(2)
     ]
     most, written = 0, 0
-    for number in range(4000):
+    ticks = cap // 1500
+    for number in range(ticks):
         play.tick(*workers[number % 2], seconds=2.0)
         if number % 20 == 19:
             most = max(most, database.read_size(file))
             written = max(written, play.count("samples") + play.count("minutes"))
     play.recorder.close()
     assert 0.5 * cap < most <= cap
-    assert written < 4000 * 60 / 2  # the oldest had to go
+    assert written < ticks * 60 / 2  # the oldest had to go
     newest = play.read().machine.times[-1]
     assert play.wall - newest < 30  # and the newest are there
     assert play.problems == []
 
 
-def test_a_file_that_is_too_large_already_is_cut_to_the_cap(file):
-    with closing(database.open_database(file, 10 * recorder.CAP)) as connection:
+@two_sizes("cap", small=[recorder.CAP // 5], whole=[recorder.CAP])
+def test_a_file_that_is_too_large_already_is_cut_to_the_cap(file, cap):
+    rows = cap * 3 // 100
+    with closing(database.open_database(file, 10 * cap)) as connection:
         connection.execute(
             "INSERT INTO minutes WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n"
-            " WHERE i < 1500000) SELECT ? + i / 150 * 60000, i % 150, i << 12, i << 11, i << 12,"
+            " WHERE i < ?) SELECT ? + i / 150 * 60000, i % 150, i << 12, i << 11, i << 12,"
             " i << 13, i FROM n",
-            (int(START - 7 * 86400) * 1000,),
+            (rows, int(START - 7 * 86400) * 1000),
         )
-    assert database.read_size(file) > recorder.CAP
-    play = Play(file)
+    assert database.read_size(file) > cap
+    play = Play(file, cap)
     play.ticks(10, train())
-    assert database.read_size(file) <= recorder.CAP
-    assert play.count("minutes") > 100_000  # but not emptied
+    assert database.read_size(file) <= cap
+    assert play.count("minutes") > rows / 15  # but not emptied
     play.recorder.close()
 
 
@@ -251,12 +255,13 @@ def test_a_damaged_file_is_moved_aside_and_reported_once(file, damage):
     play.recorder.close()
 
 
-def test_of_damaged_files_only_the_last_is_kept(file):
+def test_of_damaged_files_only_the_last_is_kept(file, monkeypatch):
     file.parent.mkdir(parents=True)
-    for _ in range(3):
+    for number in range(3):
+        stamp = f"20261106-21200{number}"
+        monkeypatch.setattr(database.time, "strftime", lambda _, stamp=stamp: stamp)
         file.write_bytes(b"x" * 5000)
         database.move_aside(file)
-        time.sleep(1.1)  # another name
     assert len(list(file.parent.glob("history.damaged-*"))) == 1
 
 
@@ -571,8 +576,8 @@ def test_a_newer_file_is_not_touched(file):
     assert file.read_bytes() == before
 
 
-def test_a_reader_that_stands_still_does_not_make_it_grow_beyond_the_cap(file):
-    cap = 6_000_000
+@two_sizes("cap", small=[2_400_000], whole=[6_000_000])
+def test_a_reader_that_stands_still_does_not_make_it_grow_beyond_the_cap(file, cap):
     play = Play(file, cap)
     workers = [
         [train((n * 7 + k) * MB, 0, 100 + n, f"w{n}.py") for n in range(60)] for k in range(2)
@@ -581,7 +586,7 @@ def test_a_reader_that_stands_still_does_not_make_it_grow_beyond_the_cap(file):
     with closing(open_to_read(file)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM samples").fetchone()
-        for number in range(3000):
+        for number in range(cap // 2000):
             play.tick(*workers[number % 2])
             assert database.read_size(file) <= cap + 600_000  # one batch
     play.ticks(100, *workers[0])

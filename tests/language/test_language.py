@@ -12,7 +12,7 @@ from report_kit import make_page
 from worker_kit import ROOT
 
 from mpsbar import language
-from mpsbar.language import find_catalogue, list_wanted
+from mpsbar.agent.language import find_catalogue, list_wanted
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_first_language_that_there_is_a_catalogue_of(wanted, language, tmp_p
         path.parent.mkdir(parents=True)
         path.touch()
     found = find_catalogue(wanted, tmp_path)
-    assert (found and found.relative_to(tmp_path).parts[0]) == language
+    assert (found and Path(found).relative_to(tmp_path).parts[0]) == language
 
 
 def speak(folder: Path, **environment: str) -> str:
@@ -82,7 +82,8 @@ def speak(folder: Path, **environment: str) -> str:
 
 @pytest.mark.parametrize("content", [b"", b"no catalogue", None])
 def test_a_catalogue_that_cannot_be_read_costs_the_language_only(content, tmp_path):
-    shutil.copytree(ROOT / "mpsbar/language", tmp_path / "mpsbar/language")
+    for folder in ("agent", "language"):
+        shutil.copytree(ROOT / "mpsbar" / folder, tmp_path / "mpsbar" / folder)
     (tmp_path / "mpsbar/__init__.py").touch()
     path = tmp_path / "mpsbar/resources/locale/ko/LC_MESSAGES/mpsbar.mo"
     path.parent.mkdir(parents=True)

@@ -111,7 +111,7 @@ def test_chromium_draws_all_of_it(scripts, tmp_path, monkeypatch):
     if chromium.find_chromium() is None:
         pytest.skip("no Chromium")
     monkeypatch.setattr(draw_pictures, "SCALE", 1)
-    monkeypatch.setattr(sys, "argv", ["draw_pictures.py", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["draw_pictures.py", str(tmp_path), "menu", "hosts"])
     draw_pictures.main()
     menu = draw_pictures.read_menu()
     lightness = {}

@@ -104,7 +104,8 @@ def read_resources(folder):
         "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)\n"
         "import os; os.environ['MPSBAR_LANG'] = 'ko'\n"
         "from mpsbar import language; assert language._translations.info()['language'] == 'ko'\n"
-        "print(language._find_locale_folder().parent)"
+        "from mpsbar.agent.language import find_locale_folder\n"
+        "print(os.path.dirname(find_locale_folder()))"
     )
     done = run(sys.executable, "-I", "-S", "-c", code, cwd="/")
     assert done.returncode == 0, done.stderr

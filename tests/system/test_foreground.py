@@ -158,18 +158,40 @@ def test_in_a_pipe_of_the_shell(shell, scripts, is_parent):
     shell.wait("ends 9")
 
 
-@pytest.mark.parametrize("to_group", [False, True], ids=["to us alone", "to the group"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_reaches_the_command_once(scripts, number, to_group):
+def test_a_signal_reaches_the_command_once(scripts):
+    """To us alone and to the group; the command tells each before the next is sent."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
     with start(scripts) as process:
         read_until(process, b"ready")
-        (os.killpg if to_group else os.kill)(process.pid, number)
-        read_until(process, b"got " + number.name.encode())
+        said = b""
+        for number in numbers:
+            for send in (os.kill, os.killpg):
+                send(process.pid, number)
+                said += read_until(process, b"got " + number.name.encode())
         os.kill(process.pid, signal.SIGUSR2)  # and what comes later is passed on too
-        rest = process.stdout.read()
-        assert rest.count(b"got " + number.name.encode()) == 0
+        said += process.stdout.read()
+        told = [said.count(b"got " + number.name.encode()) for number in numbers]
+        assert told == [2] * len(numbers)
         assert process.wait(TIMEOUT) == 17
-        assert b"summary" in rest
+        assert b"summary" in said
+
+
+def test_a_guard_that_gets_no_processor_for_a_while_changes_nothing(scripts):
+    """It has not even begun when the group gets a signal."""
+    late = PARENT.replace(
+        "print(",
+        "import time; from mpsbar.system import foreground; stand = foreground._stand_guard\n"
+        "foreground._stand_guard = lambda *given: (time.sleep(1), stand(*given))\nprint(",
+        1,
+    )
+    (scripts / "parent.py").write_text(late)
+    with start(scripts) as process:
+        read_until(process, b"ready")
+        os.killpg(process.pid, signal.SIGINT)
+        read_until(process, b"got SIGINT")
+        os.kill(process.pid, signal.SIGUSR2)
+        assert b"got SIGINT" not in process.stdout.read()
+        assert process.wait(TIMEOUT) == 17
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,9 @@ def test_apples_python_is_used_only_where_it_opens_no_dialog(
     shim = tmp_path / "python3"
     shim.touch()
     monkeypatch.setattr(installed_pythons, "APPLE_PYTHON", str(shim))
+    monkeypatch.setattr(
+        installed_pythons, "_SELECT_SECONDS", 120.0
+    )  # a Python may take long to start
     select = StandIn(tmp_path, "xcode-select", code=code)
     assert is_usable_shim(str(shim), str(select.path)) is is_usable
     assert select.calls == [[b"-p"]]

@@ -161,6 +161,21 @@ def test_what_fell_back_to_the_cpu_is_not_trusted():
         assert parse_last_words(RECORD | {"fallback_seen": odd}).fallbacks is None
 
 
+@pytest.mark.parametrize(
+    ("added", "is_known"),
+    [
+        ({"fallback_seen": None}, True),
+        ({"fallback_seen": ["aten::x", "/w/a.py:1"]}, True),
+        ({"fallbacks": [["aten::x", 3, "a.py:1"]]}, True),
+        ({"fallback_seen": "cut"}, False),  # the process did not look at all of its modules
+        ({"fallback_seen": [7, 8]}, False),
+        ({}, False),  # of an older agent, or of a parent
+    ],
+)
+def test_whether_there_may_be_a_fallback_that_nobody_saw(added, is_known):
+    assert parse_last_words(RECORD | added).knows_fallbacks is is_known
+
+
 def test_what_torch_printed_after_the_record_is_added_to_it(folder):
     operations = tuple(FallbackOperation(f"aten::x{n}", 1, f"a.py:{n}", 0.5, 9) for n in range(30))
     leave(folder, 7, fallbacks=[["aten::x0", 1, "a.py:0"]])

@@ -1,9 +1,11 @@
-"""Which Python a process runs, as its user would name it."""
+"""Which Python a process runs, as its user would name it, and whether that one is enabled."""
+
+import os
 
 import pytest
 
 from mpsbar.system.platform import Details
-from mpsbar.system.process_reader import find_python
+from mpsbar.system.process_reader import find_enabled, find_python
 
 
 @pytest.fixture
@@ -81,3 +83,30 @@ def test_a_venv_that_borrows_torch_is_still_what_runs(venv, tmp_path):
     assert find_python(details(venv, str(other)), borrowed)[0] == str(
         tmp_path / "base/bin/python3.11"
     )
+
+
+def test_an_environment_is_enabled_since_its_start_up_file_is_there(venv, tmp_path):
+    assert find_enabled(str(venv), library(venv), {}) is None
+    file = venv / "lib/python3.11/site-packages/_mpsbar_start.py"
+    file.touch()
+    os.utime(file, (5.0, 5.0))
+    assert find_enabled(str(venv), library(venv), {}) == 5.0
+    # The torch of a venv that borrows it lies elsewhere.
+    borrowed = "/usr/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
+    assert find_enabled(str(venv), borrowed, {}) == 5.0
+    assert find_enabled(None, library(venv), {}) is None
+    assert find_enabled(str(venv), "/src/build/lib/libtorch_cpu.so", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "enabled"),
+    [
+        ("/x/mpsbar/agent/site", 0.0),
+        ("/Users/me/Library/Application Support/mpsbar/agent-0.1.0/site:/mine", 0.0),
+        ("/mine", None),
+        ("/mine:/x/mpsbar/agent/site", None),  # another sitecustomize may come first
+        ("", None),
+    ],
+)
+def test_mpsbar_run_is_seen_in_its_environment(path, enabled):
+    assert find_enabled(None, "", {"PYTHONPATH": path}) == enabled

@@ -157,11 +157,7 @@ class InTerminal:
         await self.p.show(seen)
 
     async def wait_for(self, condition):
-        for _ in range(500):
-            if condition():
-                return
-            await self.p.pilot.pause(0.02)
-        raise AssertionError(self.p.screen())
+        await self.p.wait_until(condition)
 
     def said(self):
         """Every question, and every line of the log."""
@@ -174,7 +170,7 @@ class InTerminal:
             self.p, self.controller = p, p.app._controller
             await story(self)
 
-        play(self.monitor, person, (200, 50))
+        play(self.monitor, person, (100, 30))
 
 
 @pytest.fixture(params=["menubar", "terminal"])

@@ -11,7 +11,9 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import fork_server
 from changed_package import ChangedPackage
 from screen_kit import start_screen, why_no_screen
 from worker_kit import Client
@@ -97,20 +99,23 @@ HEAD = f"{'program':<22}{'device':<8}workers  polls  freed  busy  longest pause 
 COMPLAINTS = ("Traceback", "Exception ignored", "Fatal Python error", "main thread is not in main loop")  # fmt: skip
 
 
-def run_program(name: str, python: str) -> Row:
-    """The same output and the same end, or what differs."""
+def run_program(name: str, python: str, *, forked: bool = False) -> Row:
+    """The same output and the same end, or what differs.
+
+    `forked`: alone it is a fork of a Python that has torch (see tests/fork_server.py), which is quicker.
+    """
     if not name.startswith("tk_"):
-        return _compare_runs(name, python, {})
+        return _compare_runs(name, python, {}, forked)
     if os.environ.get("DISPLAY"):
-        return _compare_runs(name, python, {"DISPLAY": os.environ["DISPLAY"]})
+        return _compare_runs(name, python, {"DISPLAY": os.environ["DISPLAY"]}, forked)
     if why := why_no_screen():
         return Row(name, "skipped", details=why)
     with start_screen() as display:
-        return _compare_runs(name, python, {"DISPLAY": display})
+        return _compare_runs(name, python, {"DISPLAY": display}, forked)
 
 
-def _compare_runs(name: str, python: str, extra: dict[str, str]) -> Row:
-    alone = _run([python], name, None, extra)
+def _compare_runs(name: str, python: str, extra: dict[str, str], forked: bool) -> Row:
+    alone = _run([python], name, None, extra, forked)
     if alone.returncode != 0:
         return Row(name, "fails alone", details=_last_line(alone.stderr))
     started = time.monotonic()
@@ -151,7 +156,11 @@ def _compare(alone: "subprocess.CompletedProcess[str]", beside: "subprocess.Comp
 
 
 def _run(
-    launcher: list[str], name: str, run_dir: Path | None, extra: dict[str, str]
+    launcher: list[str],
+    name: str,
+    run_dir: Path | None,
+    extra: dict[str, str],
+    forked: bool = False,
 ) -> "subprocess.CompletedProcess[str]":
     env = {key: value for key, value in os.environ.items() if not key.startswith("MPSBAR_")}
     env |= {"SOFTMPS": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}  # fmt: skip
@@ -162,8 +171,9 @@ def _run(
         env |= {"MPSBAR_RUN_DIR": str(run_dir), "MPSBAR_DATA_DIR": str(run_dir.parent / "data")}
         env["PYTHONPATH"] = os.pathsep.join([str(PROGRAMS), str(run_dir.parent / "package")])
     command = [*launcher, str(PROGRAMS / f"{name}.py")]
-    process = subprocess.Popen(
-        command, env=env, cwd=PROGRAMS, text=True, stdin=subprocess.DEVNULL,
+    start: Any = fork_server.start_python if forked else subprocess.Popen
+    process = start(
+        command, env=env, cwd=PROGRAMS, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
@@ -171,14 +181,14 @@ def _run(
     except subprocess.TimeoutExpired:
         _end(process)
         out, err = process.communicate()
-        err += f"\nstill running after {SECONDS} s"
+        err += f"\nstill running after {SECONDS} s".encode()
     except KeyboardInterrupt:
         _end(process)
         raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+    return subprocess.CompletedProcess(command, process.returncode, out.decode(), err.decode())
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def _end(process: Any) -> None:
     os.killpg(process.pid, signal.SIGKILL)  # its own session: the program and its children
 
 

@@ -24,7 +24,11 @@ CORE = [
 
 @pytest.mark.parametrize("name", CORE)
 def test_a_program_runs_as_it_does_without_mpsbar(name):
-    row = run_program(name, sys.executable)
+    for _ in range(3):  # on busy cores it may have ended before anybody came to free it
+        row = run_program(name, sys.executable, forked=True)
+        was_freed = row.load is not None and row.load.done > 0
+        if was_freed or row.verdict not in ("not seen", "same"):
+            break
     assert row.is_good, str(row)
     assert row.load is not None, str(row)
     assert row.load.done > 0, str(row)

@@ -11,6 +11,8 @@ import interpreters
 import pytest
 from worker_kit import ROOT, TIMEOUT, Client, wait_for
 
+from mpsbar.system import this_computer
+from mpsbar.system.process_reader import examine_process
 from mpsbar.workers import enable as setup
 from mpsbar.workers.environments import (
     Environment,
@@ -22,6 +24,18 @@ from mpsbar.workers.environments import (
 # torch is to be had for one Python only here, so the others import a stand-in of that name.
 TORCH = "__version__ = 'stand-in'\nvalue = 42\n"
 THREADS = "import sys; print(len(sys._current_frames()))"
+# Waits in the midst of torch's import, when its libraries are loaded: for a line.
+HELD_IMPORT = """
+import sys
+class Hold:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch.nn":
+            print("importing", flush=True)
+            sys.stdin.readline()
+sys.meta_path.insert(0, Hold())
+import torch
+sys.stdin.read()
+"""
 
 
 class Venv:
@@ -550,9 +564,17 @@ def test_a_real_torch_is_noticed(workers, this_venv):
     env = {"MPSBAR_RUN_DIR": str(workers.run_dir), "PATH": os.environ["PATH"]}
     env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # softmps is not in the new environment
     process = subprocess.Popen(
-        [this_venv.python, "-c", "import torch, sys; sys.stdin.read()"],
-        env=env, stdin=subprocess.PIPE, cwd="/",
+        [this_venv.python, "-c", HELD_IMPORT], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
     )  # fmt: skip
+    assert process.stdout.readline() == b"importing\n"
+    seen = examine_process(this_computer(), process.pid, None).process
+    assert (seen.is_enabled, seen.is_starting, seen.python) == (True, True, this_venv.python)
+    file = this_venv.site / "_mpsbar_start.py"
+    os.utime(file, (seen.started + 60, seen.started + 60))  # enabled after its start
+    seen = examine_process(this_computer(), process.pid, None).process
+    assert (seen.is_enabled, seen.is_starting) == (True, False)
+    process.stdin.write(b"\n")
+    process.stdin.flush()
     path = workers.run_dir / f"{process.pid}.sock"
     wait_for(path.exists, "agent")
     with Client(path) as client:

@@ -14,7 +14,7 @@ from .checking import ModuleVerdict
 from .measuring import Peak, Timing
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_html, render_text
+from .text import build_headline, render_html, render_text, say_headline
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
@@ -29,8 +29,8 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """One sentence a dtype."""
-        return build_headline(self.data)
+        """One sentence a dtype, as print() words it; `to_dict()` has it in English."""
+        return say_headline(self.data)
 
     def to_dict(self) -> dict[str, Any]:
         return self.data

@@ -1,10 +1,11 @@
 """The words of a comparison, made of its plain data. Pure; needs no torch.
 
-English in the user's process, where there are no catalogues; `mpsbar compare` gives its language.
+English until use_language(): this file imports nothing of mpsbar. What to_dict() has is English.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -65,7 +66,17 @@ def ngettext(singular: str, plural: str, count: int) -> str:
 
 
 def build_headline(data: Data) -> str:
-    """float32 works: … float16: NaN from layers.7.norm."""
+    """float32 works: … float16: NaN from layers.7.norm. English, for programs."""
+    spoken = _translate, _translate_count, _measure
+    use_language(str, _choose, len)
+    try:
+        return say_headline(data)
+    finally:
+        use_language(*spoken)
+
+
+def say_headline(data: Data) -> str:
+    """The same in the language that was chosen."""
     return " ".join(_end_sentence(say_dtype(name, found)) for name, found in data["dtypes"].items())
 
 
@@ -75,7 +86,9 @@ def say_dtype(name: str, found: Data) -> str:
         words = ", ".join(_say_results(found, name)) or _("nothing differs")
         return _("{name} works: {words}").format(name=name, words=words)
     if found["state"] == "crashed":
-        return _("{name}: crashes Python ({problem})").format(name=name, problem=found["text"])
+        return _("{name}: crashes Python ({problem})").format(
+            name=name, problem=_say_filled_in(found["text"])
+        )
     if found["state"] == "unchecked":
         where, text = _module(found["not_run"]["module"]), _first_sentence(found["not_run"]["text"])
         return _("{name}: not known, {where} could not be run piece by piece: {text}").format(
@@ -153,7 +166,7 @@ def _say_raised(where: str, text: str) -> str:
 
 
 def _say_unexplained(difference: Data) -> str:
-    what = _label(difference["label"])
+    what = _say_filled_in(difference["label"])
     if difference["nonfinite"]:
         return _("{nonfinite} in the {what}, though from no module alone").format(
             nonfinite=difference["nonfinite"], what=what
@@ -163,12 +176,32 @@ def _say_unexplained(difference: Data) -> str:
     )
 
 
-def _label(label: str) -> str:
-    """output, gradient of weight."""
-    of_gradient = "gradient of "
-    if label.startswith(of_gradient):
-        return _("gradient of {name}").format(name=label[len(of_gradient) :])
-    return _("output") if label == "output" else label
+# What the data has in English, with names and numbers filled in.
+_FILLED_IN = (
+    mark("gradient of {name}"),
+    mark("input {number} of {name}, call {call}"),
+    mark("the output of {name}, tensor {number}"),
+    mark("input {number}"),
+    mark("output"),
+    mark("output {number}"),
+    mark("{name}, a tensor of shape {shape}, was changed by the model"),
+    mark("{name} was changed by the model"),
+    mark("{name} holds too many objects: not all were watched"),
+    mark("exit code {number}"),
+)
+
+
+def _say_filled_in(text: str) -> str:
+    """gradient of weight, in the language that was chosen; "output" and other texts too."""
+    for template in _FILLED_IN:
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(template))
+        match = re.fullmatch(pattern, text)
+        if match:
+            fields = match.groupdict()
+            if template.endswith("{name}"):
+                fields["name"] = _say_filled_in(fields["name"])  # gradient of input 0
+            return _(template).format(**fields)
+    return _(text)
 
 
 def say_culprit(culprit: Data, found: Data) -> str:
@@ -183,7 +216,7 @@ def say_culprit(culprit: Data, found: Data) -> str:
         words = _("{what} from {where}").format(what=culprit["kind"], where=where)
         return words + _say_range(culprit, found)
     difference = culprit["difference"]
-    what = "" if difference["label"] == "output" else f", {_label(difference['label'])}"
+    what = "" if difference["label"] == "output" else f", {_say_filled_in(difference['label'])}"
     return _(
         "wrong results from {where}: off by up to {largest}, rounding explains {explained}"
     ).format(
@@ -234,7 +267,10 @@ def render_text(data: Data) -> str:
         ]
     lines += ["", *_table(data), *_slowest(data)]
     lines += [_("Note: {note}.").format(note=_say_note(note)) for note in data["notes"]]
-    lines += [_("Not restored: {text}.").format(text=text) for text in data["not_restored"]]
+    lines += [
+        _("Not restored: {text}.").format(text=_say_filled_in(text))
+        for text in data["not_restored"]
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -421,8 +457,9 @@ def render_html(data: Data) -> str:
         f"{_SIGNS[found['state']]}</b> {escape(say_dtype(name, found))}</li>"
         for name, found in data["dtypes"].items()
     ]
+    summary = _("{model}, module by module").format(model=data["model"])
     return (
         f'<div><ul style="padding-left:0">{"".join(lines)}</ul>'
-        f"<details><summary>{escape(data['model'])}, module by module</summary>"
+        f"<details><summary>{escape(summary)}</summary>"
         f"<pre>{escape(render_text(data))}</pre></details></div>"
     )

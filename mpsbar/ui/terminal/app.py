@@ -108,7 +108,8 @@ class TerminalApp(BaseApp):
         self.query_one("#log").border_title = _("events")
         self.main_screen.set_focus(self.main_table)
         self.call_after_refresh(self._take)
-        self.set_timer(_SETTLED_SECONDS, gc.freeze)
+        if not self.is_headless:  # a test
+            self.set_timer(_SETTLED_SECONDS, gc.freeze)
 
     # --- from other threads
 

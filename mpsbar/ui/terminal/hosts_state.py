@@ -1,5 +1,6 @@
 """What `top --host` shows beside readings: order, selection, filter, history. Without textual."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ from mpsbar.core.host_readings import HostReading
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries, Trends
+from mpsbar.language import _
 from mpsbar.ui.process_table import TableRow, build_rows
 from mpsbar.ui.terminal.order import Ordered, arrange, matches
 from mpsbar.ui.text.hosts import say_since
@@ -14,6 +16,9 @@ from mpsbar.ui.text.hosts import say_since
 # Processes whose memory is followed over time, of all hosts: each takes up to 150 kB. The selected
 # one always is.
 _MOST_FOLLOWED = 60
+# Rows of the table at most, and of each host at least: textual measures every cell of every row,
+# and a host may say that it has thousands.
+_MOST_ROWS, _FEW_ROWS = 1000, 20
 
 
 class HostsState(Ordered):
@@ -25,7 +30,9 @@ class HostsState(Ordered):
     def __init__(self) -> None:
         super().__init__()
         self.readings: list[HostReading] = []
-        self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
+        self.rows: tuple[
+            TableRow, ...
+        ] = ()  # in order: those that the filter leaves, and have room
         self.only = ""  # a host; "": the processes of all
         self.selected = ""  # the key of a process's row
         self.filter = ""
@@ -56,7 +63,8 @@ class HostsState(Ordered):
         ordered = arrange(rows, self.sort, self.descending, self._order)
         self._order = [row.key for row in ordered]
         place = next((n for n, row in enumerate(self.rows) if row.key == self.selected), 0)
-        self.rows = tuple(row for row in ordered if _fits(row, self.filter))
+        fitting = [row for row in ordered if _fits(row, self.filter)] if self.filter else ordered
+        self.rows = tuple(self._cut(fitting, shown))
         keys = [row.key for row in self.rows]
         if self.selected not in keys:
             self.selected = keys[min(place, len(keys) - 1)] if keys else ""
@@ -116,6 +124,30 @@ class HostsState(Ordered):
         return replace(
             snapshot, process_series=trends.copy_processes(), machine_series=trends.copy_machine()
         )
+
+    def _cut(self, rows: Sequence[TableRow], hosts: list[str]) -> Sequence[TableRow]:
+        """As many rows of each host as there is room for, the selected one, and how many more."""
+        most = max(_MOST_ROWS // max(len(hosts), 1), _FEW_ROWS)
+        if len(rows) <= most:
+            return rows
+        counts, left = Counter[str](), Counter[str]()
+        kept = []
+        for row in rows:
+            host = row.cells["HOST"]
+            counts[host] += 1
+            if counts[host] <= most or row.key == self.selected:
+                kept.append(row)
+            else:
+                left[host] += 1
+        for host, n in left.items():
+            words = _("… and {n} more").format(n=n)
+            kept.append(
+                TableRow(f"{host}/more", None, {"HOST": host, "NAME": words, "NOTE": ""}, {})
+            )
+        if not self.sort:  # the rows of each host are together
+            places = {host: place for place, host in enumerate(hosts)}
+            kept.sort(key=lambda row: places[row.cells["HOST"]])
+        return kept
 
     def _build_rows(self, reading: HostReading) -> Sequence[TableRow]:
         """Its processes; of a host that is silent the last that are known, and since when."""

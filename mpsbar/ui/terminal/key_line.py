@@ -29,6 +29,11 @@ class KeyLine(Footer):
         if self._list_keys() != self._shown:
             super().bindings_changed(screen)
 
+    async def recompose(self) -> None:
+        """Several changes may have asked for it: it is done once."""
+        if self._list_keys() != self._shown:
+            await super().recompose()
+
     def _list_keys(self) -> list[_Key]:
         app, keys = self.app, []
         for key, (_node, binding, is_enabled, _tip) in self.screen.active_bindings.items():

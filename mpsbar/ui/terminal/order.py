@@ -10,8 +10,12 @@ from mpsbar.ui.process_table import TableRow
 _MARGIN = 1.1
 WORDS = [column.key for column in COLUMNS if column.number is None]
 SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")  # of the key that sorts by the next one
+# Steps for each row that it takes to keep an order steady. Where thousands of rows change places it
+# would take all pairs of them, and there is nothing to keep steady: they are sorted exactly.
+_MOST_STEPS = 50
 _Family = list[TableRow]
-_Measure = Callable[[_Family], tuple[float, str]]
+_Value = tuple[float, str]
+_Measure = Callable[[_Family], _Value]
 
 
 class Ordered:
@@ -64,23 +68,33 @@ def arrange(
         else:
             families.append([row])
     measure = _measure_by(sort)
+    measured = [(measure(family), family) for family in families]
     places = {key: place for place, key in enumerate(before)}
-    known = [family for family in families if family[0].key in places]
-    known.sort(key=lambda family: places[family[0].key])
-    new = [family for family in families if family[0].key not in places]
-    order: list[_Family] = []
-    for family in [*known, *sorted(new, key=measure, reverse=descending)]:
-        at, value = len(order), measure(family)
-        while at and _passes(value, measure(order[at - 1]), descending):
-            at -= 1
-        order.insert(at, family)
-    return tuple(row for family in order for row in family)
+    known = [each for each in measured if each[1][0].key in places]
+    known.sort(key=lambda each: places[each[1][0].key])
+    new = [each for each in measured if each[1][0].key not in places]
+    new.sort(key=_by_value, reverse=descending)
+    order: list[tuple[_Value, _Family]] = []
+    left = _MOST_STEPS * len(measured)
+    for value, family in [*known, *new]:
+        at = len(order)
+        while at and left and _passes(value, order[at - 1][0], descending):
+            at, left = at - 1, left - 1
+        if not left:
+            order = sorted(measured, key=_by_value, reverse=descending)
+            break
+        order.insert(at, (value, family))
+    return tuple(row for _value, family in order for row in family)
+
+
+def _by_value(measured: tuple[_Value, _Family]) -> _Value:
+    return measured[0]
 
 
 def _measure_by(sort: str) -> _Measure:
     """The number of a column, or its text; an unknown number is the least."""
 
-    def measure(family: _Family) -> tuple[float, str]:
+    def measure(family: _Family) -> _Value:
         if sort in WORDS:
             return (0.0, family[0].cells.get(sort, "").lower())
         known = [v for row in family if (v := row.values.get(sort)) is not None]
@@ -89,7 +103,7 @@ def _measure_by(sort: str) -> _Measure:
     return measure
 
 
-def _passes(value: tuple[float, str], above: tuple[float, str], descending: bool) -> bool:
+def _passes(value: _Value, above: _Value, descending: bool) -> bool:
     if value[1] or above[1]:
         return value[1] > above[1] if descending else value[1] < above[1]
     if descending:

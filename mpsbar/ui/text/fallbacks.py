@@ -46,9 +46,9 @@ def _render_first(
     """Without --explain: torch warns once in a process, of the first operation."""
     if not found.operations:
         words = (
-            _("CPU fallbacks: none that torch warned of")
+            _("CPU fallbacks: none known")
             if found.is_complete
-            else _("CPU fallbacks: not known, a process ended before it could report")
+            else _("CPU fallbacks: not known, a process ended before it could report all")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]

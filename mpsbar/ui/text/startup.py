@@ -16,7 +16,8 @@ def is_running(pid: int | None) -> str:
 def no_rumps(problem: str) -> str:
     return _(
         "the menu bar requires rumps and PyObjC ({problem}): "
-        "uv tool install --reinstall --managed-python '.[terminal]' in a checkout of mpsbar"
+        "uv tool install --reinstall --managed-python --python 3.13 '.[terminal]' in a checkout of "
+        "mpsbar"
     ).format(problem=problem)
 
 
@@ -60,8 +61,8 @@ def say_no_icon(reason: str) -> str:
     if reason == "framework_python":
         return _(
             "macOS 26 and later show no menu bar icon for this kind of Python (Homebrew, "
-            "python.org): use mpsbar.app, or uv tool install --managed-python '.[terminal]' in a "
-            "checkout of mpsbar"
+            "python.org): use mpsbar.app, or uv tool install --managed-python --python 3.13 "
+            "'.[terminal]' in a checkout of mpsbar"
         )
     return _("Can't show an icon in the menu bar here ({reason})").format(reason=reason)
 

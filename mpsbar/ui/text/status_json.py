@@ -48,6 +48,7 @@ def _process(process: Process, is_connected: bool) -> dict[str, Any]:
     return asdict(process) | {
         "framework": process.frameworks[0],
         "connected": is_connected,
+        "is_starting": process.is_starting and not is_connected,
     }
 
 

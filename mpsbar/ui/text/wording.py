@@ -241,18 +241,33 @@ def how_to_connect_process(process: Process) -> str:
     """What to do to see more of an unconnected process."""
     if process.python is None:
         return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
+    if process.is_enabled:
+        return _say_enabled(process)
     return how_to_connect(process.python, kind_of(process.name))
+
+
+def _say_enabled(process: Process) -> str:
+    """Nothing more is to be typed: its environment is enabled, or `mpsbar run` started it."""
+    if process.is_starting:
+        return _("nothing to do: it connects by itself once its imports are done")
+    return _("restart it: its environment is enabled (if that does not help: mpsbar doctor)")
 
 
 def how_to_connect_in_menu(process: Process) -> str:
     """The same for a person who has only the app."""
     if process.python is None:
         return _("add `import mpsbar; mpsbar.attach()` to its code, if it is Python")
+    if process.is_starting:
+        return _say_enabled(process)
+    if process.is_enabled:
+        return _("Restart it: its environment is connected")
     return _("Choose Connect This Environment, then restart it")
 
 
 def unconnected(process: Process) -> str:
     """Why nothing can be done with it, and what would help."""
+    if process.is_starting:
+        return _("starting: {how}").format(how=_say_enabled(process))
     return _("not connected: {how}").format(how=how_to_connect_process(process))
 
 
@@ -281,6 +296,8 @@ def no_such_name(name: str, names: list[str]) -> str:
 
 
 def not_connected(process: Process) -> str:
+    if process.is_starting:
+        return _("starting ({frameworks})").format(frameworks="+".join(process.frameworks))
     return _("not connected ({frameworks})").format(frameworks="+".join(process.frameworks))
 
 

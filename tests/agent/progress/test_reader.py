@@ -47,9 +47,9 @@ def test_one_bar(read):
 
 def test_the_rate_counts_from_where_a_resumed_run_began(read):
     with bar(total=200, initial=100) as shown:
-        shown.start_t -= 10
+        shown.start_t -= 1000  # beside which the seconds of a busy machine do not count
         shown.update(20)
-        assert read()["rate"] == pytest.approx(2.0, rel=0.1)
+        assert read()["rate"] == pytest.approx(0.02, rel=0.1)
 
 
 def test_the_outermost_bar_with_a_total_and_the_innermost_that_moves(read):
@@ -214,15 +214,18 @@ def test_no_bar_ends_on_the_thread_that_reads(read):
     sys.setswitchinterval(1e-6)
     try:
         reader.start()
-        for _ in range(3000):
+        made = 0
+        # On busy cores the reader may come late.
+        while made < 3000 or (reads[0] <= 100 and reader.is_alive()):
             shown = Canary(total=10, file=io.StringIO(), mininterval=99)
             shown.update(1)
             del shown
+            made += 1
     finally:
         sys.setswitchinterval(interval)
         stop.set()
         reader.join()
-    assert len(ended) == 3000
+    assert len(ended) == made
     assert "reader" not in ended
     assert reads[0] > 100
 

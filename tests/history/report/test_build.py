@@ -9,6 +9,7 @@ from browser import find_chromium, open_browser
 from history_kit import HOSTILE, NOW, fill, make_checkup, make_snapshot
 from png_kit import read_pixels
 from report_kit import make_page, read_text
+from worker_kit import wait_for
 
 from mpsbar.history.report import build
 from mpsbar.system import paths
@@ -77,7 +78,12 @@ def test_the_policy_blocks_what_is_put_into_the_page(seen):
         "document.body.append(s); new Promise(r => setTimeout(() => r(window.owned || 0), 300))"
     )
     assert done == 0
-    assert any("Content Security Policy" in str(complaint) for complaint in seen.complaints())
+
+    def is_blocked():
+        seen.run("0")  # what the browser tells comes with an answer
+        return any("Content Security Policy" in str(one) for one in seen.complaints())
+
+    wait_for(is_blocked, "complaint of the policy")
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core: make setup gets it where there is npm")
@@ -146,10 +152,8 @@ def test_the_diagnostics_are_copied(seen):
     seen.send("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     seen.send("Page.bringToFront")
     seen.run("document.getElementById('copy').click(); 0")
-    shown = seen.run(
-        "new Promise(r => setTimeout(() => r(document.getElementById('copied').textContent), 500))"
-    )
-    assert shown == "Copied."
+    wait_for(lambda: seen.run("document.getElementById('copied').textContent"), "an answer")
+    assert seen.run("document.getElementById('copied').textContent") == "Copied."
     assert seen.run("navigator.clipboard.readText()").startswith(
         "mpsbar 0.1.0 · Python 3.12.1\n\nApple M3 Max"
     )
@@ -174,10 +178,10 @@ def test_it_is_drawn(browser, page, scheme, width):
         "(() => { const b = document.querySelector('.drawing').getBoundingClientRect();"
         " return [b.left, b.top, b.width].map(Math.round); })()"
     )
-    rows = read_pixels(browser.picture(most=top + 200))
+    assert tuple(read_pixels(browser.picture(most=4))[2][2][:3]) == BACK[scheme]
+    rows = read_pixels(browser.picture(first=top, most=160))
     assert len(rows[0]) == width
-    assert tuple(rows[2][2][:3]) == BACK[scheme]
-    plot = [pixel for row in rows[top : top + 160] for pixel in row[left : left + wide]]
+    plot = [pixel for row in rows for pixel in row[left : left + wide]]
     drawn = sum(tuple(pixel[:3]) == ALLOCATED[scheme] for pixel in plot)
     assert drawn > wide / 3, "the line of the memory in use"
 

@@ -15,6 +15,7 @@ from mpsbar.core.dtype_results import Check, Probe, Progress
 from mpsbar.core.machine import Machine
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.monitor import Monitor
+from mpsbar.system import child_process
 
 PENDING = frozenset([ProbeDtypes()])
 
@@ -125,6 +126,8 @@ def test_a_python_without_torch_is_one_sentence(mac):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_for_real(mac, workers, monkeypatch):
     """A real probe of this Python on the CPU, from a click to the table and the kept result."""
+    from fork_server import fork_children
+
     from mpsbar.system.paths import probe_folder
     from mpsbar.system.single_instance import claim
     from mpsbar.ui.menubar.app import MenuBar
@@ -135,6 +138,7 @@ def test_for_real(mac, workers, monkeypatch):
     monkeypatch.setattr(
         "mpsbar.dtypes.results._find_interpreters", lambda _: [(sys.executable, None)]
     )
+    monkeypatch.setattr(child_process, "start_python", fork_children())
     app = MenuBar(monitor, Loaded(Settings(interval=0.5), ""), notices, claim())
     seen = set()
 

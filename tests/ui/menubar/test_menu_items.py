@@ -212,7 +212,7 @@ def test_a_menu_that_is_asked_again_while_open_keeps_its_places(mac):
     play(mac, make_snapshot(make_training()), person)
 
 
-@two_sizes("refreshes", small=[1_000], whole=[9_000])
+@two_sizes("refreshes", small=[400], whole=[9_000])
 def test_refreshes_leave_nothing_behind(mac, refreshes):
     import gc
 
@@ -231,7 +231,7 @@ def test_refreshes_leave_nothing_behind(mac, refreshes):
         objects, items = len(gc.get_objects()), len(rumps.rumps.NSApp._ns_to_py_and_callback)
         for number in range(refreshes):
             flip(user, number)
-        for number in range(100):
+        for number in range(40):
             with user.open():
                 for step in range(10):
                     flip(user, number + step)

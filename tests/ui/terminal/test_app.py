@@ -34,6 +34,8 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import write_setting
+from mpsbar.ui.terminal.key_line import KeyLine
+from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
@@ -166,12 +168,7 @@ def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
         await p.press("r")
         assert p.asked[1:] == [CheckUp()]
         await p.end(1, Checkup(MAC))
-        for _ in range(500):
-            if "Report: " in p.screen():
-                break
-            await p.pilot.pause(0.02)
-        else:
-            raise AssertionError(p.screen())
+        await p.wait_for("Report: ")
         (page,) = tmp_path.rglob("*.html")
         assert "train.py" in page.read_text()
 
@@ -331,28 +328,33 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_text_everywhere(name):
-    evil = make_training(name=name, command=(name,))
-    raised = Health("warning", (Reason("leak", "warning", {"growth": GB, "seconds": 60.0}, 4711),))
-
+def test_a_hostile_name_stays_text_everywhere():
     async def person(p):
-        await p.show(make_snapshot(evil, health=raised, time=1002.0))
-        await p.press("f")
-        await p.end(0, Freed(4711, name, "done", freed=GB, seconds=0.1))
-        for key in ("s", "t", "enter"):
-            await p.press(key)
-            whole = p.screen()
-            assert "\x1b" not in whole
-            assert "\r" not in whole
-            assert "\u202e" not in whole
-            assert all(line.isprintable() for line in whole.splitlines())
-            assert len(whole.split("\n")) == 24
-            await p.press("escape")
-        if name.startswith("["):
-            assert name in p.screen()  # no markup was understood
+        for number, name in enumerate(HOSTILE):
+            pid = 5000 + number
+            evil = make_training(pid, name, command=(name,))
+            leak = Reason("leak", "warning", {"growth": GB, "seconds": 60.0}, pid)
+            raised = Health("warning", (leak,))
+            for health in (Health(), raised):
+                await p.show(make_snapshot(evil, health=health, time=p.monitor.latest.time + 2))
+            await p.press("f")
+            await p.end(-1, Freed(pid, name, "done", freed=GB, seconds=0.1))
+            for key in ("s", "t", "enter"):
+                await p.press(key)
+                whole = p.screen()
+                assert "\x1b" not in whole
+                assert "\r" not in whole
+                assert "\u202e" not in whole
+                assert all(line.isprintable() for line in whole.splitlines())
+                assert len(whole.split("\n")) == 24
+                await p.press("escape")
+            if name.startswith("["):
+                assert name in p.screen()  # no markup was understood
+        assert p.asked == [
+            what(5000 + n) for n in range(len(HOSTILE)) for what in (Free, FindTensors)
+        ]
 
-    play(FakeMonitor(make_snapshot(evil)), person)
+    play(FakeMonitor(make_snapshot()), person)
 
 
 def test_many_workers_scroll_and_all_can_be_reached():
@@ -415,8 +417,6 @@ def test_the_stored_pictures(size, check_golden):
     async def person(p):
         for look in looks[1:]:
             await p.show(look)
-        for _ in range(5):  # the last line is composed anew, a little later
-            await p.pilot.pause(0.05)
         check_golden(f"top-{size[0]}x{size[1]}.svg", p.app.export_screenshot() + "\n")
 
     play(FakeMonitor(looks[0]), person, size)
@@ -430,7 +430,6 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
         assert "f Free F" in keys()
         assert "Connect" not in keys()
         await p.press("end")
-        await p.pilot.pause(0.1)
         assert "c Connect" in keys()
         assert "f Free F" not in keys()
 
@@ -445,14 +444,28 @@ def test_keys_that_are_no_longer_shown_do_not_stay_in_memory():
         return sum(type(each).__name__ == "FooterKey" for each in gc.get_objects())
 
     async def person(p):
-        await p.pilot.pause(0.1)
         before = count()
         for _ in range(5):
             for place, key in (("end", "c Connect"), ("home", "f Free F")):
                 await p.press(place)
-                while key not in p.screen().splitlines()[-1]:
-                    await p.pilot.pause(0.02)
+                assert key in p.screen().splitlines()[-1]
         assert count() <= before + 10
+
+    play(FakeMonitor(seen()), person)
+
+
+def test_several_changes_of_the_keys_are_drawn_once(monkeypatch):
+    composed, compose = [], KeyLine.compose
+    monkeypatch.setattr(KeyLine, "compose", lambda line: composed.append(line) or compose(line))
+
+    async def person(p):
+        assert len(composed) < 5  # while the app starts they change again and again
+        composed.clear()
+        p.app._offered = frozenset()
+        for _ in range(5):
+            p.app.query_one(KeyLine).bindings_changed(p.app.screen)
+        await p.pilot.pause()
+        assert len(composed) == 1
 
     play(FakeMonitor(seen()), person)
 
@@ -474,9 +487,7 @@ def test_a_reading_does_not_put_the_cursor_back():
 
 def test_the_row_under_the_cursor_is_meant_however_fast_one_types():
     async def person(p):
-        for key in ("down", "f"):
-            p.app.simulate_key(key)
-        await p.pilot.pause(0.1)
+        await p.type_fast("down", "f")
         assert p.asked == [Free(4712)]
 
     play(FakeMonitor(seen()), person)
@@ -484,9 +495,7 @@ def test_the_row_under_the_cursor_is_meant_however_fast_one_types():
 
 def test_letters_typed_fast_behind_the_slash_are_the_filters():
     async def person(p):
-        for key in ("slash", "s", "f"):
-            p.app.simulate_key(key)
-        await p.pilot.pause(0.1)
+        await p.type_fast("slash", "s", "f")
         assert (p.app.state.filter, p.asked) == ("sf", [])
 
     play(FakeMonitor(seen()), person)
@@ -495,9 +504,7 @@ def test_letters_typed_fast_behind_the_slash_are_the_filters():
 @pytest.mark.parametrize("leave", ["enter", "down"])
 def test_a_key_typed_fast_behind_the_filter_is_about_the_row_that_was_found(leave):
     async def person(p):
-        for key in ("slash", *"kernel", leave, "f"):
-            p.app.simulate_key(key)
-        await p.pilot.pause(0.1)
+        await p.type_fast("slash", *"kernel", leave, "f")
         assert (p.app.state.filter, p.asked) == ("kernel", [Free(4712)])
 
     play(FakeMonitor(seen()), person)
@@ -505,9 +512,7 @@ def test_a_key_typed_fast_behind_the_filter_is_about_the_row_that_was_found(leav
 
 def test_a_key_typed_fast_behind_the_end_of_the_filter_is_not_in_it():
     async def person(p):
-        for key in ("slash", *"kernel", "escape", "f"):
-            p.app.simulate_key(key)
-        await p.pilot.pause(0.1)
+        await p.type_fast("slash", *"kernel", "escape", "f")
         assert (p.app.state.filter, len(p.asked)) == ("", 1)
 
     play(FakeMonitor(seen()), person)
@@ -553,8 +558,7 @@ def test_dtypes_and_the_command_palette():
         assert "float32" in p.screen()
         assert "verdict" in p.screen()
         await p.press("escape", "ctrl+p", *"free cache")
-        await p.pilot.pause(0.5)
-        assert "Free Cache" in p.screen()
+        await p.wait_for("Free Cache")
         await p.press("escape")
 
     play(FakeMonitor(make_snapshot(make_training())), person, (100, 30))
@@ -565,9 +569,8 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
 
     async def person(p):
         p.app.theme = "mpsbar-light"
-        await p.pilot.pause(0.1)
+        await p.wait_until(lambda: p.monitor.settings.theme == "light")
         assert p.app.state.ui_state.settings.theme == "light"
-        assert p.monitor.settings.theme == "light"
 
     play(FakeMonitor(seen()), person)
 
@@ -578,10 +581,7 @@ def test_a_theme_changes_the_colour_of_every_text(tmp_path, monkeypatch):
     async def person(p):
         before = p.style_of("serve.py").color
         p.app.theme = "mpsbar-light"
-        for _ in range(100):  # it is painted a little later
-            if p.style_of("serve.py").color != before:
-                break
-            await p.pilot.pause(0.05)
+        await p.wait_until(lambda: p.style_of("serve.py").color != before)
         assert p.style_of("serve.py").color == p.app.palette.style("quiet").color != before
 
     play(FakeMonitor(seen()), person)
@@ -602,20 +602,31 @@ def test_what_the_menu_has_chosen_about_automatic_frees_is_taken_over(tmp_path, 
 
     async def person(p):
         write_setting("free_when_idle", True)
-        p.monitor.show(seen())
-        await p.pilot.pause(0.1)
+        await p.show(seen())
         assert p.monitor.settings.free_when_idle is True
         assert p.app.state.ui_state.settings.free_when_idle is True
 
     play(FakeMonitor(seen()), person)
 
 
-@pytest.mark.parametrize("size", [(40, 10), (30, 8), (60, 16), (100, 30), (250, 70)])
-@pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
-def test_at_any_size_the_processes_can_be_read(size, theme):
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [
+        ((40, 10), "dark"), ((30, 8), "light"), ((60, 16), "contrast"), ((100, 30), "light"),
+        ((250, 70), "dark"),
+    ],
+)  # fmt: skip
+def test_at_any_size_the_processes_can_be_read(size, theme, tmp_path, monkeypatch):
+    """From the start and in every theme that is chosen then."""
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
     async def person(p):
-        assert "train.py" in p.screen()
-        assert "6.0 GB" in p.screen()
+        assert p.app.theme == theme_name(theme)
+        for chosen in (theme, "dark", "light", "contrast"):
+            p.app.theme = theme_name(chosen)
+            await p.pilot.pause()
+            assert "train.py" in p.screen()
+            assert "6.0 GB" in p.screen()
 
     play(FakeMonitor(seen()), person, size, Settings(theme=theme))
 

@@ -20,8 +20,18 @@ MLX = "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,
 # Colours: those of the terminal's own 16, and any others.
 SIXTEEN = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7])[;m]")
 MORE = re.compile(r"\x1b\[(?:[\d;]*;)?[34]8;[25];")
-# A question to a worker may take half a minute; what is not asked of one must not.
-AT_ONCE = 20.0
+# mpsbar that waits an hour for a worker's answer: what ends before that did not wait for it.
+WAITS_LONG = """
+import sys, types
+from mpsbar.workers import request
+for each in vars(request).values():
+    if isinstance(each, types.FunctionType) and each.__defaults__:
+        usual = each.__defaults__
+        each.__defaults__ = tuple(3600.0 if x == request.ASK_SECONDS else x for x in usual)
+request.ASK_SECONDS = 3600.0
+from mpsbar.__main__ import main
+main()
+"""
 
 
 class TmuxPane:
@@ -86,13 +96,13 @@ class TmuxPane:
     def pid(self):
         return int(self.tmux("display-message", "-p", "#{pane_pid}"))
 
-    def run_in_shell(self, *command):
+    def run_in_shell(self, *command, program="-m mpsbar"):
         """Which tells its exit code: of a pane, tmux does not always know it."""
-        line = f"{sys.executable} -m mpsbar {' '.join(command)}; echo CODE $?; sleep 100000"
+        line = f"{sys.executable} {program} {' '.join(command)}; echo CODE $?; sleep 100000"
         self.tmux("respawn-pane", "-k", "-c", str(ROOT), line)
 
     def wait_end(self):
-        self.wait("CODE 0", AT_ONCE)
+        self.wait("CODE 0")
 
 
 @pytest.fixture
@@ -128,16 +138,18 @@ def test_free_a_real_cache_see_a_worker_die_and_quit(pane, workers):
 def test_a_hung_worker_freezes_nothing_not_even_the_end(pane, workers):
     worker = workers.start(ATTACH + IDLE)
     shown = pane()
-    shown.run_in_shell("top", "--interval", "0.5")
+    program = workers.folder / "waits_long.py"
+    program.write_text(WAITS_LONG)
+    shown.run_in_shell("top", "--interval", "0.5", program=program)
     shown.wait("worker0.py")
     shown.find(worker.pid)
     worker.freeze()
     shown.press("f", "t")
-    shown.wait("Counting…", AT_ONCE)
+    shown.wait("Counting…")
     shown.press("q")  # closes it; Escape and the next key at once would be Alt and that key
-    shown.wait("busy", AT_ONCE)
+    shown.wait("busy")
     shown.press("?")
-    shown.wait("free the selected process's cache", AT_ONCE)
+    shown.wait("free the selected process's cache")
     shown.press("q", "q")
     shown.wait_end()
     worker.thaw()
@@ -211,6 +223,7 @@ def test_over_ssh_in_a_terminal_of_its_own(pane, workers, ssh_hosts):
     shown.press("Escape")
     shown.click("? Help", "free the selected process's cache")
     shown.press("Escape")
+    wait_for(lambda: "free the selected" not in shown.screen(), "an end of the help")
     shown.tmux("resize-window", "-x", "130", "-y", "40")
     shown.wait("╭─ about")
     shown.press("q")
@@ -229,7 +242,7 @@ def test_a_terminal_that_goes_away_ends_it(pane):
     shown.wait("train.py")
     pid = shown.pid
     shown.tmux("kill-server")
-    wait_for(lambda: not psutil.pid_exists(pid), "its end", AT_ONCE)
+    wait_for(lambda: not psutil.pid_exists(pid), "its end")
 
 
 @pytest.mark.parametrize("moment", ["Starting", "q Quit"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from samples import GB, make_snapshot, make_training
-from ui.terminal_kit import TerminalUser
+from ui.terminal_kit import ScreenUser, run_app
 from worker_kit import TIMEOUT
 
 from mpsbar.core.errors import UserError
@@ -16,6 +16,9 @@ from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.machine import Process
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
+from mpsbar.system.settings_file import read_settings
+from mpsbar.ui.process_table import TableRow
+from mpsbar.ui.terminal import order
 from mpsbar.ui.terminal.hosts_app import HostsApp
 from mpsbar.ui.terminal.hosts_state import HostsState
 
@@ -37,39 +40,11 @@ def make_readings(**more):
     ]
 
 
-class HostsUser:
-    style_of = TerminalUser.style_of
-
-    def __init__(self, app, pilot):
-        self.app, self.pilot = app, pilot
-
-    def screen(self):
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join(strip.text.rstrip() for strip in strips)
-
-    async def press(self, *keys):
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def wait_until(self, is_so):
-        """What another thread tells comes when it comes."""
-        end = asyncio.get_running_loop().time() + TIMEOUT
-        while not is_so():
-            assert asyncio.get_running_loop().time() < end, self.screen()
-            await self.pilot.pause(0.02)
-
-    async def wait_for(self, text):
-        await self.wait_until(lambda: text in self.screen())
-
-    async def wait_gone(self, text):
-        await self.wait_until(lambda: text not in self.screen())
-
-
 def play(readings, person, free=None, size=(110, 24)):
     async def whole():
         app = HostsApp(lambda: readings[-1], free or (lambda *_: ""), Settings())
-        async with app.run_test(size=size, notifications=True) as pilot:
-            user = HostsUser(app, pilot)
+        async with run_app(app, size, notifications=True) as pilot:
+            user = ScreenUser(app, pilot)
             await user.wait_for("hosts answer")
             await person(user)
 
@@ -160,8 +135,7 @@ def test_a_cache_is_freed_on_the_host_of_the_row():
         may_end.set()
         await p.wait_for("freed 3.0 GB [bold]really[/bold]")
         await p.press("F")
-        while len(asked) < 2:
-            await p.pilot.pause(0.02)
+        await p.wait_until(lambda: len(asked) == 2)
         assert asked == [("studio2", 99, 5.0), ("studio2", None, None)]
 
     play([make_readings()], person, free)
@@ -341,6 +315,42 @@ def test_the_selected_process_has_a_chart_however_many_hosts_there_are():
     assert followed == [20]
 
 
+def test_a_host_with_thousands_of_processes_takes_no_more_rows_than_there_is_room_for():
+    def show(names):
+        workers = (make_training(pid=n + 1, name=f"train{n}.py") for n in range(3000))
+        status = RemoteStatus(make_snapshot(*workers), "ok", ())
+        small = RemoteStatus(make_snapshot(make_training(pid=7)), "ok", ())
+        state = HostsState()
+        state.take([HostReading(n, status if n == "big" else small, SINCE) for n in names])
+        return state
+
+    state = show(["big", "mini"])
+    assert [row.cells["NAME"] for row in state.rows[499:]] == [
+        "train499.py", "… and 2500 more", "train.py",
+    ]  # fmt: skip
+    state.show_only("big")
+    assert (len(state.rows), state.rows[-1].cells["NAME"]) == (1001, "… and 2000 more")
+    state.set_filter("train2999")  # all of them are looked through
+    assert [row.key for row in state.rows] == ["big/process-3000"]
+    state.selected = "big/process-3000"
+    state.set_filter("")  # what is selected stays
+    assert state.row is not None
+    state.show_only("")
+    state.sort_by("NAME")
+    assert [row.key for row in state.rows][-2:] == ["big/process-3000", "big/more"]
+
+
+def test_thousands_of_rows_that_all_change_are_sorted_without_comparing_all_pairs(monkeypatch):
+    compared = []
+    passes = order._passes
+    monkeypatch.setattr(order, "_passes", lambda *given: compared.append(1) or passes(*given))
+    rows = [TableRow(str(n), None, {}, {"HELD": 1.2**n}) for n in range(2000)]
+    before = [row.key for row in rows]  # the least is first, and every row has to pass all others
+    ordered = order.arrange(rows, "HELD", True, before)
+    assert [row.key for row in ordered] == before[::-1]
+    assert len(compared) < 60 * len(rows)
+
+
 def test_why_there_are_no_processes():
     empty = HostReading("studio1", RemoteStatus(make_snapshot(), "ok", ()), SINCE)
     readings = [[HostReading("studio1")]]
@@ -414,7 +424,9 @@ def test_an_ssh_that_cannot_be_started_is_told():
     play([readings], person, fail)
 
 
-def test_themes_and_the_command_palette():
+def test_themes_and_the_command_palette(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
     async def person(p):
         await p.wait_for("tune.py")
         looks = {p.app.export_screenshot()}
@@ -430,6 +442,32 @@ def test_themes_and_the_command_palette():
         await p.wait_for("f Free")
 
     play([make_readings()], person)
+
+
+def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
+    """Also where the app ends right after that."""
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        p.app.theme = "mpsbar-light"
+        await p.pilot.pause()
+        p.app.theme = "textual-dark"  # of textual's own, which is not kept
+        await p.pilot.pause()
+
+    play([make_readings()], person)
+    assert read_settings().settings.theme == "light"
+
+
+def test_a_theme_that_cannot_be_saved_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "settings.toml").write_text("theme = ")
+
+    async def person(p):
+        p.app.theme = "mpsbar-light"
+        await p.wait_for("is damaged")
+
+    play([make_readings()], person)
+    assert (tmp_path / "settings.toml").read_text() == "theme = "
 
 
 def test_what_a_hostile_host_makes_us_keep_is_bounded():

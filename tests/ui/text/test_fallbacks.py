@@ -65,9 +65,9 @@ def test_without_explain_only_the_first_is_known():
     assert render_fallbacks(found, NATIVE, home="/home/ada")[1] == "  aten::new, at ~/train.py:4"
     assert render(FallbackOperation("aten::new", 1), is_counted=False)[1] == "  aten::new"
     count = "  mpsbar run --explain counts them."
-    assert render(is_counted=False) == ["CPU fallbacks: none that torch warned of", count]
+    assert render(is_counted=False) == ["CPU fallbacks: none known", count]
     assert render(is_counted=False, is_complete=False) == [
-        "CPU fallbacks: not known, a process ended before it could report",
+        "CPU fallbacks: not known, a process ended before it could report all",
         count,
     ]
 

@@ -11,7 +11,7 @@ from mpsbar.ui.text.startup import say_doubt, say_no_icon
 def test_the_line_for_a_python_without_an_icon():
     assert say_no_icon("framework_python") == (
         "macOS 26 and later show no menu bar icon for this kind of Python (Homebrew, python.org):"
-        " use mpsbar.app, or uv tool install --managed-python '.[terminal]' in a checkout of mpsbar"
+        " use mpsbar.app, or uv tool install --managed-python --python 3.13 '.[terminal]' in a checkout of mpsbar"
     )
     assert say_no_icon("new") == "Can't show an icon in the menu bar here (new)"
 
