@@ -575,6 +575,19 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
     play(FakeMonitor(seen()), person)
 
 
+def test_every_theme_of_textual_can_be_chosen(tmp_path, monkeypatch):
+    """They have none of our names for colours."""
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        for name in p.app.available_themes:
+            p.app.theme = name
+            await p.pilot.pause()
+            assert "train.py" in p.screen(), name
+
+    play(FakeMonitor(seen()), person)
+
+
 def test_a_theme_changes_the_colour_of_every_text(tmp_path, monkeypatch):
     monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
 
