@@ -45,8 +45,8 @@ from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
 
 _WIDE = 110
-# After that, what there is stays for good: the garbage collector need not look at it again.
 _SETTLED_SECONDS = 1.0
+_COLLECT_AFTER = 10_000  # objects; a refresh makes some thousand, nearly all without cycles
 
 
 class TerminalApp(BaseApp):
@@ -109,7 +109,7 @@ class TerminalApp(BaseApp):
         self.main_screen.set_focus(self.main_table)
         self.call_after_refresh(self._take)
         if not self.is_headless:  # a test
-            self.set_timer(_SETTLED_SECONDS, gc.freeze)
+            self.set_timer(_SETTLED_SECONDS, _collect_less)
 
     # --- from other threads
 
@@ -340,3 +340,9 @@ class TerminalApp(BaseApp):
         if offered != self._offered:
             self._offered = offered
             self.refresh_bindings()
+
+
+def _collect_less() -> None:
+    """What there is by now stays for good: the garbage collector need not look at it again."""
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])

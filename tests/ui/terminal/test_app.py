@@ -644,6 +644,17 @@ def test_at_any_size_the_processes_can_be_read(size, theme, tmp_path, monkeypatc
     play(FakeMonitor(seen()), person, size, Settings(theme=theme))
 
 
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 130])
+def test_help_and_quit_are_in_the_last_line_at_any_width(width):
+    async def person(p):
+        await p.wait_for("? Help")
+        line = p.screen().splitlines()[-1]
+        assert "? Help q Quit" in line
+        assert ("^p" in line) == (width >= 110)
+
+    play(FakeMonitor(seen()), person, (width, 24))
+
+
 def test_children_under_their_parents_or_each_by_itself():
     worker = make_training()
     copies = tuple(
