@@ -131,6 +131,11 @@ def _find_peers(folder: Path, workers: "list[subprocess.Popen[bytes]]") -> Itera
     yield Peer("like nvitop", [sys.executable, str(LIKE_NVITOP), f"{REFRESH}", *pids], "PID")
 
 
+def _places(folder: Path) -> dict[str, str]:
+    """A home of its own: what this computer's mpsbar has recorded and probed would be read too."""
+    return {"HOME": str(folder)} | {f"MPSBAR_{p}_DIR": str(folder) for p in ("DATA", "CONFIG")}
+
+
 class Pane:
     """A program in a tmux server of its own; `root` is its process."""
 
@@ -138,8 +143,8 @@ class Pane:
         self.peer = peer
         # A new one each time: the server before may still be on its way out.
         self.socket = tempfile.mktemp(dir=folder, suffix=".tmux")
-        home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "TERM": "screen-256color"}
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("TMUX")} | home
+        own = {"XDG_CONFIG_HOME": str(folder), "TERM": "screen-256color"} | _places(folder)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("TMUX")} | own
         size = ("-x", str(COLUMNS), "-y", str(LINES))
         self.tmux("new-session", "-d", *size, "sleep 1000000")
         self.began = time.monotonic()
@@ -178,7 +183,7 @@ class Terminal:
     def __init__(self, command: list[str], folder: Path) -> None:
         self.fd, program = pty.openpty()
         fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-        env = os.environ | {"HOME": str(folder), "TERM": "xterm-256color"}
+        env = os.environ | {"TERM": "xterm-256color"} | _places(folder)
         env = {key: value for key, value in env.items() if key not in ("COLUMNS", "LINES")}
         self.began = time.monotonic()
         self.process = subprocess.Popen(

@@ -151,7 +151,7 @@ def play(monitor, person, size=(80, 24), settings=None):
         app = TerminalApp(monitor, loaded)
         monitor.start(app.on_tick)
         async with run_app(app, size) as pilot:
-            while not app.query_one("#head").texts:
+            while not app.query_one("#head").lines:
                 await pilot.pause(0.01)
             await pilot.pause()
             await person(TerminalUser(app, pilot, monitor))

@@ -1,6 +1,7 @@
 """The terminal app: shows each snapshot, and hands keys and clicks on. Never waits for a worker."""
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
@@ -44,6 +45,8 @@ from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
 
 _WIDE = 110
+_SETTLED_SECONDS = 1.0
+_COLLECT_AFTER = 10_000  # objects; a refresh makes some thousand, nearly all without cycles
 
 
 class TerminalApp(BaseApp):
@@ -105,6 +108,8 @@ class TerminalApp(BaseApp):
         self.query_one("#log").border_title = _("events")
         self.main_screen.set_focus(self.main_table)
         self.call_after_refresh(self._take)
+        if not self.is_headless:  # a test
+            self.set_timer(_SETTLED_SECONDS, _collect_less)
 
     # --- from other threads
 
@@ -291,9 +296,9 @@ class TerminalApp(BaseApp):
         state, palette, main = self.state, self.palette, self.main_screen
         snapshot = state.snapshot
         head, gauges = main.query_one("#head", LinesView), main.query_one("#gauges", LinesView)
-        head.show_texts(render_head(snapshot, *head.size, palette))
+        head.show_lines(render_head(snapshot, *head.size, palette))
         if gauges.size.height:
-            gauges.show_texts(render_gauges([*build_gauges(snapshot)], *gauges.size, palette))
+            gauges.show_lines(render_gauges([*build_gauges(snapshot)], *gauges.size, palette))
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
@@ -321,11 +326,11 @@ class TerminalApp(BaseApp):
                 title = render_title(self.state, self.palette, of_machine=True)
                 machine.show(title, build_machine_chart(self.state), self.palette)
             if facts.size.width:
-                facts.show_texts(render_facts(self.state, self.palette, facts.size.width))
+                facts.show_lines(render_facts(self.state, self.palette, facts.size.width))
 
     def _draw_detail(self, chart: ChartView, facts: LinesView) -> None:
         chart.show(render_title(self.state, self.palette), build_chart(self.state), self.palette)
-        facts.show_texts(render_facts(self.state, self.palette, max(facts.size.width, 20)))
+        facts.show_lines(render_facts(self.state, self.palette, max(facts.size.width, 20)))
 
     def _rewrite_log(self) -> None:
         self.main_screen.query_one(NoteLog).rewrite(self.state, self.palette)
@@ -335,3 +340,9 @@ class TerminalApp(BaseApp):
         if offered != self._offered:
             self._offered = offered
             self.refresh_bindings()
+
+
+def _collect_less() -> None:
+    """What there is by now stays for good: the garbage collector need not look at it again."""
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])

@@ -14,7 +14,13 @@ from mpsbar.core.settings import Settings
 from mpsbar.ui.terminal.driver import choose_driver
 from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.main_screen import MainScreen
-from mpsbar.ui.terminal.themes import DEFAULTS, THEMES, Palette, make_palette, theme_name
+from mpsbar.ui.terminal.themes import (
+    THEMES,
+    Palette,
+    build_defaults,
+    make_palette,
+    theme_name,
+)
 
 
 class BaseApp(App[None]):
@@ -41,7 +47,7 @@ class BaseApp(App[None]):
         return MainScreen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return DEFAULTS
+        return build_defaults(self.current_theme)
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()

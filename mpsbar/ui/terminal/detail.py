@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from rich.segment import Segment
 from rich.text import Text
 from textual import events
-from textual.strip import Strip
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.health import find_budget
@@ -26,7 +25,7 @@ from mpsbar.ui.terminal.chart import (
     chart_process,
     render_chart,
 )
-from mpsbar.ui.terminal.drawing import draw_history, make_segments, make_text
+from mpsbar.ui.terminal.drawing import draw_history, make_text
 from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, endings, progress, wording
@@ -223,8 +222,7 @@ class ChartView(LinesView):
         if not lines and height > 1:
             lines = [[CellRun(_("no data yet"), "quiet")]]
         style = self._palette.style
-        strips = [
-            Strip([Segment(run.text, style(run.layer, run.behind)) for run in line])
-            for line in lines
+        drawn = [
+            [Segment(run.text, style(run.layer, run.behind)) for run in line] for line in lines
         ]
-        self.show_strips([Strip(make_segments(title, self.app.console)), *strips])
+        self.show_lines([title, *drawn])

@@ -109,6 +109,7 @@ class HostsApp(BaseApp):
         self.call_after_refresh(self._take)
 
     def on_resize(self, _event: events.Resize) -> None:
+        self.refresh_bindings()  # the last line shows those that fit
         self.call_after_refresh(self._show)
 
     @property

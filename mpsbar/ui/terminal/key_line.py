@@ -4,12 +4,14 @@ textual's own composes its keys at every refresh of the bindings and keeps all t
 before (github.com/Textualize/textual/issues/6666): 1,200 objects each time.
 """
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _Key = tuple[str, str, str, str, bool]  # key, as people read it, caption, action, works now
+_KEPT = 2
 
 
 class KeyLine(Footer):
@@ -41,4 +43,16 @@ class KeyLine(Footer):
             if self.show_command_palette if is_palette else binding.show:
                 display = app.get_key_display(binding)
                 keys.append((key, display, binding.description, binding.action, is_enabled))
-        return keys
+        return _fit(keys, app.size.width)
+
+
+def _fit(keys: list[_Key], width: int) -> list[_Key]:
+    """Where not all fit, those before the last two go: Help, which lists all, and Quit."""
+
+    def measure(key: _Key) -> int:
+        return cell_len(key[1]) + cell_len(key[2]) + 2  # with a space between, and one after
+
+    shown = list(keys)
+    while len(shown) > _KEPT and sum(map(measure, shown)) - 1 > width:
+        del shown[-_KEPT - 1]
+    return shown

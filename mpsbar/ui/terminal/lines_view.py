@@ -3,11 +3,13 @@
 textual's Static converts and paints the whole of its text each time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.segment import Segment
 from rich.text import Text
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -17,6 +19,20 @@ from mpsbar.ui.terminal.drawing import is_same_text, make_segments
 from mpsbar.ui.text import cells
 
 _EMPTY = Strip([])
+Line = Text | list[Segment]
+
+
+def _is_same(one: Line, other: Line) -> bool:
+    if isinstance(one, Text) and isinstance(other, Text):
+        return is_same_text(one, other)
+    return one == other
+
+
+def group_lines(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first of neighbours, and how many there are: textual's work grows with the regions."""
+    for _key, group in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+        lines = [number for _place, number in group]
+        yield lines[0], len(lines)
 
 
 class LinesView(Widget):
@@ -24,34 +40,28 @@ class LinesView(Widget):
 
     def __init__(self, is_selectable: bool = False, **more: Any) -> None:
         super().__init__(**more)
-        self.texts: list[Text] = []
+        self.lines: Sequence[Line] = ()
         self._is_selectable = is_selectable
         self._strips: list[Strip] = []
         self._layout: Any = None  # what all lines depend on
         self._painted: dict[int, tuple[Strip, Strip]] = {}  # by number, with what it was made of
 
-    def show_texts(self, texts: Sequence[Text]) -> None:
-        """One line each."""
-        before = list(zip(self.texts, self._strips, strict=True))
-        self.texts = list(texts)
-        strips = []
-        for number, text in enumerate(texts):
-            if number < len(before) and is_same_text(before[number][0], text):
-                strips.append(before[number][1])
-            else:
-                strips.append(Strip(make_segments(text, self.app.console)))
-        self.show_strips(strips)
-
-    def show_strips(self, strips: list[Strip]) -> None:
-        before, self._strips = self._strips, strips
-        if len(before) != len(strips):
+    def show_lines(self, lines: Sequence[Line]) -> None:
+        before, self.lines = self.lines, lines
+        if len(before) != len(lines):
+            self._strips = [self._build_strip(line) for line in lines]
             self.refresh(layout=self.styles.is_auto_height)
             return
-        pairs = enumerate(zip(before, strips, strict=True))
-        changed = [number for number, (old, new) in pairs if old is not new and old != new]
+        pairs = enumerate(zip(before, lines, strict=True))
+        changed = [number for number, pair in pairs if not _is_same(*pair)]
+        for number in changed:
+            self._strips[number] = self._build_strip(lines[number])
         if changed:
             width = self.size.width
-            self.refresh(*(Region(0, number, width, 1) for number in changed))
+            self.refresh(*(Region(0, y, width, count) for y, count in group_lines(changed)))
+
+    def _build_strip(self, line: Line) -> Strip:
+        return Strip(make_segments(line, self.app.console) if isinstance(line, Text) else line)
 
     @property
     def allow_select(self) -> bool:
@@ -74,8 +84,11 @@ class LinesView(Widget):
         """As they were painted, where neither they nor the style have changed. Without textual's
         cache of whole widgets, which looks up every property of their style for each line: there
         is no border here, and padding only at the sides."""
-        layout = (self.rich_style, *self.size, self.styles.padding, tuple(self.get_line_filters()))
-        if layout != self._layout:
+        # Those of the terminal's own 16 colours need not be looked for: there are none.
+        filters = [each for each in self.get_line_filters() if type(each) is not ANSIToTruecolor]
+        layout = (self.rich_style, *self.size, self.styles.padding, filters)
+        is_selected = self._is_selectable and self.text_selection is not None
+        if layout != self._layout or is_selected:
             self._layout, self._painted = layout, {}
         lines = [self._paint(y) for y in crop.line_range]
         if crop.column_span != (0, self.outer_size.width):
@@ -85,7 +98,7 @@ class LinesView(Widget):
     def _paint(self, y: int) -> Strip:
         strip = self._strips[y] if y < len(self._strips) else _EMPTY
         before = self._painted.get(y)
-        if before is not None and before[0] is strip and not self.text_selection:
+        if before is not None and before[0] is strip:
             return before[1]
         style, width, _height, (_top, right, _bottom, left), filters = self._layout
         line = strip.apply_style(style).adjust_cell_length(width, style)

@@ -35,6 +35,8 @@ class ChangesCompositor(Compositor):
             if any(shown.overlaps(change) for change in left):
                 found[widget] = (region, clip)
                 left = [change for change in left if not shown.contains_region(change)]
+                if not left:
+                    break
         return found
 
 

@@ -10,6 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widgets import DataTable
 from textual.widgets.data_table import ColumnKey, RowKey
@@ -26,6 +27,7 @@ from mpsbar.ui.terminal.drawing import (
     make_segments,
     make_text,
 )
+from mpsbar.ui.terminal.lines_view import group_lines
 from mpsbar.ui.terminal.order import Ordered
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
@@ -51,6 +53,8 @@ class SteadyTable(DataTable[Text]):
         self._fitted: Heads = []
         self._drawn: dict[str, list[Text]] = {}
         self._height = 1  # of each row
+        # Of each row that was seen, what its cells depend on, and each with its segments.
+        self._painted: dict[str, tuple[object, list[tuple[Text, list[Segment]]]]] = {}
         self._selected = ""  # the key of the row where we put the cursor
 
     def show_cells(
@@ -84,6 +88,7 @@ class SteadyTable(DataTable[Text]):
 
     def _rebuild(self, heads: Heads, drawn: dict[str, list[Text]], height: int) -> None:
         place = self.scroll_y
+        self._painted = {}
         self.clear(columns=True)
         for key, head, width in heads:
             self.add_column(Text(head, no_wrap=True), width=width + 1, key=key)
@@ -95,19 +100,25 @@ class SteadyTable(DataTable[Text]):
         """Change the cells that differ. `update_cell` would have every cell rendered again, and
         keep thousands of old ones: of what was rendered only these are forgotten here."""
         changed: set[tuple[str | None, str | None]] = set()  # keys of rows and columns
-        places: set[int] = set()
+        places: list[int] = []
         for place, (key, cells) in enumerate(drawn.items()):
             if cells is self._drawn[key]:
                 continue
-            for head, cell, before in zip(heads, cells, self._drawn[key], strict=True):
-                if not is_same_text(cell, before):
-                    self._data[RowKey(key)][ColumnKey(head[0])] = cell
-                    changed.add((key, head[0]))
-                    places.add(place)
+            pairs = enumerate(zip(cells, self._drawn[key], strict=True))
+            for number, (cell, before) in pairs:
+                if is_same_text(cell, before):
+                    cells[number] = before  # so that it is known to be painted
+                    continue
+                column = heads[number][0]
+                self._data[RowKey(key)][ColumnKey(column)] = cell
+                changed.add((key, column))
+                if place not in places[-1:]:
+                    places.append(place)
         if changed:
             self._forget_rendered(changed)
-        for place in places:
-            self.refresh_row(place)
+        for first, lines in group_lines(places):
+            top = self.header_height + first * self._height
+            self._refresh_region(Region(0, top, self.size.width, lines * self._height))
 
     def _render_line(self, y: int, x1: int, x2: int, base_style: Style) -> Strip:
         """A row of one line is put together here: through Rich's console, as textual does it, each
@@ -120,17 +131,28 @@ class SteadyTable(DataTable[Text]):
             False, False, False, hover, cursor, self.show_cursor, self._show_hover_cursor,
             self.cursor_foreground_priority == "css", self.cursor_background_priority == "css",
         )  # fmt: skip
-        console, segments = self.app.console, list[Segment]()
-        cells = next(islice(self._drawn.values(), place, None))
-        for number, (cell, head) in enumerate(zip(cells, self._fitted, strict=True)):
-            style, room = base_style + _locate(place, number) + component, head[2] + 1
-            drawn = [
-                Segment(text, style + own + post if own else style + post)
-                for text, own, _control in make_segments(cell, console)
-            ]
-            segments += Segment.adjust_line_length(drawn, room, style + post)
+        key, cells = next(islice(self._drawn.items(), place, None))
+        layout = (place, base_style, component, post)
+        before = self._painted.get(key)
+        painted: list[tuple[Text, list[Segment]]] = []
+        known = before[1] if before is not None and before[0] == layout else ()
+        for number, cell in enumerate(cells):
+            if number < len(known) and known[number][0] is cell:
+                painted.append(known[number])
+            else:
+                style = base_style + _locate(place, number) + component
+                painted.append((cell, self._paint(cell, self._fitted[number][2] + 1, style, post)))
+        self._painted[key] = (layout, painted)
         rest = base_style + component + _locate(place, 0, is_outside=True)
-        return Strip(segments).simplify().adjust_cell_length(self.size.width, rest)
+        line = Strip(segment for _cell, segments in painted for segment in segments)
+        return line.adjust_cell_length(self.size.width, rest)
+
+    def _paint(self, cell: Text, width: int, style: Style, post: Style) -> list[Segment]:
+        drawn = (
+            Segment(text, style + own + post if own else style + post)
+            for text, own, _control in make_segments(cell, self.app.console)
+        )
+        return list(Segment.simplify(Segment.adjust_line_length([*drawn], width, style + post)))
 
     def _forget_rendered(self, changed: set[tuple[str | None, str | None]]) -> None:
         rows = {row for row, _column in changed}
@@ -192,19 +214,33 @@ def draw_row(
         if column.column.drawing is not None:
             drawn.append(_draw(row, column, snapshot, palette))
             continue
-        text = make_text(column.fit(row.cells.get(column.key, "")), base)
+        over: Style | str = ""
         if column.key == "GPU" and (part := row.values.get("GPU")) is not None and not is_old:
-            text.stylize(palette.load(part / 100))
+            over = palette.load(part / 100)
         elif column.key == "NOTE" and row.cells["NOTE"] and (
             is_old or isinstance(row.process, Worker)
         ):  # fmt: skip
-            text.stylize(palette.style("warning"))
+            over = palette.style("warning")
         elif column.key == "NAME" and is_selected:
-            text.stylize("bold")
-        if match and column.key in ("NAME", "NOTE", "PID", "DEVICE"):
-            text.highlight_words([match], palette.style("match"), case_sensitive=False)
-        drawn.append(text)
+            over = "bold"
+        is_searched = match and column.key in ("NAME", "NOTE", "PID", "DEVICE")
+        words = column.fit(row.cells.get(column.key, ""))
+        drawn.append(
+            _write(words, base, over, match if is_searched else "", palette.style("match"))
+        )
     return drawn
+
+
+@lru_cache(2048)  # most cells are as they were at the last reading
+def _write(
+    words: str, base: Style | str, over: Style | str, match: str, match_style: Style
+) -> Text:
+    text = make_text(words, base)
+    if over:
+        text.stylize(over)
+    if match:
+        text.highlight_words([match], match_style, case_sensitive=False)
+    return text
 
 
 def _draw(row: TableRow, column: FittedColumn, snapshot: Snapshot, palette: Palette) -> Text:

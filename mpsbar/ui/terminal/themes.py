@@ -47,11 +47,19 @@ THEMES = (
         },
     ),
 )  # fmt: skip
-# For textual's own themes, which do not have them.
-DEFAULTS = {
-    "allocated": "$primary", "cached": "$accent", "other": "$secondary", "footprint": "$panel",
-    "low": "$success", "middle": "$warning", "high": "$error", "quiet": "$foreground 60%",
+# What textual's own themes, which do not have them, use instead.
+_INSTEAD = {
+    "allocated": "primary", "cached": "accent", "other": "secondary", "footprint": "panel",
+    "low": "success", "middle": "warning", "high": "error",
 }  # fmt: skip
+
+
+def build_defaults(theme: Theme) -> dict[str, str]:
+    """Our names for colours, from those that every theme has."""
+    colours = theme.to_color_system().generate()
+    ground, letters = (Color.parse(colours[name]) for name in ("background", "foreground"))
+    quiet = letters if letters.ansi is not None else ground.blend(letters, 0.6)
+    return {name: colours[other] for name, other in _INSTEAD.items()} | {"quiet": quiet.css}
 
 
 def theme_name(setting: str) -> str:
@@ -115,5 +123,5 @@ _PLAIN = {
 
 
 def make_palette(variables: Mapping[str, str], has_colour: bool) -> Palette:
-    names = [*DEFAULTS, "foreground", "primary", "accent", "success", "warning", "error"]
+    names = [*_INSTEAD, "quiet", "foreground", "primary", "accent", "success", "warning", "error"]
     return Palette({name: Color.parse(variables[name]).hex6 for name in names}, has_colour)

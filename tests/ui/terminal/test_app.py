@@ -575,6 +575,19 @@ def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
     play(FakeMonitor(seen()), person)
 
 
+def test_every_theme_of_textual_can_be_chosen(tmp_path, monkeypatch):
+    """They have none of our names for colours."""
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        for name in p.app.available_themes:
+            p.app.theme = name
+            await p.pilot.pause()
+            assert "train.py" in p.screen(), name
+
+    play(FakeMonitor(seen()), person)
+
+
 def test_a_theme_changes_the_colour_of_every_text(tmp_path, monkeypatch):
     monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
 
@@ -629,6 +642,17 @@ def test_at_any_size_the_processes_can_be_read(size, theme, tmp_path, monkeypatc
             assert "6.0 GB" in p.screen()
 
     play(FakeMonitor(seen()), person, size, Settings(theme=theme))
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 130])
+def test_help_and_quit_are_in_the_last_line_at_any_width(width):
+    async def person(p):
+        await p.wait_for("? Help")
+        line = p.screen().splitlines()[-1]
+        assert "? Help q Quit" in line
+        assert ("^p" in line) == (width >= 110)
+
+    play(FakeMonitor(seen()), person, (width, 24))
 
 
 def test_children_under_their_parents_or_each_by_itself():

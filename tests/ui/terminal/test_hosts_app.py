@@ -16,6 +16,7 @@ from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.machine import Process
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
+from mpsbar.system.settings_file import read_settings
 from mpsbar.ui.process_table import TableRow
 from mpsbar.ui.terminal import order
 from mpsbar.ui.terminal.hosts_app import HostsApp
@@ -423,7 +424,9 @@ def test_an_ssh_that_cannot_be_started_is_told():
     play([readings], person, fail)
 
 
-def test_themes_and_the_command_palette():
+def test_themes_and_the_command_palette(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
     async def person(p):
         await p.wait_for("tune.py")
         looks = {p.app.export_screenshot()}
@@ -439,6 +442,32 @@ def test_themes_and_the_command_palette():
         await p.wait_for("f Free")
 
     play([make_readings()], person)
+
+
+def test_a_theme_that_is_chosen_is_kept(tmp_path, monkeypatch):
+    """Also where the app ends right after that."""
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+
+    async def person(p):
+        p.app.theme = "mpsbar-light"
+        await p.pilot.pause()
+        p.app.theme = "textual-dark"  # of textual's own, which is not kept
+        await p.pilot.pause()
+
+    play([make_readings()], person)
+    assert read_settings().settings.theme == "light"
+
+
+def test_a_theme_that_cannot_be_saved_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "settings.toml").write_text("theme = ")
+
+    async def person(p):
+        p.app.theme = "mpsbar-light"
+        await p.wait_for("is damaged")
+
+    play([make_readings()], person)
+    assert (tmp_path / "settings.toml").read_text() == "theme = "
 
 
 def test_what_a_hostile_host_makes_us_keep_is_bounded():
