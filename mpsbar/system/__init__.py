@@ -2,11 +2,13 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from mpsbar.system.platform import Computer
+if TYPE_CHECKING:  # `status --format` needs paths and files only
+    from mpsbar.system.platform import Computer
 
 
-def this_computer() -> Computer:
+def this_computer() -> "Computer":
     """Chooses the platform; $MPSBAR_REPLAY names a recorded machine."""
     if name := os.environ.get("MPSBAR_REPLAY"):
         from mpsbar.system import replay

@@ -91,11 +91,13 @@ def answer_key(pane: Pane) -> float:
 
 
 def print_frames(hosts: int, workers: int, new: int) -> None:
-    """The CPU from new readings to a drawn screen, without a terminal."""
+    """The CPU from new readings to a drawn screen, without a terminal; where there are very many
+    processes, they are others each time."""
     from mpsbar.ui.terminal.hosts_app import HostsApp
 
     def read(number: int) -> HostReading:
-        status = make_status(workers, random.random() * 1e6)
+        first_pid = random.randrange(1000, 10**6) if workers > WORKERS else 1000
+        status = make_status(workers, random.random() * 1e6, first_pid)
         line = json.dumps(status).replace('"AVAILABLE"', str(random.randrange(90, 150) * GB))
         return HostReading(f"mac{number:02}", parse_status(line.encode()), time.time())
 
@@ -126,14 +128,16 @@ def cpu_of(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:2])
 
 
-def make_status(count: int = WORKERS, phase: float = 0.0) -> dict[str, object]:
+def make_status(
+    count: int = WORKERS, phase: float = 0.0, first_pid: int = 1000
+) -> dict[str, object]:
     """`phase`: with another one all sizes are others."""
     workers, processes = [], []
     for number in range(count):
         allocated, cached = int((1 + math.sin(number + phase)) * GB), GB // 2
         sizes = {"allocated": allocated, "cached": cached, "driver": allocated + cached}
         backend = {"name": "mps", "framework": "torch", "state": "in use"} | sizes
-        name, pid = f"train{number}.py", 1000 + number
+        name, pid = f"train{number}.py", first_pid + number
         workers.append(
             {"pid": pid, "name": name, "state": "live", "age_s": 0.1, "backends": [backend],
              "progress": {"bar": {"name": "epoch", "done": 10 * number, "total": 1000}}}

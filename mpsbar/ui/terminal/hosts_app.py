@@ -85,6 +85,7 @@ class HostsApp(BaseApp):
         self.state = HostsState()
         self._told: set[str] = set()  # hosts of which was told that ssh has a question
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
+        self._empty: dict[int, list[Text]] = {}  # the cells of a row that is not to be seen
         self._none = ""  # why there are no processes, as it is shown
         self._saved_theme: str = settings.theme
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
@@ -356,7 +357,7 @@ class HostsApp(BaseApp):
             return [first, *drawn]
 
         layout = (name, tuple(columns), state.filter, self.palette)
-        seen, empty = self._find_seen(), [Text("") for _column in heads]
+        seen, empty = self._find_seen(), self._empty.setdefault(len(heads), [Text("")] * len(heads))
         drawn = {}
         for place, row in enumerate(state.rows):
             if place in seen:

@@ -38,7 +38,9 @@ class HostsState(Ordered):
         self.filter = ""
         self.snapshots: dict[str, Snapshot] = {}  # by host, with their histories
         self._trends: dict[str, Trends] = {}
-        self._host_rows: dict[str, tuple[TableRow, ...]] = {}
+        # By host: its rows, and how many processes more there are. Built when they are shown.
+        self._host_rows: dict[str, tuple[tuple[TableRow, ...], int]] = {}
+        self._limit: int | None = None  # of processes in each of these
         self._order: list[str] = []
 
     def take(self, readings: list[HostReading]) -> bool:
@@ -52,19 +54,21 @@ class HostsState(Ordered):
             last = before.get(reading.host)
             if reading.status is not None and (last is None or last.status is not reading.status):
                 self.snapshots[reading.host] = self._follow(reading)
-            self._host_rows[reading.host] = tuple(self._build_rows(reading))
+            self._host_rows.pop(reading.host, None)
         self.arrange()
         return True
 
     def arrange(self) -> None:
         """Put the rows in order: after a reading, or another order, filter or host."""
         shown = [each.host for each in self.readings if self.only in ("", each.host)]
-        rows = [row for host in shown for row in self._host_rows[host]]
+        most = max(_MOST_ROWS // max(len(shown), 1), _FEW_ROWS)
+        self._build_shown(shown, None if self.sort or self.filter else most)
+        rows = [row for host in shown for row in self._host_rows[host][0]]
         ordered = arrange(rows, self.sort, self.descending, self._order)
         self._order = [row.key for row in ordered]
         place = next((n for n, row in enumerate(self.rows) if row.key == self.selected), 0)
         fitting = [row for row in ordered if _fits(row, self.filter)] if self.filter else ordered
-        self.rows = tuple(self._cut(fitting, shown))
+        self.rows = tuple(self._cut(fitting, shown, most))
         keys = [row.key for row in self.rows]
         if self.selected not in keys:
             self.selected = keys[min(place, len(keys) - 1)] if keys else ""
@@ -125,12 +129,22 @@ class HostsState(Ordered):
             snapshot, process_series=trends.copy_processes(), machine_series=trends.copy_machine()
         )
 
-    def _cut(self, rows: Sequence[TableRow], hosts: list[str]) -> Sequence[TableRow]:
-        """As many rows of each host as there is room for, the selected one, and how many more."""
-        most = max(_MOST_ROWS // max(len(hosts), 1), _FEW_ROWS)
-        if len(rows) <= most:
+    def _build_shown(self, hosts: list[str], limit: int | None) -> None:
+        """Build the rows that are missing. Only where they are sorted or searched all are needed,
+        and to build thousands of them takes most of a second."""
+        if limit != self._limit:
+            self._limit = limit
+            self._host_rows.clear()
+        for reading in self.readings:
+            if reading.host in hosts and reading.host not in self._host_rows:
+                self._host_rows[reading.host] = self._build_rows(reading)
+
+    def _cut(self, rows: Sequence[TableRow], hosts: list[str], most: int) -> Sequence[TableRow]:
+        """At most so many rows of each host, the selected one, and how many more there are."""
+        counts = Counter[str]()
+        left = Counter({host: n for host in hosts if (n := self._host_rows[host][1])})
+        if len(rows) <= most and not left:
             return rows
-        counts, left = Counter[str](), Counter[str]()
         kept = []
         for row in rows:
             host = row.cells["HOST"]
@@ -140,26 +154,42 @@ class HostsState(Ordered):
             else:
                 left[host] += 1
         for host, n in left.items():
-            words = _("… and {n} more").format(n=n)
-            kept.append(
-                TableRow(f"{host}/more", None, {"HOST": host, "NAME": words, "NOTE": ""}, {})
-            )
+            words = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
+            kept.append(TableRow(f"{host}/more", None, words, {}))
         if not self.sort:  # the rows of each host are together
             places = {host: place for place, host in enumerate(hosts)}
             kept.sort(key=lambda row: places[row.cells["HOST"]])
         return kept
 
-    def _build_rows(self, reading: HostReading) -> Sequence[TableRow]:
+    def _build_rows(self, reading: HostReading) -> tuple[tuple[TableRow, ...], int]:
         """Its processes; of a host that is silent the last that are known, and since when."""
         if reading.host not in self.snapshots:
-            return ()
+            return (), 0
+        snapshot, left = self._limit_processes(reading.host)
         rows = []
-        for row in build_rows(self.snapshots[reading.host]):
+        for row in build_rows(snapshot):
             words = row.cells | {"HOST": reading.host}
             if reading.problem is not None:
                 words["NOTE"] = say_since(reading)
             rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=words))
-        return rows
+        return tuple(rows), left
+
+    def _limit_processes(self, host: str) -> tuple[Snapshot, int]:
+        """Of this host as many processes as are wanted, workers first, and how many more it has."""
+        snapshot = self.snapshots[host]
+        members: tuple[Worker | Process, ...] = (*snapshot.workers, *snapshot.unconnected)
+        if self._limit is None or len(members) <= self._limit:
+            return snapshot, 0
+        kept = [
+            member
+            for place, member in enumerate(members)
+            if place < self._limit or f"{host}/process-{member.pid}" == self.selected
+        ]
+        return replace(
+            snapshot,
+            workers=tuple(member for member in kept if isinstance(member, Worker)),
+            processes=tuple(member for member in kept if isinstance(member, Process)),
+        ), len(members) - len(kept)
 
 
 def _fits(row: TableRow, text: str) -> bool:

@@ -1,13 +1,18 @@
-"""One line for tmux, SwiftBar, sketchybar or starship: a format with fields, filled in. Pure."""
+"""One line for tmux, SwiftBar, sketchybar or starship: a format with fields, filled in. Pure.
+
+Where the fields are read from a file, nothing of the model and its words is imported.
+"""
 
 import string
+from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
-from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
-from mpsbar.ui.text import progress, wording
+
+if TYPE_CHECKING:
+    from mpsbar.core.snapshot import Snapshot, Worker
 
 # Other characters mean something to one of the programs that show the line: `|` begins commands in
 # SwiftBar, `#` formats in tmux, `%` and `$` those of shells. A process chooses its own name.
@@ -50,8 +55,10 @@ def parse_format(text: str) -> list[tuple[str, str | None]]:
     return [(plain, name) for plain, name, _spec, _conversion in parsed]
 
 
-def build_fields(snapshot: Snapshot) -> dict[str, str]:
+def build_fields(snapshot: "Snapshot") -> dict[str, str]:
     """Every field as text; what is not known is a question mark."""
+    from mpsbar.ui.text import progress, wording
+
     machine, gpu = snapshot.machine, snapshot.machine.gpu
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
     top = max(workers, key=_held, default=None)
@@ -82,14 +89,16 @@ def build_fields(snapshot: Snapshot) -> dict[str, str]:
 
 def render_line(parsed: list[tuple[str, str | None]], fields: dict[str, str]) -> str:
     """Always one line, whatever the format has in it."""
-    parts = (plain + (fields.get(name, wording.UNKNOWN) if name else "") for plain, name in parsed)
+    parts = (plain + (fields[name] if name else "") for plain, name in parsed)
     return " ".join("".join(parts).split("\n"))
 
 
 def make_safe(name: str) -> str:
+    from mpsbar.ui.text import wording
+
     line = wording.shorten(printable(name), _LONGEST_NAME)
     return "".join(c if c.isalnum() or c in _SAFE else "_" for c in line)
 
 
-def _held(worker: Worker) -> int:
+def _held(worker: "Worker") -> int:
     return -1 if worker.held is None else worker.held
