@@ -143,7 +143,9 @@ class EndFollower:
         self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
     ) -> EndedProcess:
         status = None if found is None else found.status
-        words = find_last_words(tracked.pid, tracked.started) if tracked.is_connected else None
+        words = None
+        if tracked.is_connected:
+            words = find_last_words(tracked.pid, tracked.started, last_seen=tracked.last)
         end = _set_time(end, tracked, found, None if words is None else words.ended)
         stopped = snapshot.stopped.get(tracked.pid)
         was_asked = stopped is not None and stopped.state == "asked"
@@ -230,10 +232,10 @@ def explain_unseen(
     end: EndedProcess, now: float, reports: ReportReader, boot: float | None, is_mac: bool
 ) -> EndedProcess:
     """An end that nobody saw: `ended` is when the process was last seen."""
-    words = find_last_words(end.pid, end.started, or_of_parent=True)
+    words = find_last_words(end.pid, end.started, last_seen=end.ended, or_of_parent=True)
     if words is not None and words.verdict is not None:  # `mpsbar run --summary` saw it
         verdict = replace(words.verdict, fallbacks=words.fallbacks)
-        return replace(end, ended=words.ended, verdict=verdict, how=verdict.code)
+        return set_end(replace(end, verdict=verdict, how=verdict.code), words.ended, words.started)
     is_restarted = boot is not None and boot > end.ended
     found = reports.read(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
@@ -250,8 +252,17 @@ def explain_unseen(
         reports=found,
     )
     verdict = judge_end(evidence)
-    when = words.ended if words is not None and words.ended >= end.ended else end.ended
-    return replace(end, ended=when, verdict=verdict, how=verdict.code)
+    end = replace(end, verdict=verdict, how=verdict.code)
+    if words is None or words.ended < end.ended:
+        return end
+    return set_end(end, words.ended, words.started)
+
+
+def set_end(end: EndedProcess, ended: float, started: float | None = None) -> EndedProcess:
+    """The same with another time of its end, and how long it ran till then."""
+    began = end.started if end.started is not None else started
+    ran = end.ran if began is None else max(0.0, ended - began)
+    return replace(end, ended=ended, ran=ran)
 
 
 def _set_time(

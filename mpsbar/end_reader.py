@@ -10,7 +10,7 @@ from dataclasses import replace
 from mpsbar.core.endings import EndEvidence, LastWords
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.verdicts import judge_end
-from mpsbar.end_follower import explain_unseen
+from mpsbar.end_follower import explain_unseen, set_end
 from mpsbar.history.reader import open_to_read
 from mpsbar.history.writer import read_ends
 from mpsbar.system import paths, this_computer
@@ -58,14 +58,17 @@ def _is_same(words: LastWords, end: EndedProcess) -> bool:
     if words.pid != end.pid:
         return False
     started = end.ended if end.started is None else end.started
-    return started - _SAME_START <= words.attached <= max(end.ended, words.attached)
+    # An end that nobody saw is dated by when it was last seen: its agent may have attached later.
+    began = words.attached if end.was_seen or words.started is None else words.started
+    return started - _SAME_START <= words.attached and began <= end.ended + _SAME_START
 
 
 def _complete(end: EndedProcess, words: LastWords) -> EndedProcess:
     """`mpsbar run` completes a record after the end was seen: as the parent it knows the exit code,
     and with --explain how long operations took on the CPU, and how many bytes were copied."""
     if words.verdict is not None and (end.verdict is None or end.verdict.code in _NOT_KNOWN):
-        end = replace(end, ended=words.ended, verdict=words.verdict, how=words.verdict.code)
+        end = replace(end, verdict=words.verdict, how=words.verdict.code)
+        end = set_end(end, words.ended, words.started)
     if end.verdict is None or words.fallbacks is None:
         return end
     return replace(end, verdict=replace(end.verdict, fallbacks=words.fallbacks))
@@ -80,7 +83,7 @@ def _explain_words(words: LastWords) -> EndedProcess:
     verdict = judge_end(evidence)
     if words.verdict is not None:
         verdict = replace(words.verdict, fallbacks=words.fallbacks)
-    # How long it ran only its parent knows: it attached when a framework was imported.
+    # Not since it attached: that was when a framework was imported.
     ran = None if words.started is None else words.ended - words.started
     name = words.name or f"process {words.pid}"
     return EndedProcess(

@@ -452,6 +452,27 @@ def test_alerts_are_events_of_the_snapshot_and_obey_the_settings(computer, worke
         monitor.close()
 
 
+def test_a_reset_of_the_gpu_is_told_with_its_users_and_marked_on_their_rows(computer, workers):
+    computer.pids = {2: "b", 3: "c"}
+    computer.libraries = {2: TORCH, 3: TORCH}
+    computer.clients = {9: GpuClient(2, 0, True)}
+    monitor = Monitor(computer)
+    try:
+        for count in (21, 21, 22, 22):  # how many there were before is no news
+            computer.machine = Machine(gpu=Gpu(recoveries=count))
+            seen = monitor.tick()
+        (alert,) = [event.what for event in seen.events]
+        assert (alert.code, alert.kind) == ("gpu_reset", "raised")
+        assert (alert.reason.values["names"], alert.reason.values["count"]) == ("train2.py", 1)
+        assert seen.gpu_resets == {2: alert.reason.values["time"]}
+        computer.pids = {3: "c"}
+        for _ in range(3):
+            seen = monitor.tick()
+        assert seen.gpu_resets == {}  # until it ends
+    finally:
+        monitor.close()
+
+
 def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_event(
     monitor, computer, monkeypatch
 ):

@@ -4,10 +4,12 @@ Written in an atexit callback, so a process that is killed leaves none, which is
 No hook of the host is used: Python itself keeps an unhandled exception in sys.last_value.
 """
 
+import ctypes
 import errno
 import json
 import os
 import re
+import struct
 import sys
 import time
 from types import TracebackType
@@ -29,15 +31,20 @@ MOST_TEXT = 200
 MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
+# struct proc_bsdinfo of macOS's libproc: the start in seconds and microseconds.
+_BSD_INFO = struct.Struct("=120xQQ")
+_BSD_INFO_FLAVOR = 3
 _HOME = r"/(?:Users|home)/[^/\s'\":,;)\]]+|/root(?=/|\b)"
 
 _attached = 0.0
+_started: "Optional[float]" = None
 
 
 def begin() -> None:
     """Called when the agent starts: the pid alone would not tell two processes apart."""
-    global _attached  # noqa: PLW0603 - there is one agent in a process
+    global _attached, _started  # noqa: PLW0603 - there is one agent in a process
     _attached = time.time()
+    _started = read_start(_attached)  # now: at its end the host waits
 
 
 def is_on() -> bool:
@@ -65,12 +72,31 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
         **{name: hello[name] for name in ("pid", "parent", "notebook", "frameworks")},
         "executable": cut_options(hello["executable"] or ""),
         "command": _shorten_command(hello["argv"]),
+        "started": _started,
         "attached": _attached,
         "ended": now,
         "memory": _read_memory(),
         **_read_fallbacks(),
         "error": _find_error(),
     }
+
+
+def read_start(
+    now: float, platform: str = sys.platform, library: Any = gil_io._libc
+) -> "Optional[float]":
+    """When this process started, in seconds since the epoch; None where the system does not say."""
+    try:
+        if platform == "darwin":
+            memory, size = ctypes.create_string_buffer(_BSD_INFO.size), _BSD_INFO.size
+            library.proc_pidinfo(os.getpid(), _BSD_INFO_FLAVOR, ctypes.c_uint64(0), memory, size)
+            seconds, microseconds = _BSD_INFO.unpack(memory)
+            return seconds + microseconds / 1e6 if seconds else None
+        fields = gil_io.read_file(b"/proc/self/stat").rpartition(b")")[2].split()
+        since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        # Not by the time of the boot: that moves when the clock is set.
+        return now - max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot)
+    except Exception:  # noqa: BLE001 - the record is worth more than this
+        return None
 
 
 def _mask_texts(value: Any) -> Any:

@@ -45,6 +45,7 @@ _MOST_OTHERS = 5
 _MOST_NOTED = 20
 # How long before the end memory counts.
 _MEMORY_SECONDS = 60.0
+_RESET_SECONDS = 5.0
 # macOS writes a crash report within about a second.
 _REPORT_SECONDS = 3.0
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
@@ -83,6 +84,8 @@ class Collector:
         self._lock = threading.Lock()
         self.reports = computer.read_reports()
         self._memory: deque[tuple[float, Pressure | None, int | None]] = deque(maxlen=120)
+        self._recoveries: int | None = None  # of the GPU
+        self._reset_at: float | None = None
 
     def start(self, pid: int) -> None:
         self._root = pid
@@ -99,6 +102,7 @@ class Collector:
             processes = [p for p in snapshot.processes or () if self._belongs(p.pid)]
             usage, machine = self.usage, snapshot.machine
             self._memory.append((snapshot.time, machine.pressure, machine.swap_used))
+            self._note_reset(snapshot)
             self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
             usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
@@ -117,6 +121,17 @@ class Collector:
             for end in snapshot.ended:
                 if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
                     self.others[end.pid] = end
+
+    def _note_reset(self, snapshot: Snapshot) -> None:
+        count, before = snapshot.machine.gpu.recoveries, self._recoveries
+        if count is not None:
+            self._recoveries = count
+            if before is not None and count > before:
+                self._reset_at = snapshot.time
+
+    def was_reset(self, ended: float) -> bool:
+        """Whether the GPU was reset just before the end, as far as its count shows."""
+        return self._reset_at is not None and abs(self._reset_at - ended) <= _RESET_SECONDS
 
     def read_memory(self, ended: float) -> tuple[Pressure | None, int | None]:
         """The worst pressure and the growth of swap in the minute before the end."""
@@ -309,10 +324,9 @@ def _build_fallbacks(found: Fallbacks | None) -> dict[str, object]:
 
 def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> EndVerdict:
     status = parse_wait_status(end.status)
-    reason = end.exit_reason
-    if status is not None and reason is not None and reason[0] == _JETSAM:
+    reason, why = end.exit_reason, None
+    if reason is not None and reason[0] == _JETSAM:
         why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
-        status = ExitStatus(status.code, status.signal, why)
     is_mac = computer.footprint_kind == "footprint"
     words = find_last_words(end.pid, end.began)
     pressure, swap_growth = collector.read_memory(end.ended)
@@ -323,8 +337,10 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
             words=words,
             pressure=pressure,
             swap_growth=swap_growth,
+            gpu_reset=collector.was_reset(end.ended),
+            exit_reason=why,
             is_mac=is_mac,
-            torch=words.frameworks.get("torch") if words is not None else None,
+            torch=words.frameworks.get("torch") if words is not None else collector.usage.torch,
             reports=_read_reports(end, status, collector.reports, is_mac),
         )
     )

@@ -63,11 +63,10 @@ class _AdviceInput:
         return [r.pid for r in self.health.reasons if r.code == code and r.pid is not None]
 
 
-def advise_end(
-    verdict: EndVerdict, pid: int | None, torch: str | None = None
-) -> tuple[Advice, ...]:
+def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
     """What to do after a process ended so."""
-    is_mps = "MPS backend" in str(verdict.values.get("text", ""))
+    text = str(verdict.values.get("text", ""))
+    is_mps = "MPS backend" in text
     codes: dict[str, tuple[str, ...]] = {
         "out_of_memory": ("smaller_batch", "shorter_input", *(("watermark",) if is_mps else ())),
         "killed_for_memory": ("smaller_batch", "watermark_lower", "watch_memory"),
@@ -77,16 +76,32 @@ def advise_end(
         "submissions_ignored": ("restart_process",),
         "gpu_reset": ("redo_results", "relax_timeout"),
         "gpu_fault": ("newer_framework", "report_bug"),
-        "crashed": ("fault_handler", "newer_framework"),
+        "crashed": ("fault_handler", "newer_framework", *_advise_crash(verdict)),
+        "exception": _advise_exception(text),
         "panic": ("newer_macos", "smaller_batch"),
     }
     values: dict[str, Value] = {"signal": verdict.values.get("signal")}
-    release = parse_release(torch)
     steps = [Advice(code, values, pid) for code in codes.get(verdict.code, ())]
-    is_metal = verdict.code in ("gpu_reset", "metal_timeout", "gpu_fault", "interactivity")
-    if is_metal and release is not None and release < RAISES_ON_MPS:
+    torch = str(verdict.values.get("torch", ""))
+    release = parse_release(torch)
+    if release is not None and release < RAISES_ON_MPS:
         steps.append(Advice("torch_that_raises", {"version": torch}, pid))
     return tuple(steps[:MOST])
+
+
+def _advise_exception(text: str) -> tuple[str, ...]:
+    """By what torch says of an operation or a dtype that MPS lacks."""
+    if "MPS" in text and ("float64" in text or "complex128" in text):
+        return ("float32_on_mps",)
+    if "implemented for the MPS device" in text:
+        return ("fallback_to_cpu", "newer_framework")
+    return ()
+
+
+def _advise_crash(verdict: EndVerdict) -> tuple[str, ...]:
+    """Metal's own graphs abort on dtypes that they cannot mix."""
+    words = f"{verdict.values.get('library', '')} {verdict.values.get('sentence', '')}"
+    return ("try_float32",) if "MPS" in words or "MetalPerformanceShaders" in words else ()
 
 
 def _free(data: _AdviceInput) -> Iterator[Advice]:

@@ -62,9 +62,8 @@ class LastWords:
     fallbacks: Fallbacks | None = None
     # False: it was killed, or had more modules than it could look at in time: there may be one.
     knows_fallbacks: bool = False
-    # What `mpsbar run --summary` saw as the parent of the process: when it started, how it ended.
-    started: float | None = None
-    verdict: "EndVerdict | None" = None
+    started: float | None = None  # None: its agent was an older one, or the system did not say
+    verdict: "EndVerdict | None" = None  # of `mpsbar run --summary`, the parent
     is_of_parent: bool = False  # all of it: the process itself was killed and left nothing
 
 
@@ -133,5 +132,6 @@ class EndEvidence:
     held: int | None = None  # bytes, when it was last read
     peak: int | None = None
     torch: str | None = None  # its version
+    exit_reason: str | None = None  # macOS told its parent that it was killed for memory, and why
     is_mac: bool = False
     reports: Reports = Reports()

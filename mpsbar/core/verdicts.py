@@ -45,6 +45,8 @@ EndCode = Literal[
     "replaced",  # it runs on as another program
     "unknown",
 ]
+# What the GPU or its driver did to the process: whether torch raises then depends on its version.
+METAL = ("metal_timeout", "interactivity", "gpu_fault", "gpu_reset")
 # Not worth a notification.
 NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
@@ -77,6 +79,8 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
     for name, number in (("peak", evidence.peak), ("held", evidence.held)):
         if number is not None:
             values.setdefault(name, number)
+    if evidence.torch is not None and verdict.code in METAL:
+        values["torch"] = evidence.torch
     fallbacks = None if evidence.words is None else evidence.words.fallbacks
     unreadable = evidence.reports.unreadable
     return EndVerdict(verdict.code, verdict.sure, values, verdict.basis, unreadable, fallbacks)
@@ -107,14 +111,15 @@ def _judge_unseen(e: EndEvidence) -> EndVerdict:
     found = _judge_error(e, ())
     if found is not None:
         return found
-    if e.words is not None:
-        if e.stop_signal is not None:
-            return EndVerdict("stopped", "likely", {}, ("stop_asked", "last_words"))
-        return EndVerdict("exited", "known", {}, ("last_words",))
+    # Before the words: a library may crash after Python has ended, when they were left already.
     if reports.crash is not None:
         return _judge_crash(e, reports.crash.signal, ())
     if (memory := _judge_reported_kill(e, ())) is not None:
         return memory
+    if e.words is not None:
+        if e.stop_signal is not None:
+            return EndVerdict("stopped", "likely", {}, ("stop_asked", "last_words"))
+        return EndVerdict("exited", "known", {}, ("last_words",))
     if e.restarted:
         if reports.panic is not None:
             panic = {"reason": reports.panic.reason, "task": reports.panic.task}
@@ -153,6 +158,7 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
     """The system said itself, about this very process, that it killed it for memory."""
     sources: list[tuple[str | None, Basis]] = [
         (e.status.jetsam if e.status else None, "exit_status"),
+        (e.exit_reason, "exit_reason"),
         (e.reports.jetsam, "jetsam_report"),
         ("oom-killer" if e.reports.kernel_log else None, "kernel_log"),
     ]
@@ -168,13 +174,12 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
 def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
     """Who sent a SIGKILL is not known. macOS leaves no report of its usual kill for memory."""
     basis: list[Basis] = ["exit_status"]
-    if e.reports.cgroup_kill is not None:  # on Linux the kernel counts them: no need to guess
-        if e.reports.cgroup_kill:
-            return EndVerdict("killed_for_memory", "likely", values, ("exit_status", "cgroup"))
-        return EndVerdict("killed", "known", values, ("exit_status",))
-    if e.pressure == "critical":
+    if e.reports.cgroup_kill:
+        return EndVerdict("killed_for_memory", "likely", values, ("exit_status", "cgroup"))
+    is_counted = e.reports.cgroup_kill is not None  # by Linux: no need to guess
+    if e.pressure == "critical" and not is_counted:
         basis.append("pressure")
-    if e.swap_growth is not None and e.swap_growth >= SWAP_GROWTH:
+    if e.swap_growth is not None and e.swap_growth >= SWAP_GROWTH and not is_counted:
         basis.append("swap")
         values = values | {"swap": e.swap_growth}
     if len(basis) > 1:

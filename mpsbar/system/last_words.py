@@ -42,15 +42,23 @@ def read_last_words(since: float = 0.0) -> list[LastWords]:
 
 
 def find_last_words(
-    pid: int, started: float | None, ended: float | None = None, *, or_of_parent: bool = False
+    pid: int,
+    started: float | None,
+    ended: float | None = None,
+    *,
+    last_seen: float | None = None,
+    or_of_parent: bool = False,
 ) -> LastWords | None:
-    """The record of this very process. A pid is used again: its attachment lies in between.
+    """The record of this very process. A pid is used again: its attachment lies in between, and
+    one that started after this process was last seen is another.
 
     One that `mpsbar run --summary` made, because there was none, only if asked for.
     """
     for path in _list(0.0 if started is None else started - _SAME_SECONDS, pid):
         words = _read(path)
         if words is None or words.pid != pid or (words.is_of_parent and not or_of_parent):
+            continue
+        if last_seen is not None and (words.started or 0.0) > last_seen + _SAME_SECONDS:
             continue
         is_later = started is None or words.attached >= started - _SAME_SECONDS
         if is_later and (ended is None or words.ended <= ended + _SAME_SECONDS):
@@ -72,11 +80,12 @@ def note_end(end: EndedProcess) -> None:
     """
     assert end.verdict is not None
     began = end.ended if end.started is None else end.started
-    seen = {"started": began, "verdict": build_record(replace(end.verdict, fallbacks=None))}
-    if _complete(end.pid, began, seen):
+    seen: dict[str, object] = {"verdict": build_record(replace(end.verdict, fallbacks=None))}
+    if _complete(end.pid, began, seen, started=began):
         return
     record = {
-        "version": 1, "pid": end.pid, "attached": began, "ended": end.ended, "by_parent": True,
+        "version": 1, "pid": end.pid, "started": began, "attached": began, "ended": end.ended,
+        "by_parent": True,
         "name": mask(printable(end.name, _MOST_TEXT)), "memory": {"peak": end.peak}, **seen,
     }  # fmt: skip
     for folder in user_folders.find_run_folders():
@@ -93,8 +102,13 @@ def note_end(end: EndedProcess) -> None:
             return
 
 
-def _complete(pid: int, since: float, fields: dict[str, object]) -> bool:
-    """Add fields to the newest record of a process; False: there is none."""
+def _complete(
+    pid: int, since: float, fields: dict[str, object], started: float | None = None
+) -> bool:
+    """Add fields to the newest record of a process, and its start where it lacks that.
+
+    False: there is none.
+    """
     for path in _list(since - _SAME_SECONDS, pid):
         with suppress(OSError, ValueError, RecursionError):
             if path.lstat().st_uid != os.geteuid():
@@ -102,6 +116,8 @@ def _complete(pid: int, since: float, fields: dict[str, object]) -> bool:
             record = json.loads(read_bytes(path, _LARGEST))
             if not isinstance(record, dict) or record.get("pid") != pid:
                 continue
+            if record.get("started") is None and started is not None:
+                record["started"] = started
             data = json.dumps(record | fields).encode()
             if len(data) <= _LARGEST:
                 replace_file(path, data, follow_links=False)

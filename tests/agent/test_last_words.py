@@ -8,8 +8,10 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+import time
 
 import interpreters
+import psutil
 import pytest
 from core.test_secrets import SECRETS
 from worker_kit import NO_MPS, ROOT, TIMEOUT
@@ -52,6 +54,7 @@ def test_an_unhandled_exception_in_every_python(workers, version):
     }  # fmt: skip
     assert record["command"][1:] == ["-c"]  # the code may hold anything
     assert 0 <= record["ended"] - record["attached"] < TIMEOUT
+    assert record["started"] <= record["attached"] + 0.1  # a tick of the kernel's clock, and more
 
 
 def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
@@ -276,6 +279,19 @@ def test_a_signal_handler_that_exits(workers):
     worker.process.send_signal(signal.SIGTERM)
     assert worker.process.wait(TIMEOUT) == 7
     assert read_one(workers)["error"] is None
+
+
+def test_when_this_process_started():
+    assert last_words.read_start(time.time()) == pytest.approx(
+        psutil.Process().create_time(),
+        abs=2.0,  # the boot is known to a second
+    )
+
+
+@pytest.mark.parametrize("stat", [b"", b"7 (python) S", b"7 (a) b) S" + b" x" * 40])
+def test_a_start_that_cannot_be_read_is_not_known(monkeypatch, stat):
+    monkeypatch.setattr(last_words.gil_io, "read_file", lambda _: stat)
+    assert last_words.read_start(time.time()) is None
 
 
 def test_a_look_for_fallbacks_that_was_cut_or_failed_is_told_as_such(monkeypatch):

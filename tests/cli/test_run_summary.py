@@ -18,7 +18,7 @@ from mpsbar.cli.run_summary import (
     judge_command,
 )
 from mpsbar.core.endings import Reports
-from mpsbar.core.machine import Machine
+from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system import paths
 from mpsbar.system.exits import NoExitWatch
@@ -103,6 +103,17 @@ def test_the_kernels_own_reason_is_known(collector):
         "known",
         "low-swap",
     )
+    assert verdict.basis == ("exit_status", "exit_reason")
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [((21, 21, 22), "gpu_reset"), ((21, 22, 22), "crashed"), ((None, 21, 21), "crashed")],
+)
+def test_a_reset_of_the_gpu_just_before_the_end(collector, counts, code):
+    for time, count in zip((1010.0, 1020.0, 1098.0), counts, strict=True):
+        note(collector, time, gpu=Gpu(recoveries=count))
+    assert judge(collector, CommandEnd(4711, 6, 1000.0, 1100.0, 0)).code == code
 
 
 def test_what_is_looked_at_while_it_lives_is_noted(collector, monkeypatch):

@@ -67,6 +67,10 @@ CODE_1 = ExitStatus(code=1)
         (None, {"restarted": True, "reports": Reports(panic=Panic(1.0, "watchdog"))},
          "panic", "likely", ("restart", "panic_report")),
         (None, {"reports": Reports(crash=CrashReport(6))}, "crashed", "known", ("crash_report",)),
+        # A library may crash after Python has ended, and after its agent has left a record.
+        (None, {"reports": Reports(crash=CrashReport(6)), "words": words()}, "crashed", "known", ("crash_report",)),
+        (None, {"reports": Reports(crash=CrashReport(6)), "words": words("ValueError", "x")}, "exception", "known",
+         ("last_words",)),
         (None, {"became": True}, "replaced", "known", ("still_running",)),
         (signal(2), {}, "interrupted", "known", ("exit_status",)),
         (signal(2), {"stop_signal": "SIGINT"}, "stopped", "known", ("stop_asked", "exit_status")),
@@ -80,6 +84,9 @@ CODE_1 = ExitStatus(code=1)
         (signal(9), {"swap_growth": 2 * GB}, "killed_for_memory", "likely", ("exit_status", "swap")),
         # Linux counts such kills: where it counted none, critical pressure proves nothing.
         (signal(9), {"pressure": "critical", "reports": Reports(cgroup_kill=False)}, "killed", "known", ("exit_status",)),
+        (signal(9), {"parent_failed": "train.py rank 1 of 4 (9)", "reports": Reports(cgroup_kill=False)},
+         "other_rank", "likely", ("exit_status", "other_rank")),
+        (signal(9), {"exit_reason": "low-swap"}, "killed_for_memory", "known", ("exit_status", "exit_reason")),
         (signal(9), {"reports": Reports(cgroup_kill=True)}, "killed_for_memory", "likely", ("exit_status", "cgroup")),
         (signal(9), {"reports": Reports(kernel_log=True)}, "killed_for_memory", "known", ("exit_status", "kernel_log")),
         (signal(9), {"reports": Reports(jetsam="per-process-limit")}, "killed_for_memory", "known",
@@ -205,7 +212,7 @@ def test_no_verdict_is_more_certain_than_its_evidence(evidence):
     if verdict.code == "killed_for_memory" and verdict.sure == "known":
         assert evidence.reports.jetsam or (evidence.status and evidence.status.jetsam)
     assert parse_record(build_record(verdict)) == verdict or verdict.values
-    advise_end(verdict, 7, "2.13.0")
+    advise_end(verdict, 7)
 
 
 @given(
@@ -237,10 +244,45 @@ def test_a_record_of_the_history_is_cleaned():
 def test_what_to_do_next(code, first):
     verdict = replace(judge_end(EndEvidence()), code=code)
     assert advise_end(verdict, 7)[0].code == first
-    assert ("torch_that_raises" in [a.code for a in advise_end(verdict, 7, "2.13.0")]) == (
-        code in ("interactivity", "gpu_reset")
+
+
+@pytest.mark.parametrize(
+    ("torch", "is_advised"), [("2.13.0", True), ("2.15.0", False), (None, False)]
+)
+def test_a_torch_that_does_not_raise_when_the_gpu_failed_is_named(torch, is_advised):
+    for status, text in ((CODE_1, "Caused GPU Hang Error (00000003:kIOGPUCommandBufferCallbackErrorHang)"),
+                         (signal(6), "")):  # fmt: skip
+        given = {"words": words("RuntimeError", text)} if text else {"gpu_reset": True}
+        verdict = judge_end(EndEvidence(status=status, torch=torch, **given))
+        kept = parse_record(json.loads(json.dumps(build_record(verdict))))  # as in the history
+        (found,) = [a for a in advise_end(kept, 7) if a.code == "torch_that_raises"] or [None]
+        assert (found is not None) is is_advised
+        assert found is None or found.values == {"version": torch}
+    assert "torch" not in judge_end(EndEvidence(status=signal(9), torch=torch)).values
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "codes"),
+    [
+        ("TypeError", "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
+         "Please use float32 instead.", ["float32_on_mps"]),
+        ("NotImplementedError", "The operator 'aten::lcm.out' is not currently implemented for the MPS device. If you "
+         "want this op to be", ["fallback_to_cpu", "newer_framework"]),
+        ("ValueError", "float64", []),
+    ],
+)  # fmt: skip
+def test_what_mps_lacks_has_advice(kind, text, codes):
+    verdict = judge_end(EndEvidence(status=CODE_1, words=words(kind, text)))
+    assert [advice.code for advice in advise_end(verdict, 7)] == codes
+
+
+def test_an_abort_in_metals_graphs_is_told_with_float32():
+    crash = CrashReport(
+        6, "MPSGraphOps.mm:346: failed assertion `rank'", "MetalPerformanceShadersGraph"
     )
-    assert "torch_that_raises" not in [a.code for a in advise_end(verdict, 7, "2.15.0")]
+    for report, is_advised in ((crash, True), (CrashReport(11, "", "libmlx.dylib"), False)):
+        verdict = judge_end(EndEvidence(status=signal(6), reports=Reports(crash=report)))
+        assert ("try_float32" in [advice.code for advice in advise_end(verdict, 7)]) is is_advised
 
 
 def test_a_normal_end_needs_no_advice():

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from worker_kit import TIMEOUT, Workers, wait_for
 
 from endings.ways import (
@@ -142,12 +143,19 @@ def run_seen(
             one.close()
 
 
-def run_unseen(workers: Workers, ways: list[Way], library: Path | None) -> dict[int, Way]:
-    """One batch that nobody watches; returns the ways by pid."""
+def run_unseen(
+    workers: Workers,
+    ways: list[Way],
+    library: Path | None,
+    starts: dict[int, float] | None = None,
+) -> dict[int, Way]:
+    """One batch that nobody watches; returns the ways by pid, and in `starts` when each started."""
     started = [start(workers, way, library, number) for number, way in enumerate(ways)]
     try:
         for one in started:
             one.wait_ready()
+            if starts is not None:
+                starts[one.process.pid] = psutil.Process(one.process.pid).create_time()
         for one in started:
             one.go_on()
         for one in started:

@@ -45,7 +45,8 @@ def test_watched_ends_have_the_right_verdict(workers, library, monkeypatch):
 
 
 def test_ends_that_nobody_watched_are_told_with_what_was_left(workers, library):
-    ways = run_unseen(workers, WAYS, library)
+    starts = {}
+    ways = run_unseen(workers, WAYS, library, starts)
     found = {end.pid: end for end in read_all_ends(time.time())}
     wrong = {}
     for pid, way in ways.items():
@@ -58,8 +59,10 @@ def test_ends_that_nobody_watched_are_told_with_what_was_left(workers, library):
         if problem:
             wrong[way.name] = problem
     assert wrong == {}
-    # When they attached is known, not when they started.
-    assert {found[pid].ran for pid in ways if pid in found} == {None}
+    for pid, started in starts.items():
+        if pid in found:
+            assert found[pid].started == pytest.approx(started, abs=2.0)
+            assert found[pid].ran == pytest.approx(found[pid].ended - found[pid].started)
 
 
 def list_only(monitor, pids, unlisted=()):
@@ -153,6 +156,7 @@ def test_mpsbar_why(workers, library):
     assert shown.returncode == 0
     assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
     assert "  How sure: known\n  Evidence: the record that its agent left" in shown.stdout
+    assert ", ran for " in shown.stdout
     (record,) = read_json("why", run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
     assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")
     other = run(workers, "why", "nobody.py", "--json")

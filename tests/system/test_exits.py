@@ -283,6 +283,20 @@ def test_kqueue_gives_the_status_of_a_stranger():
     assert queue.closed
 
 
+def test_kqueue_tells_all_that_ended_at_once_in_one_call():
+    """Else a scan misses them twice, and their status is never asked for."""
+
+    class AllEnded:
+        def control(self, changes, most, timeout):
+            ended = range(1, 301) if changes is None else ()
+            told = [Event(pid, FILTER_PROC, 0x0010, NOTE_EXIT | NOTE_EXITSTATUS) for pid in ended]
+            return told[:most]
+
+    watch = KqueueWatch(lambda _: 1.0, queue=AllEnded(), make_event=Event)
+    assert all(watch.add(pid, 1.0) for pid in range(1, 301))
+    assert {found.pid for found in watch.poll()} == set(range(1, 301))
+
+
 def test_kqueue_without_the_right_to_signal_tells_the_moment():
     process = start("")
     watch = KqueueWatch(COMPUTER.read_start, queue=Queue({process.pid}), make_event=Event)

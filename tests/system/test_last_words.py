@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpsbar import end_reader
 from mpsbar.agent import last_words as agent
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
@@ -70,6 +71,15 @@ def test_a_pid_that_is_used_again_has_its_own_record(folder):
     assert find_last_words(7, 2500.0) is None
     assert find_last_words(8, 999.5) is None
     assert find_last_words(7, None).ended == 2100.0
+
+
+def test_one_that_started_after_a_process_was_last_seen_is_another(folder):
+    """It was killed while nobody watched, and its pid was given to a process that left a record."""
+    leave(folder, started=1990.0, attached=2000.0, ended=2100.0)
+    assert find_last_words(7, 999.5, last_seen=1200.0) is None
+    assert find_last_words(7, 999.5, last_seen=1995.0).ended == 2100.0
+    leave(folder, started=999.0, attached=1000.0, ended=1300.0)
+    assert find_last_words(7, 999.5, last_seen=1200.0).ended == 1300.0
 
 
 def test_what_is_not_safely_ours_is_not_read(folder):
@@ -193,6 +203,41 @@ def test_what_torch_printed_after_the_record_is_added_to_it(folder):
     assert len(list(folder.iterdir())) == 2
 
 
+@pytest.fixture
+def history(folder, monkeypatch):
+    """What the history knows of ended processes."""
+    ends = []
+    monkeypatch.setattr(end_reader, "_read_history", lambda _: list(ends))
+    return ends
+
+
+def test_how_long_a_run_ran_that_nobody_watched(folder, history):
+    leave(folder, started=990.0)
+    leave(folder, 8)  # of an older agent
+    assert [(end.pid, end.started, end.ran) for end in read_all_ends(1200.0)] == [
+        (8, None, None),
+        (7, 990.0, 110.0),
+    ]
+
+
+def test_a_run_that_was_last_seen_before_its_end_ran_until_its_end(folder, history):
+    history.append(EndedProcess(7, 990.0, "train.py", 1050.0, was_seen=False, ran=60.0))
+    leave(folder, started=990.0)
+    (end,) = read_all_ends(1200.0)
+    assert (end.how, end.ended, end.ran) == ("exception", 1100.0, 110.0)
+
+
+@pytest.mark.parametrize("was_seen", [True, False])
+def test_a_later_run_with_the_same_pid_has_its_own_row(folder, history, was_seen):
+    verdict = EndVerdict("killed", "known", {"signal": 9}, ("exit_status",)) if was_seen else None
+    history.append(EndedProcess(7, 400.0, "old.py", 500.0, was_seen=was_seen, verdict=verdict))
+    leave(folder, started=990.0)
+    new, old = read_all_ends(1200.0)
+    assert (new.name, new.how, new.ran) == ("train.py", "exception", 110.0)
+    # In 1970 this computer was not running.
+    assert (old.name, old.verdict.code) == ("old.py", "killed" if was_seen else "restarted")
+
+
 SEEN = EndVerdict("exit_code", "known", {"code": 3}, ("exit_status",))
 KILLED = EndVerdict("killed_for_memory", "likely", {"signal": 9}, ("exit_status", "swap"))
 
@@ -211,6 +256,10 @@ def test_the_parent_completes_the_record_of_its_command(folder):
     (end,) = read_all_ends(1200.0)
     assert (end.how, end.ran, end.was_seen) == ("exit_code", 110.0, True)
     assert (end.verdict.values, end.verdict.fallbacks) == ({"code": 3}, before.fallbacks)
+    leave(folder, 7, started=995.0)  # the process itself knows better when it started
+    note_end(EndedProcess(7, 990.0, "train.py", 1100.0, verdict=SEEN))
+    assert find_last_words(7, None).started == 995.0
+    assert [end.ran for end in read_all_ends(1200.0)] == [105.0]
 
 
 def test_the_parent_leaves_a_record_of_a_command_that_was_killed(folder, monkeypatch):

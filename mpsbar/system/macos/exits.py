@@ -31,7 +31,6 @@ _JETSAM_REASONS = {
     0x04000000: "vnode-limit",
     0x02000000: "fc-thrashing",
 }
-_MOST_EVENTS = 64
 
 
 class KqueueWatch:
@@ -83,7 +82,7 @@ class KqueueWatch:
         if not self._started:
             return []
         exits = []
-        for event in self._queue.control(None, _MOST_EVENTS, 0):
+        for event in self._queue.control(None, len(self._started), 0):
             started = self._started.pop(event.ident, None)
             if started is None or event.flags & ERROR:
                 continue

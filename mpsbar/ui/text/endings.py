@@ -238,12 +238,10 @@ def say_sureness(verdict: EndVerdict) -> str:
     return {"known": _("known"), "likely": _("likely")}.get(verdict.sure, _("unknown"))
 
 
-def say_next_steps(
-    verdict: EndVerdict | None, name: str, pid: int | None, torch: str | None = None
-) -> list[str]:
+def say_next_steps(verdict: EndVerdict | None, name: str, pid: int | None) -> list[str]:
     if verdict is None:
         return []
-    return [say_advice(step, name) for step in advise_end(verdict, pid, torch)]
+    return [say_advice(step, name) for step in advise_end(verdict, pid)]
 
 
 def say_details(

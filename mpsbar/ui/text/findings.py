@@ -186,6 +186,17 @@ def _advice() -> dict[str, str]:
             "{name} uses torch {version}; from 2.15 on, a failed command buffer on MPS raises an "
             "error instead of going on with wrong numbers"
         ),
+        "float32_on_mps": _(
+            "Use float32 in {name}, which MPS has, not float64: model.to(torch.float32), and the "
+            "same for its inputs"
+        ),
+        "try_float32": _(
+            "If {name} uses float16 or bfloat16, try float32: Metal aborts on some mixtures of them"
+        ),
+        "fallback_to_cpu": _(
+            "Run the operations that MPS lacks on the CPU, which is slow, by "
+            "PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of {name}"
+        ),
         "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory tab, PID {pid}"),
         "activity_monitor.speed": _("Watch the GPU in Activity Monitor: Window > GPU History"),
         "instruments.leak": _(

@@ -1,5 +1,6 @@
 """Processes: which are there, since when, what they have mapped, what they cost."""
 
+import ctypes
 import errno
 import os
 
@@ -7,6 +8,7 @@ import pytest
 from system.fakemac.double import LIVES_FOR, READ, STALLS
 from system.macos import checks
 
+from mpsbar.agent import last_words
 from mpsbar.system.macos import processes
 
 OTHER_USER = os.geteuid() + 1
@@ -140,6 +142,15 @@ def test_the_exit_reason_of_a_child_that_nobody_waited_for(mac, computer):
     mac.add_process(702, parent=os.getpid(), hidden=1, namespace=9, code=0x5_0000_0007)
     assert computer.read_exit_reason(701) == (1, 13)
     assert computer.read_exit_reason(702) == (9, 0x5_0000_0007)
+
+
+def test_a_process_knows_when_it_started_itself(mac):
+    """The agent asks the same of its own process, for the record that it leaves."""
+    library = ctypes.PyDLL(mac.path)
+    assert last_words.read_start(0.0, "darwin", library) is None  # the kernel knows nothing of it
+    mac.add_process(os.getpid(), start=(1_790_000_000, 250_000))
+    assert last_words.read_start(0.0, "darwin", library) == 1_790_000_000.25
+    assert last_words.read_start(0.0, "darwin", object()) is None
 
 
 def test_no_exit_reason(mac, computer):

@@ -213,6 +213,9 @@ ADVICE = [
     (Advice("report_bug", pid=7), "If it happens again, report it with: mpsbar doctor"),
     (Advice("fault_handler", pid=7), "To see where in Python train.py was, start it with python -X faulthandler"),
     (Advice("torch_that_raises", {"version": "2.13.0"}, 7), "train.py uses torch 2.13.0; from 2.15 on, a failed command buffer on MPS raises an error instead of going on with wrong numbers"),
+    (Advice("float32_on_mps", pid=7), "Use float32 in train.py, which MPS has, not float64: model.to(torch.float32), and the same for its inputs"),
+    (Advice("try_float32", pid=7), "If train.py uses float16 or bfloat16, try float32: Metal aborts on some mixtures of them"),
+    (Advice("fallback_to_cpu", pid=7), "Run the operations that MPS lacks on the CPU, which is slow, by PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of train.py"),
     (Advice("of_a_later_version"), "of_a_later_version (no description)"),
 ]  # fmt: skip
 
