@@ -50,7 +50,11 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
             "frameworks": "as in hello",
             "backends": "by name (mps, cuda, mlx, cpu): `framework`, `state`, and in use its counters",
             "last_free": "the last Free, whoever asked for it, or null",
-            "progress": "of its progress bars and its optimizer, or null",
+            "progress": (
+                "of its progress bars `name`, `done`, `total`, `unit`, `rate`, `seconds_left`, the "
+                "same of the `inner` one; of its optimizer `steps`, `steps_per_second`: each null "
+                "where it is unknown, and all where nothing tells"
+            ),
             "kept_free": "a Free that waits for a safe moment: `asked`, `left`, `tries`, `reason`",
             "fallbacks": "operations that ran on the CPU, where they are counted, or null",
         },

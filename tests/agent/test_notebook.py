@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from jupyter_client import KernelManager
-from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, need_module, wait_for
+from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, wait_for
 
 from mpsbar.agent import free, host_settings, notebook, notebook_text
+from mpsbar.agent.progress.reader import BAR_FIELDS
 from mpsbar.core.actions import Freed
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
@@ -231,11 +232,10 @@ def test_the_magic_shows_how_far_the_bars_of_the_kernel_are(kernels):
     assert re.search(r"\ncell · 62% · ", inside)
 
 
-def test_a_bar_of_tqdm_notebook_is_read_from_outside(kernels, workers):
-    """While the cell runs; numbers as the cell counts them. Its drawing needs ipywidgets."""
-    need_module("ipywidgets")
+def test_a_bar_in_a_cell_is_read_from_outside(kernels, workers):
+    """While the cell runs; numbers as the cell counts them. Drawn by ipywidgets where it is there."""
     kernel = kernels()
-    kernel.run("%load_ext mpsbar\nimport time\nfrom tqdm.notebook import tqdm")
+    kernel.run("%load_ext mpsbar\nimport time\nfrom tqdm.auto import tqdm")
     cell = kernel.start(
         "for n in tqdm(range(40), desc='in a cell', mininterval=0):\n"
         "    if n == 30:\n"
@@ -520,7 +520,7 @@ def test_progress_reads_as_everywhere_else(done, rate):
     outer = {"name": "", "done": done, "total": total, "unit": "img", "rate": rate}
     steps = {"inner": None, "steps": 1200, "steps_per_second": rate}
     inner = {"name": "Epoch 3", "done": 7, "total": 9, "unit": "", "rate": rate}
-    told = [None, steps]
+    told = [None, dict.fromkeys(BAR_FIELDS) | steps]
     for left in (None, 0.2, 9.6, 119, 7200):
         bar = outer | {"seconds_left": left}
         told += [bar | steps, bar | steps | {"inner": inner | {"seconds_left": None}}]

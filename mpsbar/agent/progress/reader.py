@@ -13,6 +13,7 @@ SOURCES = (lightning, tqdm, rich)
 MOST_READ = 5  # from each end of the list
 # A bar that has not moved for this long is not what the run is doing, if another one moves.
 STILL_SECONDS = 300.0
+BAR_FIELDS = ("name", "done", "total", "unit", "rate", "seconds_left")  # as _describe has them
 
 
 class ProgressReader:
@@ -30,7 +31,7 @@ class ProgressReader:
         outer, inner = self._choose(candidates, used, now)
         if outer is None and steps is None:
             return None
-        found: dict[str, Any] = outer or {}
+        found: dict[str, Any] = outer or dict.fromkeys(BAR_FIELDS)
         found["inner"] = inner
         found["steps"] = steps
         found["steps_per_second"] = None

@@ -43,6 +43,7 @@ def test_one_bar(read):
         "img",
     )
     assert found["inner"] is found["steps"] is None
+    assert set(found) == {*reader.BAR_FIELDS, "inner", "steps", "steps_per_second"}
     assert read() is None
 
 
@@ -283,7 +284,7 @@ def run_training(workers, before="", early=True):
 def test_steps_of_the_optimizer_that_made_most(workers):
     found = run_training(workers)
     assert found["steps"] == 7
-    assert "done" not in found
+    assert {found[name] for name in reader.BAR_FIELDS} == {None}
 
 
 def test_a_program_with_such_a_hook_of_its_own_gets_no_other(workers):
@@ -534,7 +535,7 @@ def test_a_data_loader_without_a_bar_tells_its_steps(workers):
     counted = int(worker.wait_line("there").split()[1])
     found = worker.ask("stats")["progress"]
     assert (found["steps"], counted) == (18, 18)
-    assert "done" not in found
+    assert {found[name] for name in reader.BAR_FIELDS} == {None}
     assert found["inner"] is None
 
 
