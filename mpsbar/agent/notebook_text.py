@@ -79,13 +79,13 @@ def describe_progress(progress: Optional[Report]) -> str:
     """Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted so far."""
     if progress is None:
         return ""
-    bars = [bar for bar in (progress["inner"], progress) if bar and bar["done"] is not None]
+    bars = [bar for bar in (progress["inner"], progress) if bar and bar.get("done") is not None]
     speeds = [(bar["rate"], bar["unit"]) for bar in bars]
     speeds.append((progress["steps_per_second"], "step"))
     words = [bar["name"] for bar in bars if bar["name"]][:1]
     words.append(_say_done(progress))
     words += [_say_speed(rate, unit or "it") for rate, unit in speeds if rate is not None][:1]
-    left = progress["seconds_left"]
+    left = progress.get("seconds_left")
     if left is not None:
         whole = _("{n} s").format(n=max(1, round(left))) if left < 10 else duration(left)
         words.append(_("{time} left").format(time=whole))
@@ -93,7 +93,7 @@ def describe_progress(progress: Optional[Report]) -> str:
 
 
 def _say_done(progress: Report) -> str:
-    if progress["done"] is None:
+    if progress.get("done") is None:
         steps = progress["steps"]
         return ngettext("{n} step", "{n} steps", steps).format(n=f"{steps:,}")
     done, total = progress["done"], progress["total"]
