@@ -22,6 +22,11 @@ _SIGNALS = {
     8: "SIGFPE", 9: "SIGKILL", 10: "SIGBUS", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM",
     15: "SIGTERM",
 }  # fmt: skip
+# Where these are only likely, the words below do not say so themselves.
+_UNHEDGED = {
+    "exception", "out_of_memory", "stopped", "interrupted", "metal_timeout", "interactivity",
+    "submissions_ignored", "gpu_fault", "panic",
+}  # fmt: skip
 _BRIEF_WIDTH = 60
 _TEXT_WIDTH = 200
 
@@ -51,11 +56,12 @@ def say_briefly(verdict: EndVerdict | None, how: str | None = None) -> str:
     if verdict is None:
         return _say_old(how)
     values = verdict.values
-    template = _briefly(verdict)
-    return template.format(
+    how = _briefly(verdict).format(
         at=_size(values.get("at")), code=_number(values.get("code")), type=_type(verdict),
         signal=say_signal(values.get("signal")), named=_name_library(verdict),
     )  # fmt: skip
+    is_fact = verdict.sure == "known" or verdict.code not in _UNHEDGED
+    return how if is_fact else _("most likely {how}").format(how=how)
 
 
 def _say_old(how: str | None) -> str:
@@ -107,7 +113,11 @@ def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -
         "name": name, "signal": say_signal(values.get("signal")), "type": _type(verdict),
         "named": _name_library(verdict), "text": _text(values.get("text")),
     }  # fmt: skip
-    return _sentence(verdict).format_map(_Known(words))
+    sentence = _sentence(verdict)
+    is_last_error = verdict.sure != "known" and "last_words" in verdict.basis
+    if is_last_error and verdict.code not in ("exception", "stopped"):
+        sentence += _(" (the last error that Python printed)")
+    return sentence.format_map(_Known(words))
 
 
 class _Known(dict[str, str]):
@@ -128,7 +138,7 @@ def _sentence(verdict: EndVerdict) -> str:
     if verdict.code == "crashed":
         sentence = _("{name} crashed in native code{named} ({signal})")
         return sentence + (": {sentence}" if values.get("sentence") else "")
-    if verdict.code == "gpu_reset" and not is_known:
+    if verdict.code == "gpu_reset" and not is_known and not values.get("text"):
         return _("{name} ended ({signal}) when the GPU was reset, most likely because of it")
     if verdict.code == "stopped":
         return (
@@ -137,14 +147,16 @@ def _sentence(verdict: EndVerdict) -> str:
             else _("{name} ended after mpsbar asked it to stop")
         )
     if verdict.code == "panic":
-        return _("The computer restarted after a kernel panic, and {name} with it: {reason}")
+        return _(
+            "The computer restarted after a kernel panic, most likely while {name} ran: {reason}"
+        )
     return {
         "finished": _("{name} finished (exit code 0)"),
         "exited": _("{name} ended by itself; its exit code is unknown"),
         "exit_code": _("{name} ended with exit code {code}"),
         "killed": _("{name} was killed (SIGKILL) by a person or by the system; which is unknown"),
         "interrupted": _("{name} was interrupted (Ctrl-C)"),
-        "terminated": _("{name} was asked to end ({signal})"),
+        "terminated": _("{name} was ended by a signal ({signal})"),
         "other_rank": _("{name} was most likely ended by its launcher after {rank} failed"),
         "metal_timeout": _("The GPU took too long for {name}, and macOS ended its work: {text}"),
         "interactivity": _(
@@ -185,8 +197,6 @@ def _memory_sentence(verdict: EndVerdict) -> str:
         sentence += _(" at {at}") if values.get("at") is not None else ""
     if values.get("tried") is not None:
         sentence += _("; it asked for {tried} more")
-    if verdict.sure != "known":
-        sentence += _(" (the last error that Python printed)")
     return sentence
 
 
