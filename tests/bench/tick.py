@@ -28,6 +28,7 @@ def run(folder: Path) -> None:
         monitor = Monitor()
         _warm_up(monitor)
         _print_ratios(monitor)
+        _print_ends(monitor)
         print(
             f"  first scan of {len(psutil.pids())} processes: {_spread(first)} (goal: under 60 ms)"
         )
@@ -87,6 +88,21 @@ def _print_ratios(monitor: Monitor) -> None:
             f" {statistics.mean(loops) / spent:.0f} (goal: 40), memory_maps / tick"
             f" {statistics.mean(maps) / spent:.0f} (goal: 300)"
         )
+
+
+def _print_ends(monitor: Monitor) -> None:
+    """What a tick does for ends while none comes: the same calls once more."""
+    ends, snapshot = monitor._ends, monitor.latest
+    assert ends is not None
+
+    def watch() -> None:
+        ends.poll()
+        ends.note_reset(snapshot)
+        ends.look_again(snapshot.time)
+        ends.follow(snapshot)
+
+    spent = statistics.median(_cpu(watch) for _ in range(200))
+    print(f"  of it for ends: {spent * 1e6:.0f} µs, {len(snapshot.processes or ())} are watched")
 
 
 def _psutil_loop() -> None:

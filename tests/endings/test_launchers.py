@@ -73,6 +73,10 @@ def test_a_kernel_that_jupyter_restarts(workers, watch, is_killed):
         else:
             assert (words.error.type, words.error.is_main) == ("ValueError", False)
             assert (end.verdict.code, end.verdict.sure) == ("finished", "known")
+            kernel.run("%load_ext mpsbar")  # in the new one
+            said = kernel.run("%mpsbar why")
+            assert said.startswith("notebook kernel ended by itself; its exit code is unknown.")
+            assert f"notebook kernel ({pid}), ended " in said
     finally:
         kernel.end()
 
