@@ -16,6 +16,7 @@ from worker_kit import NO_MPS, ROOT
 # library makes the scan see a process with torch, without its seconds and its 200 MB.
 BEGIN = """
 import ctypes, os, signal, sys, threading, time
+signal.signal(2, signal.default_int_handler)  # a job of a script inherits that Ctrl-C is ignored
 library = os.environ.get("ENDINGS_LIBRARY")
 if library: ctypes.CDLL(library)
 import mpsbar
