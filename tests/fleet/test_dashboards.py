@@ -12,12 +12,17 @@ from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module, wait_for
 
 FOLDER = ROOT / "resources/grafana"
 FILES = sorted(FOLDER.glob("*.json"))
-# Nearly all of a device with little memory: a finding.
+# Nearly all of a device with little memory: a finding. Its bar and its optimizer move.
 MPS_WORKER = """
-import time, torch, mpsbar
+import time, torch, tqdm, mpsbar
 kept = torch.ones(1 << 22, device="mps")  # in a heap of 1 GiB
 assert mpsbar.attach()
-time.sleep(3600)
+weight = torch.ones(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for _ in tqdm.tqdm(range(1_000_000), mininterval=0.01, miniters=1, file=open("/dev/null", "w")):
+    weight.sum().backward()
+    optimizer.step()
+    time.sleep(0.1)
 """
 
 
@@ -78,6 +83,16 @@ def is_apart(place, other):
     return beside or place["y"] + place["h"] <= other["y"] or other["y"] + other["h"] <= place["y"]
 
 
+def test_every_value_of_a_run_is_on_its_dashboard():
+    """Also those that a metric's help alone would not bring there."""
+    shown = " ".join(query for _, query in queries_of(FOLDER / "run.json"))
+    for name in ("progress_ratio", "left_seconds", "steps", "steps_per_second"):
+        assert f"mpsbar_worker_{name}{{" in shown
+    for overview in ("progress_ratio", "left_seconds", "held_bytes"):
+        queries = [query for _, query in queries_of(FOLDER / "overview.json")]
+        assert any(f"mpsbar_worker_{overview}{{" in query for query in queries)
+
+
 def test_the_process_menu_reads_what_prometheus_says(description):
     """Grafana makes the choice of a run from the series as text, by a regular expression."""
     (variable,) = (v for v in description.build("run")["templating"]["list"] if v["name"] == "pid")
@@ -90,6 +105,7 @@ def test_every_query_finds_data(workers, tmp_path):
     """Two exporters: this computer with real workers and a real probe, and a recorded Mac."""
     need_program("prometheus", "prometheus")
     need_module("mlx")
+    need_module("tqdm")
     if NO_MPS:
         pytest.skip(NO_MPS)
     with run_mpsbar(workers, "probe", "--device", "cpu", "--python", sys.executable) as probe:
