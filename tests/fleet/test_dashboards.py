@@ -3,7 +3,10 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import promql_parser
 import pytest
@@ -16,7 +19,8 @@ FILES = sorted(FOLDER.glob("*.json"))
 MPS_WORKER = """
 import time, torch, tqdm, mpsbar
 kept = torch.ones(1 << 22, device="mps")  # in a heap of 1 GiB
-assert mpsbar.attach()
+from mpsbar.agent.lifecycle import attach_by_hook
+assert attach_by_hook(quiet=False)  # as in an enabled environment: steps are counted from the start
 weight = torch.ones(1, requires_grad=True)
 optimizer = torch.optim.SGD([weight], 0.1)
 for _ in tqdm.tqdm(range(1_000_000), mininterval=0.01, miniters=1, file=open("/dev/null", "w")):
@@ -76,6 +80,30 @@ def test_a_dashboard_is_well_formed(file):
             promql_parser.parse(fill_in(target["expr"]))
     for place, other in itertools.combinations((panel["gridPos"] for panel in board["panels"]), 2):
         assert is_apart(place, other)
+
+
+def test_grafanas_own_types_have_every_field(tmp_path):
+    """As objects that are written down in TypeScript: a field that they do not have is an error."""
+    types, compiler = Path(sys.prefix, "grafana"), Path(sys.prefix, "typescript/tsc.js")
+    if shutil.which("node") is None or not types.is_dir() or not compiler.is_file():
+        pytest.skip("no node, or make setup could not have TypeScript and Grafana's types from npm")
+    shutil.copytree(types, tmp_path / "grafana")
+
+    def find_mistakes(boards):
+        source = "import type { Dashboard } from './grafana/veneer/dashboard.types';\n"
+        for number, text in enumerate(boards):
+            source += f"export const board{number}: Dashboard = {text};\n"
+        (tmp_path / "boards.ts").write_text(source)
+        options = ["--strict", "--noEmit", "--skipLibCheck", "--lib", "es5"]
+        done = subprocess.run(
+            ["node", compiler, *options, "boards.ts"],
+            cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    texts = [file.read_text() for file in FILES]
+    assert find_mistakes(texts) == ""
+    assert "'\"tootip\"' does not exist" in find_mistakes([texts[0].replace('"tooltip"', '"tootip"')])
 
 
 def is_apart(place, other):
