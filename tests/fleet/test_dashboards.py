@@ -103,7 +103,9 @@ def test_grafanas_own_types_have_every_field(tmp_path):
 
     texts = [file.read_text() for file in FILES]
     assert find_mistakes(texts) == ""
-    assert "'\"tootip\"' does not exist" in find_mistakes([texts[0].replace('"tooltip"', '"tootip"')])
+    assert "'\"tootip\"' does not exist" in find_mistakes(
+        [texts[0].replace('"tooltip"', '"tootip"')]
+    )
 
 
 def is_apart(place, other):
