@@ -24,7 +24,6 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.rules import Checkup
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
 from mpsbar.workers.request import (
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from mpsbar.core.dtype_results import Probe, Progress
+    from mpsbar.doctor.rules import Checkup
     from mpsbar.dtypes.runner import Runner
 
 # A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
@@ -168,7 +168,7 @@ class ActionRunner:
 
         return is_same
 
-    def _check_up(self) -> Checkup:
+    def _check_up(self) -> "Checkup":
         from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import
         from mpsbar.workers.environments import read_enabled
 

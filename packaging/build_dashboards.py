@@ -34,6 +34,8 @@ OVERVIEW: list[Panel] = [
     ("Swap in use", "timeseries", "decbytes", 12, [(f"mpsbar_machine_swap_used_bytes{{{HOST}}}", "{{instance}}")]),
     ("Who holds most", "table", "decbytes", 12, [(f"topk(20, sum by (instance, name, pid) (mpsbar_worker_held_bytes{{{HOST}}}))", "")]),
     ("Longest runs", "table", "s", 12, [(f"topk(20, time() - mpsbar_process_start_time_seconds{{{HOST}}})", "")]),
+    ("Progress of runs", "bargauge", "percentunit", 12, [(f"topk(20, mpsbar_worker_progress_ratio{{{HOST}}})", "{{name}} {{pid}} on {{instance}}")]),
+    ("Time left of runs", "table", "s", 12, [(f"bottomk(20, mpsbar_worker_left_seconds{{{HOST}}})", "")]),
     ("Findings (1 warning, 2 critical)", "table", "none", 12, [(f"mpsbar_finding{{{HOST}}}", "")]),
     ("Health by host (0 ok, 1 warning, 2 critical)", "table", "none", 12, [(f"mpsbar_health_level{{{HOST}}}", "")]),
 ]  # fmt: skip
@@ -52,6 +54,8 @@ HOST_PANELS: list[Panel] = [
     ("Charged by the system, by process", "timeseries", "decbytes", 12, [(f"mpsbar_process_footprint_bytes{{{HOST}}}", "{{name}} {{pid}}")]),
     ("GPU in use", "timeseries", "percentunit", 12, [(f"mpsbar_gpu_utilization_ratio{{{HOST}}}", "all"),
                                                      (f"mpsbar_process_gpu_ratio{{{HOST}}}", "{{name}} {{pid}}")]),
+    ("Progress of runs", "timeseries", "percentunit", 12, [(f"mpsbar_worker_progress_ratio{{{HOST}}}", "{{name}} {{pid}}")]),
+    ("Time left of runs", "timeseries", "s", 12, [(f"mpsbar_worker_left_seconds{{{HOST}}}", "{{name}} {{pid}}")]),
     ("Alerts and frees", "timeseries", "none", 12, [(f"sum by (cause) (increase(mpsbar_alerts_total{{{HOST}}}[$__rate_interval]))", "alert: {{cause}}"),
                                                     (f"sum by (state) (increase(mpsbar_frees_total{{{HOST}}}[$__rate_interval]))", "free: {{state}}")]),
     ("mpsbar itself: share of one core", "timeseries", "percentunit", 12, [(f"rate(mpsbar_cpu_seconds_total{{{HOST}}}[$__rate_interval])", "{{instance}}")]),
@@ -64,6 +68,9 @@ RUN_PANELS: list[Panel] = [
     ("Running for", "stat", "s", 6, [(f"max(time() - mpsbar_process_start_time_seconds{{{RUN}}})", "since start")]),
     ("Answers", "stat", "none", 6, [(f"min(mpsbar_worker_answering{{{RUN}}})", "1: yes")]),
     ("Share of Metal's budget", "stat", "percentunit", 6, [(f"sum(mpsbar_worker_held_bytes{{{RUN}}}) / max(mpsbar_worker_budget_bytes{{{RUN}}})", "held")]),
+    ("Progress", "stat", "percentunit", 8, [(f"max(mpsbar_worker_progress_ratio{{{RUN}}})", "done")]),
+    ("Time left", "stat", "s", 8, [(f"max(mpsbar_worker_left_seconds{{{RUN}}})", "left")]),
+    ("Steps of its optimizer", "stat", "none", 8, [(f"max(mpsbar_worker_steps{{{RUN}}})", "steps")]),
     ("Its allocators", "timeseries", "decbytes", 24, [
         (f"mpsbar_worker_allocated_bytes{{{RUN}}}", "{{device}} allocated"),
         (f"mpsbar_worker_cached_bytes{{{RUN}}}", "{{device}} cached"),
@@ -72,6 +79,8 @@ RUN_PANELS: list[Panel] = [
         (f"mpsbar_worker_budget_bytes{{{RUN}}}", "{{device}} budget")]),
     ("Charged by the system", "timeseries", "decbytes", 12, [(f"mpsbar_process_footprint_bytes{{{RUN}}}", "{{name}}")]),
     ("Share of the GPU", "timeseries", "percentunit", 12, [(f"mpsbar_process_gpu_ratio{{{RUN}}}", "{{name}}")]),
+    ("Progress over time", "timeseries", "percentunit", 12, [(f"mpsbar_worker_progress_ratio{{{RUN}}}", "{{name}}")]),
+    ("Steps of its optimizer a second", "timeseries", "none", 12, [(f"mpsbar_worker_steps_per_second{{{RUN}}}", "{{name}}")]),
 ]  # fmt: skip
 
 JOB = ("job", "Job", "label_values(mpsbar_build_info, job)", True)

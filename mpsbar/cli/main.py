@@ -4,7 +4,6 @@ import argparse
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -73,18 +72,24 @@ def run(arguments: Sequence[str]) -> int:
         return 1
     except OSError as problem:
         if is_debugging():
-            traceback.print_exc()
+            _print_traceback()
         named = f"{problem.filename}: " if problem.filename else ""
         print(f"mpsbar: {named}{problem.strerror or problem}", file=sys.stderr)
         return 1
     except Exception as error:  # noqa: BLE001 - the last line of defence
         if is_debugging():
-            traceback.print_exc()
+            _print_traceback()
         else:
             text = _("mpsbar: internal error: {problem} (MPSBAR_DEBUG=1 shows where)")
             print(text.format(problem=f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     return code
+
+
+def _print_traceback() -> None:
+    import traceback  # imported late: it costs every command 2 ms
+
+    traceback.print_exc()
 
 
 def is_debugging() -> bool:

@@ -65,9 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=_("repeat until Ctrl-C (default: every 2); with --json one line each time"),
     )
     on_hosts.add_host_arguments(parser)
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    given = (options.pid, options.watch, options.host, options.hosts or None)
+    if options.format is not None and any(value is not None for value in given):
+        options.refuse(
+            _("--format prints one line of this computer: not with PID, --watch or --host")
+        )
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.show_status(hosts, options)
     if options.format is not None:

@@ -1,6 +1,5 @@
 """The settings: their values, what is allowed, and complaints about what is not. Pure."""
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -228,6 +227,8 @@ def change(settings: Settings, key: str, value: Any) -> Settings:
 
 
 def find_nearest(word: str, known: Iterable[str]) -> str | None:
+    import difflib  # imported late: for mistakes only
+
     return next(iter(difflib.get_close_matches(word, list(known), n=1)), None)
 
 

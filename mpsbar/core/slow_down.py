@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import NamedTuple
 
 from mpsbar.core.progress import RunProgress
@@ -131,8 +130,8 @@ class SpeedWatch:
             return replace(slow, cause="nap")
         swaps = [c.swap_used for c in earlier if c.swap_used is not None]
         swap = max((c.swap_used for c in later if c.swap_used is not None), default=None)
-        if swaps and swap is not None and swap - median(swaps) >= SWAP_GROWTH:
-            return replace(slow, cause="swap", growth=int(swap - median(swaps)))
+        if swaps and swap is not None and swap - _median(swaps) >= SWAP_GROWTH:
+            return replace(slow, cause="swap", growth=int(swap - _median(swaps)))
         if _changed([c.pressure for c in earlier], [c.pressure for c in later], "normal"):
             return replace(slow, cause="pressure")
         if _falls_back_more(worker.pid, earlier, later, slow.now):
@@ -178,11 +177,11 @@ def _judge(readings: deque[tuple[float, float]], unit: str) -> SlowDown | None:
     earlier, recent = rates[WARM_UP:-RECENT], rates[-RECENT:]
     if len(earlier) < LEAST_STEADY:
         return None
-    usual = median(earlier)
+    usual = _median(earlier)
     lowest = sorted(earlier)[len(earlier) // 10]
     if lowest < SCATTER * usual or max(recent) > SLOWER * usual:
         return None
-    now = median(recent[-RECOVERED_READINGS:])
+    now = _median(recent[-RECOVERED_READINGS:])
     if now < STOPPED * usual:
         return None
     return SlowDown(usual, now, unit, readings[-RECENT][0])
@@ -194,7 +193,7 @@ def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | 
     if min(recent) >= RECOVERED * slow.before:
         readings.clear()
         return None
-    return replace(slow, now=median(recent))
+    return replace(slow, now=_median(recent))
 
 
 def _changed(earlier: Sequence[object], later: Sequence[object], usual: object) -> bool:
@@ -230,3 +229,9 @@ def _fallback_rate(pid: int, contexts: list[_Context]) -> float | None:
 
 def _share(pid: int, contexts: list[_Context]) -> float:
     return sum(context.gpu.get(pid, 0.0) for context in contexts) / len(contexts)
+
+
+def _median(values: Sequence[float]) -> float:
+    from statistics import median  # imported late: it brings decimal and fractions
+
+    return median(values)

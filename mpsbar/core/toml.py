@@ -10,11 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 # Finding a statement's end parses it once for each of its lines.
 _MOST_LINES = 200
 
@@ -28,6 +23,10 @@ class NotChangeable(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):  # imported late: a single reading parses nothing
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:

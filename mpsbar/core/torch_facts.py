@@ -4,7 +4,6 @@ Which macOS and dtypes go with a release is in `agent/mps_support`, which a work
 All of it was read from the wheels and the sources; nothing here was measured on a Mac.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -167,6 +166,8 @@ def _judge_unknown(settings: Mapping[str, str], torch_version: str | None) -> It
     release = parse_release(torch_version)
     unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN_SETTINGS]
     for name in unknown[:_MOST_UNKNOWN]:
+        import difflib  # imported late: for mistakes only
+
         shown = printable(name, 80)
         near = difflib.get_close_matches(name[:80], KNOWN_SETTINGS, 1, 0.75)
         if near:

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,10 @@ class Exporter:
     def __init__(self, monitor: TickingMonitor) -> None:
         self._monitor = monitor
         self._totals = Totals()
+        # What happened before is not counted: a service that is turned off and on again would raise
+        # an alert for an end a second time.
+        self._totals.skip(monitor.latest)
+        self._lock = threading.Lock()
         self._ticks = 0
         self._ticked = time.monotonic()
         self.scrapes = 0
@@ -52,11 +57,12 @@ class Exporter:
         self.registry.register(self)
 
     def follow(self) -> None:
-        """Count what happened, also between two scrapes. From one thread only."""
-        if self._monitor.ticks != self._ticks:
-            self._ticks = self._monitor.ticks
-            self._ticked = time.monotonic()
-            self._totals.add(self._monitor.latest)
+        """Count what happened, also between two scrapes. From any thread: server and file do."""
+        with self._lock:
+            if self._monitor.ticks != self._ticks:
+                self._ticks = self._monitor.ticks
+                self._ticked = time.monotonic()
+                self._totals.add(self._monitor.latest)
 
     def render(self) -> bytes:
         """The text format, as a file has it."""

@@ -40,8 +40,8 @@ _PROCESS = ("pid", "name", "framework")
 
 
 class Totals:
-    """Counts frees, alerts and ends since the exporter started. One thread adds every snapshot,
-    others read.
+    """Counts frees, alerts and ends since the exporter started. One thread at a time adds, others
+    read.
 
     The words that are known beforehand start at 0, because `rate()` cannot see the first event of
     a series that begins with it.
@@ -54,6 +54,10 @@ class Totals:
         self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
         self.freed_bytes = 0
         self._last = 0  # the number of the last event that was counted
+
+    def skip(self, snapshot: Snapshot) -> None:
+        """Counts none of what this snapshot tells of."""
+        self._last = max((event.number for event in snapshot.events), default=self._last)
 
     def add(self, snapshot: Snapshot) -> None:
         for event in snapshot.events_after(self._last):

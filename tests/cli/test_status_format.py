@@ -3,8 +3,11 @@
 import json
 import time
 
+import pytest
 from fleet_kit import MLX_WORKER, run_mpsbar
 from worker_kit import TIMEOUT, need_module
+
+from mpsbar.cli.main import run
 
 
 def ask(workers, *arguments):
@@ -30,8 +33,6 @@ def test_a_worker_and_the_kept_answer(workers):
 
 
 def test_a_fresh_answer_is_taken(workers, monkeypatch, capsys):
-    from mpsbar.cli.main import run
-
     for name, value in workers.env().items():
         monkeypatch.setenv(name, value)
     assert run(["status", "--format", "{held}"]) == 0
@@ -59,6 +60,18 @@ def test_damaged_answers_are_replaced(workers):
     cache(workers).unlink()
     cache(workers).mkdir()
     assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
+
+
+@pytest.mark.parametrize("other", [("1",), ("--watch",), ("--host", "mac1"), ("--hosts",)])
+def test_what_it_cannot_do_is_not_passed_over(capsys, other):
+    with pytest.raises(SystemExit) as end:
+        run(["status", "--format", "{held}", *other])
+    assert end.value.code == 2
+    assert capsys.readouterr() == (
+        "",
+        "mpsbar status: --format prints one line of this computer: not with PID, --watch or --host"
+        " (see mpsbar status --help)\n",
+    )
 
 
 def test_a_wrong_field_is_one_sentence(workers):

@@ -3,7 +3,10 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import promql_parser
 import pytest
@@ -12,12 +15,18 @@ from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module, wait_for
 
 FOLDER = ROOT / "resources/grafana"
 FILES = sorted(FOLDER.glob("*.json"))
-# Nearly all of a device with little memory: a finding.
+# Nearly all of a device with little memory: a finding. Its bar and its optimizer move.
 MPS_WORKER = """
-import time, torch, mpsbar
+import time, torch, tqdm, mpsbar
 kept = torch.ones(1 << 22, device="mps")  # in a heap of 1 GiB
-assert mpsbar.attach()
-time.sleep(3600)
+from mpsbar.agent.lifecycle import attach_by_hook
+assert attach_by_hook(quiet=False)  # as in an enabled environment: steps are counted from the start
+weight = torch.ones(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for _ in tqdm.tqdm(range(1_000_000), mininterval=0.01, miniters=1, file=open("/dev/null", "w")):
+    weight.sum().backward()
+    optimizer.step()
+    time.sleep(0.1)
 """
 
 
@@ -73,9 +82,45 @@ def test_a_dashboard_is_well_formed(file):
         assert is_apart(place, other)
 
 
+def test_grafanas_own_types_have_every_field(tmp_path):
+    """As objects that are written down in TypeScript: a field that they do not have is an error."""
+    types, compiler = Path(sys.prefix, "grafana"), Path(sys.prefix, "typescript/tsc.js")
+    if shutil.which("node") is None or not types.is_dir() or not compiler.is_file():
+        pytest.skip("no node, or make setup could not have TypeScript and Grafana's types from npm")
+    shutil.copytree(types, tmp_path / "grafana")
+
+    def find_mistakes(boards):
+        source = "import type { Dashboard } from './grafana/veneer/dashboard.types';\n"
+        for number, text in enumerate(boards):
+            source += f"export const board{number}: Dashboard = {text};\n"
+        (tmp_path / "boards.ts").write_text(source)
+        options = ["--strict", "--noEmit", "--skipLibCheck", "--lib", "es5"]
+        done = subprocess.run(
+            ["node", compiler, *options, "boards.ts"],
+            cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    texts = [file.read_text() for file in FILES]
+    assert find_mistakes(texts) == ""
+    assert "'\"tootip\"' does not exist" in find_mistakes(
+        [texts[0].replace('"tooltip"', '"tootip"')]
+    )
+
+
 def is_apart(place, other):
     beside = place["x"] + place["w"] <= other["x"] or other["x"] + other["w"] <= place["x"]
     return beside or place["y"] + place["h"] <= other["y"] or other["y"] + other["h"] <= place["y"]
+
+
+def test_every_value_of_a_run_is_on_its_dashboard():
+    """Also those that a metric's help alone would not bring there."""
+    shown = " ".join(query for _, query in queries_of(FOLDER / "run.json"))
+    for name in ("progress_ratio", "left_seconds", "steps", "steps_per_second"):
+        assert f"mpsbar_worker_{name}{{" in shown
+    for overview in ("progress_ratio", "left_seconds", "held_bytes"):
+        queries = [query for _, query in queries_of(FOLDER / "overview.json")]
+        assert any(f"mpsbar_worker_{overview}{{" in query for query in queries)
 
 
 def test_the_process_menu_reads_what_prometheus_says(description):
@@ -90,6 +135,7 @@ def test_every_query_finds_data(workers, tmp_path):
     """Two exporters: this computer with real workers and a real probe, and a recorded Mac."""
     need_program("prometheus", "prometheus")
     need_module("mlx")
+    need_module("tqdm")
     if NO_MPS:
         pytest.skip(NO_MPS)
     with run_mpsbar(workers, "probe", "--device", "cpu", "--python", sys.executable) as probe:

@@ -1,11 +1,15 @@
 """The file for node_exporter: whole, readable by others, gone at the end."""
 
 import stat
+import threading
+from dataclasses import replace
 
 import pytest
 from samples import make_snapshot
 
+from mpsbar.core.actions import Freed
 from mpsbar.core.errors import UserError
+from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.fleet.exporter import Exporter, TextFile
 
 
@@ -51,3 +55,41 @@ def test_mistakes_are_one_sentence(tmp_path):
     (tmp_path / "mpsbar.prom").mkdir()
     with pytest.raises(UserError, match="couldn't write "):
         TextFile(Exporter(Ticks()), str(tmp_path / "mpsbar.prom")).write()
+
+
+def test_what_was_before_it_was_turned_on_is_not_counted():
+    """Else an end of before would be an increase for Prometheus, and an alert, a second time."""
+    log, monitor = EventLog(), Ticks()
+    log.add(1.0, EndedProcess(1, None, "a", 1.0, how="killed"))
+    monitor.latest = replace(make_snapshot(), events=log.recent)
+    exporter = Exporter(monitor)
+    exporter.follow()
+    assert 'mpsbar_worker_ends_total{how="killed"} 0.0' in exporter.render().decode()
+    log.add(2.0, EndedProcess(2, None, "b", 2.0, how="killed"))
+    monitor.ticks, monitor.latest = 2, replace(make_snapshot(), events=log.recent)
+    exporter.follow()
+    assert 'mpsbar_worker_ends_total{how="killed"} 1.0' in exporter.render().decode()
+
+
+def test_server_and_file_count_an_event_once_between_them():
+    """Both follow: the second comes while the first counts, and has to wait for it."""
+    monitor, log = Ticks(), EventLog()
+    exporter = Exporter(monitor)
+    log.add(1.0, Freed(1, "a", "done", 5))
+    adds = exporter._totals.add
+    threads = []
+
+    def add(snapshot):
+        if not threads:
+            monitor.ticks += 1  # the monitor goes on meanwhile
+            threads.append(threading.Thread(target=exporter.follow))
+            threads[0].start()
+            threads[0].join(0.05)
+            assert threads[0].is_alive()
+        adds(snapshot)
+
+    exporter._totals.add = add
+    monitor.ticks, monitor.latest = 2, replace(make_snapshot(), events=log.recent)
+    exporter.follow()
+    threads[0].join()
+    assert 'mpsbar_frees_total{state="done"} 1.0' in exporter.render().decode()

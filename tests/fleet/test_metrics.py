@@ -13,6 +13,7 @@ from samples import GB, MB, make_backend, make_process, make_snapshot, make_trai
 from mpsbar.core.dtype_results import Cell, Check, Probe
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Problem
+from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.fleet.metrics import Totals, build_metrics
 
@@ -92,6 +93,21 @@ def test_what_is_unknown_is_absent():
     assert read(nothing)["mpsbar_workers", frozenset({("state", "live")})] == 0
     not_counted = make_snapshot(make_worker(1, device="cpu"))
     assert not [name for name in names(not_counted) if name.startswith("mpsbar_worker_held")]
+
+
+def test_how_far_a_run_is_while_it_answers():
+    bar = RunBar("Epoch 1", 30, 120, "it", 1.5, 60.0)
+    far = RunProgress(bar, steps=300, steps_per_second=2.5)
+    found = read(make_snapshot(make_training(progress=far)))
+    labels = frozenset({("pid", "4711"), ("name", "train.py")})
+    values = {"progress_ratio": 0.25, "left_seconds": 60, "steps": 300, "steps_per_second": 2.5}
+    for name, value in values.items():
+        assert found[f"mpsbar_worker_{name}", labels] == value
+    silent = make_snapshot(make_training(progress=far, state="busy", age=40.0))
+    only_steps = make_snapshot(make_training(progress=RunProgress(steps=300)))
+    assert not names(silent) & {f"mpsbar_worker_{name}" for name in values}
+    assert "mpsbar_worker_steps" in names(only_steps)
+    assert not names(only_steps) & {"mpsbar_worker_progress_ratio", "mpsbar_worker_left_seconds"}
 
 
 def test_resets_of_the_gpu_are_counted_where_they_are_known():

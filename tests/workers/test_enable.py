@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -103,6 +104,52 @@ def test_it_starts_under_the_usual_options(this_venv, workers, options):
     env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
     seen = this_venv.run(f"import torch; {THREADS}", *options, env=env)
     assert (seen.stdout, seen.stderr) == ("2\n", "")
+
+
+BESIDE_OTHERS = """
+import site, sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch": raise ImportError("blocked here")
+sys.meta_path.insert(1, Block())  # behind ours, which asks it
+try: import torch
+except ImportError as error: print(error)
+del sys.meta_path[1]
+site.addsitedir({site!r})  # runs the line of the .pth once more, as Python itself does in a venv
+print(sum(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path) > 1)
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+print(interpreters.run_string(interpreters.create(), "import torch; print(torch.value, flush=True)"))
+{threads}
+import torch
+{threads}
+print(sum(hasattr(f, "watches_for_mpsbar") for f in sys.meta_path))
+"""
+
+
+def test_other_finders_subinterpreters_and_a_second_run_of_its_line(venv, workers):
+    setup.enable(read_environment(venv.python))
+    code = BESIDE_OTHERS.format(site=str(venv.site), threads=THREADS)
+    seen = venv.run(code, "-u", "-W", "error", env={"MPSBAR_RUN_DIR": str(workers.run_dir)})
+    expected = ["blocked here", "True", "42", "None", "1", "2", "0"]
+    assert (seen.stdout.split("\n")[:-1], seen.stderr) == (expected, "")
+
+
+def test_a_zipapp_importtime_and_no_site(this_venv, workers, tmp_path):
+    setup.enable(read_environment(this_venv.python))
+    env = {"MPSBAR_RUN_DIR": str(workers.run_dir)}
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", f"import torch; {THREADS}")
+    app = subprocess.run(
+        [this_venv.python, tmp_path / "app.pyz"],
+        env=os.environ | env, capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert (app.stdout, app.stderr) == ("2\n", "")
+    timed = this_venv.run(f"import torch; {THREADS}", "-X", "importtime", env=env)
+    assert timed.stdout == "2\n"
+    assert all(line.startswith("import time:") for line in timed.stderr.splitlines())
+    without = this_venv.run("import sys; print(len(sys.meta_path))", "-S")
+    assert (without.stdout, without.stderr) == ("3\n", "")
 
 
 def test_only_looking_for_torch_does_not_use_the_hook_up(this_venv, workers):
