@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
+from textual.color import Color
 from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
 
@@ -516,6 +517,35 @@ def test_a_key_typed_fast_behind_the_end_of_the_filter_is_not_in_it():
         assert (p.app.state.filter, len(p.asked)) == ("", 1)
 
     play(FakeMonitor(seen()), person)
+
+
+def test_what_is_behind_the_help_is_dimmed_and_follows(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))  # a theme is kept there
+    first, *_others, last = build_series()
+
+    def colour_of(p, text):
+        return Color.from_rich_color(p.style_of(text).color)
+
+    async def person(p):
+        plain = colour_of(p, "2.4 GB held")
+        await p.press("?")
+        assert "this help" in p.screen()
+        dimmed = colour_of(p, "2.4 GB held")
+        assert dimmed == plain + p.app.screen.styles.background
+        assert not any(s.style.meta for s in p.app.screen._compositor.render_strips()[0])
+        line = p.app.screen.render_line(0)
+        p.app.screen.refresh()  # its own: what is behind is not drawn again
+        assert p.app.screen.render_line(0) is line
+        await p.show(last)
+        assert "2.4 GB held" not in p.screen()
+        assert colour_of(p, "7.4 GB held") == dimmed
+        p.app.theme = theme_name("light")
+        await p.pilot.pause()
+        light = colour_of(p, "7.4 GB held")
+        await p.press("q")
+        assert colour_of(p, "7.4 GB held") != light != dimmed
+
+    play(FakeMonitor(first), person, (120, 40))
 
 
 def test_an_ended_process_stays_selected_and_keeps_its_chart():
