@@ -399,6 +399,24 @@ def test_nobody_there_says_what_to_do():
     play(FakeMonitor(make_snapshot()), person)
 
 
+def test_what_the_mouse_selects_is_copied_by_ctrl_c_which_else_quits():
+    async def person(p):
+        facts = p.app.query_one("#facts")
+        line = next(n for n, strip in enumerate(facts._strips) if "train.py" in strip.text)
+        start = 1 + facts._strips[line].text.index("train.py")  # behind the padding
+        await p.pilot.mouse_down(facts, offset=(start, line))
+        await p.pilot.hover(facts, offset=(start + len("train.py") - 1, line))
+        await p.pilot.mouse_up(facts, offset=(start + len("train.py") - 1, line))
+        await p.pilot.pause()
+        await p.press("ctrl+c")
+        assert (p.app.clipboard, p.app._exit) == ("train.py", False)
+        assert p.app.screen.get_selected_text() is None
+        await p.press("ctrl+c")
+        assert p.app._exit
+
+    play(FakeMonitor(seen()), person, (120, 40))
+
+
 def test_copy_is_an_action_of_a_row_as_in_the_menu():
     async def person(p):
         assert Copy("4711") in [a for row in p.app.state.actions for a in row.actions]
