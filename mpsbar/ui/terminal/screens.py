@@ -82,7 +82,7 @@ class AskScreen(OverScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box ask"):
-            yield Static(make_wrapped(self.question.title, "bold"))
+            yield Static(make_wrapped(self.question.title, "bold"), classes="title")
             with VerticalScroll(can_focus=False):
                 yield Static(make_wrapped(self.question.text))
             with Horizontal(classes="buttons"):
@@ -110,7 +110,7 @@ class ChoiceScreen(OverScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             yield OptionList(*(make_text(choice) for choice in self.choices))
 
     def on_mount(self) -> None:
@@ -172,7 +172,7 @@ class TextScreen(LiveScreen):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             with VerticalScroll():
                 self._shown = self._render_text()
                 yield Static(self._shown, id="text")
@@ -195,7 +195,7 @@ class TableScreen(OverScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box large"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             yield DataTable[Text](cursor_type="row")
 
     def on_mount(self) -> None:

@@ -36,6 +36,7 @@ from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.terminal.key_line import KeyLine
+from mpsbar.ui.terminal.keys import help_lines
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -451,6 +452,8 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
         await p.press("end")
         assert "c Connect" in keys()
         assert "f Free F" not in keys()
+        await p.press("escape", "a")  # nothing is selected, so there is nothing to choose from
+        assert len(p.app.screen_stack) == 1
 
     play(FakeMonitor(seen()), person)
 
@@ -701,6 +704,47 @@ def test_help_and_quit_are_in_the_last_line_at_any_width(width):
         assert ("^p" in line) == (width >= 110)
 
     play(FakeMonitor(seen()), person, (width, 24))
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40)])
+def test_the_help_can_be_read_to_its_end_and_a_question_answered_at_any_size(size):
+    async def person(p):
+        await p.press("?")
+        read = p.screen()
+        for _ in range(14):
+            await p.press("pagedown")
+            read += "\n" + p.screen()
+        words = {word for line in help_lines() for word in line.split()}
+        assert words <= set(read.replace("│", " ").split())
+        assert "?: unknown" in p.screen()
+        await p.press("q", "s")
+        assert "Cancel" in p.screen()
+        await p.click("Cancel")
+        assert "Cancel" not in p.screen()
+
+    play(FakeMonitor(seen()), person, size)
+
+
+def test_the_last_line_follows_the_width_and_stays_as_it_is_behind_the_help():
+    def keys(p):
+        return p.screen().splitlines()[-1]
+
+    async def person(p):
+        wide = keys(p)
+        assert "^p palette" in wide
+        await p.press("?")
+        assert keys(p) == wide
+        await p.show(make_snapshot(processes=(SERVE,)))  # nothing is left that could be freed
+        await p.press("q")
+        assert "c Connect" in keys(p)
+        assert "f Free" not in keys(p)
+        for width, has_palette in ((60, False), (120, True)):
+            await p.pilot.resize_terminal(width, 24)
+            await p.pilot.pause()
+            assert ("^p palette" in keys(p)) == has_palette
+            assert "? Help q Quit" in keys(p)
+
+    play(FakeMonitor(seen()), person, (120, 24))
 
 
 def test_children_under_their_parents_or_each_by_itself():
