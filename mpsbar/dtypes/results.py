@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.verdicts import find_safe
 from mpsbar.language import _
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_file
+from mpsbar.system.files import is_usable, log_refused, read_bytes, read_stamp, replace_file
 from mpsbar.system.ownership import require_safe
 
 _Record = TypeVar("_Record")
@@ -120,7 +121,12 @@ def _read_all(systems: Sequence[str] = ("",), is_quiet: bool = False) -> Iterato
     for file in files[:_MOST]:
         with contextlib.suppress(UserError):
             if is_usable(file):
-                yield read_result(file)
+                yield _read_once(file, read_stamp(file))
+
+
+@lru_cache(_MOST)
+def _read_once(file: Path, stamp: object) -> Probe:  # noqa: ARG001 - another one: it was rewritten
+    return read_result(file)
 
 
 def _is_current(probe: Probe) -> bool:
@@ -173,10 +179,11 @@ class LatestResult:
 
     def read(self, snapshot: Snapshot) -> Probe | None:
         """The result; the same object while nothing changes."""
-        state = (_list_pythons(snapshot), snapshot.probing is None, _read_stamp())
+        stamp = _stamp_folder()
+        state = (_list_pythons(snapshot), snapshot.probing is None, stamp)
         if state != self._state or self._clock() - self._read_at > _REREAD_SECONDS:
             self._state, self._read_at = state, self._clock()
-            found = None if _read_stamp() is None else find_result(snapshot)
+            found = None if stamp is None else find_result(snapshot)
             if found != self._probe:
                 self._probe = found
         return self._probe
@@ -187,7 +194,7 @@ def _list_pythons(snapshot: Snapshot) -> frozenset[str | None]:
     return frozenset(workers | {process.python for process in snapshot.processes or ()})
 
 
-def _read_stamp() -> int | None:
+def _stamp_folder() -> int | None:
     """When a result was last added or removed."""
     folder = paths.probe_folder()
     try:

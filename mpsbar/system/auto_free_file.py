@@ -8,6 +8,7 @@ import json
 import math
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
@@ -29,6 +30,7 @@ class SharedAutoFree:
     """Used on the ticking thread alone."""
 
     def __init__(self) -> None:
+        self._file = paths.auto_free_file()  # kept: it is read at every tick
         self._claim: Claim | None = None
         self._stamp: object = None  # of the file, when it was last read
 
@@ -43,7 +45,7 @@ class SharedAutoFree:
 
         Its start must be known: after the process has ended, another may have its pid.
         """
-        rules = {key: rule for key, rule in _read().items() if _is_running(key[0])}
+        rules = {key: rule for key, rule in _read(self._file).items() if _is_running(key[0])}
         rules.pop((action.pid, action.started), None)
         if action.rule != AutoFreeRule():
             rules[action.pid, action.started] = action.rule
@@ -51,24 +53,23 @@ class SharedAutoFree:
             [pid, started, rule.keep_cache_below, rule.free_when_idle]
             for (pid, started), rule in list(rules.items())[-_MOST_RULES:]
         ]
-        replace_own_file(paths.auto_free_file(), json.dumps(entries).encode())
+        replace_own_file(self._file, json.dumps(entries).encode())
 
     def read(self) -> Rules | None:
         """All choices; None: they are those of the last call."""
-        stamp = read_stamp(paths.auto_free_file())
+        stamp = read_stamp(self._file)
         if stamp == self._stamp:
             return None
         self._stamp = stamp
-        return _read()
+        return _read(self._file)
 
     def close(self) -> None:
         if self._claim is not None:
             self._claim.close()
 
 
-def _read() -> Rules:
+def _read(file: Path) -> Rules:
     found: Rules = {}
-    file = paths.auto_free_file()
     if is_usable(file):
         with suppress(OSError, ValueError, TypeError, RecursionError):
             entries = json.loads(read_bytes(file, _MOST_BYTES))

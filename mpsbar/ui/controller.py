@@ -109,7 +109,8 @@ class Controller:
         self.front_end = front_end
         self._monitor = monitor
         self._own_actions = own_actions or {}
-        self._settings_stamp = read_stamp(paths.settings_file())
+        self._settings_file = paths.settings_file()  # kept: it is looked at every tick
+        self._settings_stamp = read_stamp(self._settings_file)
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
@@ -180,7 +181,7 @@ class Controller:
 
         Only the one that holds the lock frees, and it may not be the one that was asked.
         """
-        stamp = read_stamp(paths.settings_file())
+        stamp = read_stamp(self._settings_file)
         if stamp == self._settings_stamp:
             return
         self._settings_stamp = stamp

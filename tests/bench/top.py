@@ -93,12 +93,14 @@ def _print_key(ours: Peer, folder: Path, worker: "subprocess.Popen[bytes]") -> N
     terminal = Terminal(ours.command, folder)
     terminal.wait(ours.ready)
     worker.send_signal(signal.SIGSTOP)
-    spent = []
+    spent, cpus = [], []
     try:
         for _ in range(KEYS):
             terminal.drain(0.7)
+            before = read_cpu(terminal.process.pid)
             terminal.press("?")
             spent.append(terminal.wait("this help"))
+            cpus.append(read_cpu(terminal.process.pid) - before)
             terminal.drain(0.1)
             terminal.press("q")
     finally:
@@ -106,7 +108,8 @@ def _print_key(ours: Peer, folder: Path, worker: "subprocess.Popen[bytes]") -> N
         terminal.end()
     print(
         f"  a key is answered within {1000 * statistics.median(spent):.0f} ms"
-        f" ({1000 * min(spent):.0f} to {1000 * max(spent):.0f}; goal: 50) while a worker hangs",
+        f" ({1000 * min(spent):.0f} to {1000 * max(spent):.0f}; goal: 50) while a worker hangs,"
+        f" with {1000 * statistics.median(cpus):.0f} ms of CPU",
         flush=True,
     )
 

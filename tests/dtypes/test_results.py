@@ -227,6 +227,23 @@ def test_the_latest_result_is_read_again_only_when_something_may_have_changed(fo
     assert (last.read(busy), finding[1]) == ("second", 4)
 
 
+def test_a_result_is_parsed_once_and_again_when_it_was_rewritten(monkeypatch):
+    write_result(here())
+    parsed, parse = [], results.parse_record
+    monkeypatch.setattr(
+        results, "parse_record", lambda record: parsed.append(record) or parse(record)
+    )
+    now = [0.0]
+    last = LatestResult(lambda: now[0])
+    first = last.read(NOBODY)
+    assert (first, len(parsed)) == (here(), 1)
+    now[0] += 31.0
+    assert last.read(NOBODY) is first
+    assert len(parsed) == 1
+    write_result(here(seconds=77.0))
+    assert (last.read(NOBODY).seconds, len(parsed)) == (77.0, 2)
+
+
 def test_without_a_folder_there_is_no_latest_result(monkeypatch):
     monkeypatch.setattr("mpsbar.system.paths.probe_folder", lambda: None)
     assert LatestResult().read(Snapshot(0.0)) is None

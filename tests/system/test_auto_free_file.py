@@ -36,6 +36,12 @@ def test_a_choice_of_one_is_read_by_the_other_once():
     assert paths.auto_free_file().stat().st_mode & 0o777 == 0o600
 
 
+def test_its_place_is_asked_for_once_not_at_each_tick(monkeypatch):
+    shared = SharedAutoFree()
+    monkeypatch.setattr(paths, "data_folder", lambda: 1 / 0)
+    assert shared.read() is None
+
+
 def test_choices_for_processes_that_have_ended_are_dropped_by_the_next(workers):
     worker = workers.run([sys.executable, "-c", "pass"])
     worker.process.wait()

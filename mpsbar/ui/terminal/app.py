@@ -137,8 +137,10 @@ class TerminalApp(BaseApp):
     def on_unmount(self) -> None:
         self._controller.close()
 
-    def on_resize(self, _event: events.Resize) -> None:
-        self.query_one(KeyLine).show_command_palette = self.size.width >= _WIDE
+    def on_resize(self, event: events.Resize) -> None:
+        # `self.size` is still the one before.
+        key_line = self.main_screen.query_one(KeyLine)
+        key_line.show_command_palette = event.size.width >= _WIDE
         self.refresh_bindings()
         self.call_after_refresh(self._rewrite_log)
         self.call_after_refresh(self._show)
@@ -182,7 +184,7 @@ class TerminalApp(BaseApp):
         if action == "menu" and parameters[0] == "free-all":
             return bool(self.state.snapshot.workers)
         if action == "actions":
-            return bool(self._offered)
+            return bool(self._offered - {"free-all"})  # which needs no selected row
         return True
 
     def action_row(self, name: str) -> None:

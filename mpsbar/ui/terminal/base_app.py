@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from mpsbar.core.settings import Settings
+from mpsbar.language import _
 from mpsbar.ui.terminal.driver import choose_driver
 from mpsbar.ui.terminal.filter_field import FilterField
 from mpsbar.ui.terminal.main_screen import MainScreen
@@ -78,6 +79,15 @@ class BaseApp(App[None]):
     def main_screen(self) -> Screen[object]:
         """That of the tables, also while another is open over it."""
         return self.screen_stack[0]
+
+    async def action_copy_or_quit(self) -> None:
+        """Ctrl-C. Terminals that hand the mouse to a program cannot copy by themselves."""
+        if text := self.screen.get_selected_text():
+            self.copy_to_clipboard(text)
+            self.screen.clear_selection()
+            self.notify(_("Copied"), timeout=2)
+        else:
+            await self.action_quit()
 
     # --- the filter
 

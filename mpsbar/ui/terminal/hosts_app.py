@@ -69,7 +69,7 @@ class HostsApp(BaseApp):
         Binding("question_mark", "help", _("Help"), key_display="?"),
         Binding("q", "quit", _("Quit")),
         *LEAVING_BINDINGS,
-        Binding("ctrl+c", "quit", show=False, priority=True, system=True),
+        Binding("ctrl+c", "copy_or_quit", show=False, priority=True, system=True),
         Binding("ctrl+z", "suspend_process", show=False, system=True),
     ]
 

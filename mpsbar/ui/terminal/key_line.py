@@ -28,12 +28,13 @@ class KeyLine(Footer):
             yield FooterKey(key, display, caption, action, disabled=not is_enabled, classes=classes)
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        if self._list_keys() != self._shown:
+        """Behind another screen, whose keys are others, it stays as it is."""
+        if self.app.screen is self.screen and self._list_keys() != self._shown:
             super().bindings_changed(screen)
 
     async def recompose(self) -> None:
         """Several changes may have asked for it: it is done once."""
-        if self._list_keys() != self._shown:
+        if self.app.screen is self.screen and self._list_keys() != self._shown:
             await super().recompose()
 
     def _list_keys(self) -> list[_Key]:
@@ -43,7 +44,8 @@ class KeyLine(Footer):
             if self.show_command_palette if is_palette else binding.show:
                 display = app.get_key_display(binding)
                 keys.append((key, display, binding.description, binding.action, is_enabled))
-        return _fit(keys, app.size.width)
+        shown = _fit([key for key in keys if key[0] != app.COMMAND_PALETTE_BINDING], app.size.width)
+        return keys if len(_fit(keys, app.size.width)) == len(keys) else shown
 
 
 def _fit(keys: list[_Key], width: int) -> list[_Key]:

@@ -66,7 +66,7 @@ def build_bindings() -> list[Binding]:
                 key_display=key.sign or None, priority=key.action == "filter")
         for key in list_keys()
     ]  # fmt: skip
-    ending = Binding("ctrl+c", "quit", show=False, priority=True, system=True)
+    ending = Binding("ctrl+c", "copy_or_quit", show=False, priority=True, system=True)
     return [*keys, *LEAVING_BINDINGS, ending]
 
 
@@ -75,6 +75,7 @@ def help_lines() -> list[str]:
     keys += [
         ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse")),
         ("^p", _("find a command, or a theme, by its name")),
+        ("^c", _("copy the words that the mouse has selected; without any, quit")),
         ("^z", _("back to the shell; fg returns")),
     ]
     words = ["", *explain_counters(), _("?: unknown")]

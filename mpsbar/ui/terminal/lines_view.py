@@ -95,6 +95,10 @@ class LinesView(Widget):
             return [line.crop(*crop.column_span) for line in lines]
         return lines
 
+    def render_line(self, y: int) -> Strip:
+        """With the place of each character: textual asks for it when the mouse selects."""
+        return (self._strips[y] if y < len(self._strips) else _EMPTY).apply_offsets(0, y)
+
     def _paint(self, y: int) -> Strip:
         strip = self._strips[y] if y < len(self._strips) else _EMPTY
         before = self._painted.get(y)

@@ -1,26 +1,72 @@
 """The screens that open over the table: question, choice, field, text, table, and detail."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
 
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.geometry import Region
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
+from textual.strip import Strip
 from textual.widgets import Button, DataTable, Input, OptionList, Static
 
 from mpsbar.language import _
 from mpsbar.ui.terminal.detail import ChartView
-from mpsbar.ui.terminal.drawing import make_text, make_wrapped
+from mpsbar.ui.terminal.drawing import is_same_text, make_text, make_wrapped
 from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.text.dialogs import Dialog
 
 _FIELD_LENGTH = 40
 _CLOSE: list[BindingType] = [Binding("escape,q", "dismiss", show=False)]
+_Result = TypeVar("_Result")
 
 
-class AskScreen(ModalScreen[int | None]):
+class OverScreen(ModalScreen[_Result]):
+    """What is behind it is dimmed when that has changed: textual's own does it at each of the five
+    times that a new screen is drawn, which was half of what opening one took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._behind: list[Strip] = []
+        self._drawn_for: object = None  # what is behind depends on this too
+
+    def refresh(self, *regions: Region, **options: Any) -> "OverScreen[_Result]":
+        if regions:  # those of the screen behind that have changed
+            self._drawn_for = None
+        super().refresh(*regions, **options)
+        return self
+
+    def render_line(self, y: int) -> Strip:
+        colour = self.styles.background
+        layout = (self.size, colour, self.app.theme)
+        if layout != self._drawn_for:
+            self._drawn_for, self._behind = layout, self._draw_behind(colour)
+        return self._behind[y] if y < len(self._behind) else Strip([])
+
+    def _draw_behind(self, colour: Color) -> list[Strip]:
+        screens = self.app.screen_stack
+        below = screens[screens.index(self) - 1]._compositor.render_strips()
+        return [
+            Strip([Segment(text, _dim(style or Style(), colour)) for text, style, _ in strip])
+            for strip in below
+        ]
+
+
+@lru_cache(2048)
+def _dim(style: Style, colour: Color) -> Style:
+    """As textual does it."""
+    (dimmed,) = BackgroundScreen.process_segments([Segment("", style)], colour)
+    return dimmed.style or style
+
+
+class AskScreen(OverScreen[int | None]):
     """A question; the last button, which changes nothing, has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +82,7 @@ class AskScreen(ModalScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box ask"):
-            yield Static(make_wrapped(self.question.title, "bold"))
+            yield Static(make_wrapped(self.question.title, "bold"), classes="title")
             with VerticalScroll(can_focus=False):
                 yield Static(make_wrapped(self.question.text))
             with Horizontal(classes="buttons"):
@@ -53,7 +99,7 @@ class AskScreen(ModalScreen[int | None]):
         self.dismiss(number)
 
 
-class ChoiceScreen(ModalScreen[int | None]):
+class ChoiceScreen(OverScreen[int | None]):
     """One of several; the cursor stands at the one that is set."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
@@ -64,7 +110,7 @@ class ChoiceScreen(ModalScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             yield OptionList(*(make_text(choice) for choice in self.choices))
 
     def on_mount(self) -> None:
@@ -74,7 +120,7 @@ class ChoiceScreen(ModalScreen[int | None]):
         self.dismiss(event.option_index)
 
 
-class FieldScreen(ModalScreen[str | None]):
+class FieldScreen(OverScreen[str | None]):
     """A text that can be changed: Enter takes it, Esc changes nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
@@ -94,7 +140,7 @@ class FieldScreen(ModalScreen[str | None]):
         self.dismiss(event.value)
 
 
-class LiveScreen(ModalScreen[None]):
+class LiveScreen(OverScreen[None]):
     """A screen that changes with each snapshot."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -122,18 +168,23 @@ class TextScreen(LiveScreen):
     def __init__(self, title: str, render: Callable[[], Text]) -> None:
         super().__init__()
         self.heading, self._render_text = title, render
+        self._shown = Text()
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             with VerticalScroll():
-                yield Static(id="text")
+                self._shown = self._render_text()
+                yield Static(self._shown, id="text")
 
     def show(self) -> None:
-        self.query_one("#text", Static).update(self._render_text())
+        text = self._render_text()
+        if not is_same_text(text, self._shown):
+            self._shown = text
+            self.query_one("#text", Static).update(text)
 
 
-class TableScreen(ModalScreen[None]):
+class TableScreen(OverScreen[None]):
     """A table to read, such as that of the dtypes."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
@@ -144,7 +195,7 @@ class TableScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box large"):
-            yield Static(make_text(self.heading, "bold"))
+            yield Static(make_text(self.heading, "bold"), classes="title")
             yield DataTable[Text](cursor_type="row")
 
     def on_mount(self) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from probe_samples import make_probe
 from samples import GB, MAC, MB, make_snapshot, make_training
+from textual.color import Color
 from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
 
@@ -35,6 +36,7 @@ from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.terminal.key_line import KeyLine
+from mpsbar.ui.terminal.keys import help_lines
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -398,6 +400,24 @@ def test_nobody_there_says_what_to_do():
     play(FakeMonitor(make_snapshot()), person)
 
 
+def test_what_the_mouse_selects_is_copied_by_ctrl_c_which_else_quits():
+    async def person(p):
+        facts = p.app.query_one("#facts")
+        line = next(n for n, strip in enumerate(facts._strips) if "train.py" in strip.text)
+        start = 1 + facts._strips[line].text.index("train.py")  # behind the padding
+        await p.pilot.mouse_down(facts, offset=(start, line))
+        await p.pilot.hover(facts, offset=(start + len("train.py") - 1, line))
+        await p.pilot.mouse_up(facts, offset=(start + len("train.py") - 1, line))
+        await p.pilot.pause()
+        await p.press("ctrl+c")
+        assert (p.app.clipboard, p.app._exit) == ("train.py", False)
+        assert p.app.screen.get_selected_text() is None
+        await p.press("ctrl+c")
+        assert p.app._exit
+
+    play(FakeMonitor(seen()), person, (120, 40))
+
+
 def test_copy_is_an_action_of_a_row_as_in_the_menu():
     async def person(p):
         assert Copy("4711") in [a for row in p.app.state.actions for a in row.actions]
@@ -432,6 +452,8 @@ def test_what_is_offered_is_what_works_on_the_selected_row():
         await p.press("end")
         assert "c Connect" in keys()
         assert "f Free F" not in keys()
+        await p.press("escape", "a")  # nothing is selected, so there is nothing to choose from
+        assert len(p.app.screen_stack) == 1
 
     play(FakeMonitor(seen()), person)
 
@@ -516,6 +538,35 @@ def test_a_key_typed_fast_behind_the_end_of_the_filter_is_not_in_it():
         assert (p.app.state.filter, len(p.asked)) == ("", 1)
 
     play(FakeMonitor(seen()), person)
+
+
+def test_what_is_behind_the_help_is_dimmed_and_follows(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPSBAR_CONFIG_DIR", str(tmp_path))  # a theme is kept there
+    first, *_others, last = build_series()
+
+    def colour_of(p, text):
+        return Color.from_rich_color(p.style_of(text).color)
+
+    async def person(p):
+        plain = colour_of(p, "2.4 GB held")
+        await p.press("?")
+        assert "this help" in p.screen()
+        dimmed = colour_of(p, "2.4 GB held")
+        assert dimmed == plain + p.app.screen.styles.background
+        assert not any(s.style.meta for s in p.app.screen._compositor.render_strips()[0])
+        line = p.app.screen.render_line(0)
+        p.app.screen.refresh()  # its own: what is behind is not drawn again
+        assert p.app.screen.render_line(0) is line
+        await p.show(last)
+        assert "2.4 GB held" not in p.screen()
+        assert colour_of(p, "7.4 GB held") == dimmed
+        p.app.theme = theme_name("light")
+        await p.pilot.pause()
+        light = colour_of(p, "7.4 GB held")
+        await p.press("q")
+        assert colour_of(p, "7.4 GB held") != light != dimmed
+
+    play(FakeMonitor(first), person, (120, 40))
 
 
 def test_an_ended_process_stays_selected_and_keeps_its_chart():
@@ -653,6 +704,47 @@ def test_help_and_quit_are_in_the_last_line_at_any_width(width):
         assert ("^p" in line) == (width >= 110)
 
     play(FakeMonitor(seen()), person, (width, 24))
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40)])
+def test_the_help_can_be_read_to_its_end_and_a_question_answered_at_any_size(size):
+    async def person(p):
+        await p.press("?")
+        read = p.screen()
+        for _ in range(14):
+            await p.press("pagedown")
+            read += "\n" + p.screen()
+        words = {word for line in help_lines() for word in line.split()}
+        assert words <= set(read.replace("│", " ").split())
+        assert "?: unknown" in p.screen()
+        await p.press("q", "s")
+        assert "Cancel" in p.screen()
+        await p.click("Cancel")
+        assert "Cancel" not in p.screen()
+
+    play(FakeMonitor(seen()), person, size)
+
+
+def test_the_last_line_follows_the_width_and_stays_as_it_is_behind_the_help():
+    def keys(p):
+        return p.screen().splitlines()[-1]
+
+    async def person(p):
+        wide = keys(p)
+        assert "^p palette" in wide
+        await p.press("?")
+        assert keys(p) == wide
+        await p.show(make_snapshot(processes=(SERVE,)))  # nothing is left that could be freed
+        await p.press("q")
+        assert "c Connect" in keys(p)
+        assert "f Free" not in keys(p)
+        for width, has_palette in ((60, False), (120, True)):
+            await p.pilot.resize_terminal(width, 24)
+            await p.pilot.pause()
+            assert ("^p palette" in keys(p)) == has_palette
+            assert "? Help q Quit" in keys(p)
+
+    play(FakeMonitor(seen()), person, (120, 24))
 
 
 def test_children_under_their_parents_or_each_by_itself():

@@ -108,3 +108,21 @@ def test_the_text_of_a_selectable_one_can_be_selected_and_copied():
         assert plain != marked
 
     show(person)
+
+
+def test_the_mouse_selects_what_it_moves_over():
+    async def person(app, pilot):
+        two = app.query_one("#two")
+        two.show_lines([make_text("python 훈련.py"), make_text("more")])
+        await pilot.pause()
+        # The text begins behind one column of padding; 훈 and 련 are two columns wide each.
+        await pilot.mouse_down(two, offset=(1 + 7, 0))
+        await pilot.hover(two, offset=(1 + 9, 0))
+        await pilot.pause()
+        assert app.screen.get_selected_text() == "훈련"
+        await pilot.hover(two, offset=(1 + 1, 1))
+        await pilot.mouse_up(two, offset=(1 + 1, 1))
+        await pilot.pause()
+        assert app.screen.get_selected_text() == "훈련.py\nmo"
+
+    show(person)
