@@ -76,7 +76,7 @@ number = dict.fromkeys(("allocated", "reserved", "driver", "peak", "budget"), 1 
 backends = {"mps": {"state": "in use", **number}, "cuda": {"state": "not known"}, "mlx": {"state": "not initialised"}}
 bar = {"name": "", "done": 3, "total": 9, "unit": "it", "rate": 2.0, "seconds_left": 90.0, "inner": None, "steps": 7, "steps_per_second": None}
 freed = {"state": "done", "freed": 1, "seconds": 0.1, "backends": {}, "collected": False, "gui_toolkit": "Tk", "not_known": ["mps"]}
-census = {"state": "done", "groups": [], "others": {"bytes": 1}, "not_visible": {"mps": 1}}
+census = {"state": "done", "groups": [], "others": {"bytes": 1}, "not_visible": {"mps": 1}, "cut_short": False}
 why = [{"code": code, "where": "a.py:1"} for code in (*notebook_text._REASONS, "other")]
 shown["notebook"] = "\\n".join([
     notebook_text.describe_memory(backends), notebook_text.describe_memory({}), notebook_text.describe_progress(bar),
@@ -85,6 +85,7 @@ shown["notebook"] = "\\n".join([
     notebook_text.say_freed(freed, 5), notebook_text.say_freed({**freed, "backends": {"mps": {"error": "1"}}}, 0),
     *(notebook_text.say_freed({**freed, "state": "busy", "reason": why[0], "freed": n}, 0) for n in (0, 5)),
     *map(notebook_text.say_why, why), notebook_card.describe_tensors(census),
+    notebook_card.describe_tensors({**census, "cut_short": True}),
     notebook_card.describe_tensors({**census, "others": {"bytes": 0}, "not_visible": {}}),
     notebook_card.describe_tensors({"state": "busy", "reason": why[0]}), notebook_card.describe_tensors({"state": "failed"}),
     notebook_card.describe_cell((1, 1), (2, 2), 1), notebook_card.describe_cell((1, 1), (2, 1), 1),

@@ -75,7 +75,9 @@ def describe_tensors(report: Report) -> str:
     if rest:
         lines.append(_("{size}  other tensors").format(size=f"{size(rest):>8}"))
     unseen = sum(number for number in report["not_visible"].values() if number)
-    if unseen:
+    if report["cut_short"]:  # what was not looked at may well be visible
+        lines.append(_("There are more: counting was cut short"))
+    elif unseen:
         lines.append(_("{size}  not visible from Python").format(size=f"{size(unseen):>8}"))
     return "\n".join(lines) or _("No live tensors")
 

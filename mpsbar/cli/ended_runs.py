@@ -5,19 +5,28 @@ from datetime import datetime
 from pathlib import Path
 
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.naming import printable
+from mpsbar.core.naming import list_short_names, printable
 from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.text import endings, wording
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 
 
-def fits(end: EndedProcess, which: str | None) -> bool:
+def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
+    """Those of this PID or name; where none is called so, those with this in their names."""
     if which is None:
-        return True
+        return ends
     if which.isascii() and which.isdigit():
-        return end.pid == int(which)
-    return which.lower() in end.name.lower()
+        return [end for end in ends if end.pid == int(which)]
+    name = which.lower()
+    called = [end for end in ends if name in _names_of(end)]
+    return called or [end for end in ends if name in end.name.lower()]
+
+
+def _names_of(end: EndedProcess) -> list[str]:
+    """As it is called, and shorter; with and without .py."""
+    names = [name.lower() for name in (end.name, *list_short_names(end.name))]
+    return [*names, *(name.removesuffix(".py") for name in names)]
 
 
 def render(end: EndedProcess) -> str:

@@ -48,10 +48,10 @@ def _parse_number(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.why(hosts, options)
-    from mpsbar.cli.ended_runs import build_json, fits, render
+    from mpsbar.cli.ended_runs import build_json, choose, render
     from mpsbar.end_reader import read_all_ends
 
-    found = [end for end in read_all_ends(time.time()) if fits(end, options.which)]
+    found = choose(read_all_ends(time.time()), options.which)
     shown = found[: options.number]
     if options.json:
         print(json.dumps([build_json(end) for end in shown]))

@@ -29,8 +29,8 @@ from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
 
 _MOST_GROUPS = 8
-# The groups, then "others", "not visible from Python" and "cut short".
-TENSOR_ROWS = _MOST_GROUPS + 3
+# The groups, then "others", then "not visible from Python" or "cut short".
+TENSOR_ROWS = _MOST_GROUPS + 2
 _WIDTH = 110
 
 
@@ -187,10 +187,10 @@ def _say_tensors(found: Tensors) -> list[str]:
     if rest:
         lines.append(_("{size}  other tensors").format(size=wording.size(rest)))
     unseen = sum(found.not_visible.values())
-    if unseen:
-        lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
-    if found.cut_short:
+    if found.cut_short:  # what was not looked at may well be visible
         lines.append(_("There are more: counting was cut short"))
+    elif unseen:
+        lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
     return lines or [_("No live tensors")]
 
 

@@ -45,11 +45,15 @@ def test_tensors_as_text():
     group = {"device": "mps", "dtype": "float32", "shape": "10x20", "count": 3, "bytes": 5 * MB}
     found = {
         "state": "done", "groups": [group] * 14, "others": {"count": 1, "bytes": MB}, "not_visible": {"mps": MB},
+        "cut_short": False,
     }  # fmt: skip
     lines = describe_tensors(found).splitlines()
     assert lines[0] == "  5.0 MB  3 × float32 10x20  mps"
     assert lines[-2:] == [" 11.0 MB  other tensors", "  1.0 MB  not visible from Python"]
-    empty = {"state": "done", "groups": [], "others": {"count": 0, "bytes": 0}, "not_visible": {}}
+    # What was not looked at is not said to be invisible.
+    cut = describe_tensors({**found, "cut_short": True}).splitlines()
+    assert cut[-2:] == [" 11.0 MB  other tensors", "There are more: counting was cut short"]
+    empty = {**found, "groups": [], "others": {"count": 0, "bytes": 0}, "not_visible": {}}
     assert describe_tensors(empty) == "No live tensors"
     busy = {"state": "busy", "reason": {"code": "thread_computing", "where": "a.py:1"}}
     assert (

@@ -169,15 +169,18 @@ def test_how_a_free_ended_stands_in_its_row():
             Tensors(
                 1, "done",
                 tuple(TensorGroup("mps", "float32", f"{n}x{n}", n, n * GB) for n in range(10, 0, -1)),
-                others=GB, not_visible={"mps": 512 * MB}, cut_short=True,
+                others=GB, not_visible={"mps": 512 * MB},
             ),
             False,
             ["10.0 GB  10 × float32 10×10  mps", "9.0 GB  9 × float32 9×9  mps",
              "8.0 GB  8 × float32 8×8  mps", "7.0 GB  7 × float32 7×7  mps",
              "6.0 GB  6 × float32 6×6  mps", "5.0 GB  5 × float32 5×5  mps",
              "4.0 GB  4 × float32 4×4  mps", "3.0 GB  3 × float32 3×3  mps",
-             "4.0 GB  other tensors", "512 MB  not visible from Python",
-             "There are more: counting was cut short"],
+             "4.0 GB  other tensors", "512 MB  not visible from Python"],
+        ),
+        (  # what was not looked at is not said to be invisible
+            Tensors(1, "done", not_visible={"mps": 512 * MB}, cut_short=True), False,
+            ["There are more: counting was cut short"],
         ),
     ],
 )  # fmt: skip

@@ -208,7 +208,7 @@ class TerminalApp(BaseApp):
         probe = self.state.snapshot.dtypes
         title = _("dtypes: {headline}").format(headline=say_headline(probe))
         if probe is None or not probe.cells:
-            text = make_text(_("p runs the probe, which takes a minute or two."))
+            text = make_text(_("p runs the probe, which usually takes less than a minute."))
             self.push_screen(TextScreen(title, lambda: text))
             return
         rows = [
