@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from worker_kit import wait_for
 
@@ -37,18 +38,23 @@ def read_use() -> dict[str, int]:
         pages = int(file.read().split()[1])
     return {
         "objects": len(gc.get_objects()),
-        "descriptors": sum(not is_statm(name) for name in os.listdir("/proc/self/fd")),
+        "descriptors": sum(not is_of_living(name) for name in os.listdir("/proc/self/fd")),
         "threads": threading.active_count(),
         "RSS in kB": pages * (os.sysconf("SC_PAGE_SIZE") // 1024),
     }
 
 
-def is_statm(descriptor: str) -> bool:
-    """The monitor keeps some of these open, as many as there are processes to look at, up to a bound."""
+def is_of_living(descriptor: str) -> bool:
+    """Whether it is kept for a process that runs: how many do is up to the rest of the machine."""
     try:
-        return os.readlink(f"/proc/self/fd/{descriptor}").endswith("/statm")
-    except OSError:
+        link = os.readlink(f"/proc/self/fd/{descriptor}")
+        if link == "anon_inode:[pidfd]":
+            lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").splitlines()
+            return int(next(line.split()[1] for line in lines if line.startswith("Pid:"))) > 0
+    except FileNotFoundError:
         return True  # of the listing itself
+    parts = link.split("/")
+    return parts[-1] == "statm" and Path("/proc", parts[2]).exists()
 
 
 def kill(pids: list[int]) -> None:
