@@ -284,6 +284,7 @@ def look():
     at_end()
     leave()
 LEAVE
+print("ready", flush=True)
 def report(): return {"foreign": foreign}
 while not (number(made) and number(ran) and sys.getrecursionlimit() == limit): time.sleep(0.001)
 print("dropped", flush=True)
@@ -303,6 +304,7 @@ def test_what_is_left_at_the_end_is_dropped_on_main_without_another_request(
         every, leave = "0.2", "leave()"
     code = LEFT_OVER.replace("EVERY", every).replace("LEAVE", leave)
     worker = start_host(workers, code, version)
+    worker.wait_line("ready")
     if moment == "after a Free":
         worker.ask("free", seconds=1)
     worker.wait_line("dropped")
