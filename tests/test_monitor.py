@@ -814,8 +814,10 @@ def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, work
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, workers):
     worker = workers.start_mps(
-        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nqueue.Queue().get()'
+        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nprint("attached")\nqueue.Queue().get()'
     )
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a limit waits five seconds for a main that does not wait yet
     monitor.tick()
     outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result()
     snapshot = monitor.tick()

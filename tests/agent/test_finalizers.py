@@ -273,11 +273,11 @@ LEFT_OVER = (
     + """
 from mpsbar.agent import host_frames, idle_check, server
 server.CHECK_SECONDS = EVERY
+limit = sys.getrecursionlimit()  # a check of the agent may raise it for a moment
 """
     + ATTACH
     + """
 at_end = idle_check.forget_call_sites
-limit = sys.getrecursionlimit()
 def leave():
     if not number(made): host_frames.left_over.append(Plain())
 def look():
@@ -318,10 +318,10 @@ LEFT_WHILE_MAIN_WAITS = (
 import ctypes
 from mpsbar.agent import host_frames, idle_check, server
 server.CHECK_SECONDS = server.CHECK_AFTER_JOB_SECONDS = 0.05
+limit = sys.getrecursionlimit()
 """
     + ATTACH
     + """
-limit = sys.getrecursionlimit()
 ended = threading.Event()
 at_end = idle_check.forget_call_sites
 def note_end():

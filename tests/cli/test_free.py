@@ -71,8 +71,10 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
         "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
         # In C code that nothing is known of; it sleeps there, which costs no core.
         + "import ctypes; work = lambda: ctypes.CDLL(None).sleep(10**6)\n"
-        + "threading.Thread(target=work, daemon=True).start()\n" + IDLE
+        + "threading.Thread(target=work, daemon=True).start()\nprint('ready')\n" + IDLE
     )  # fmt: skip
+    worker.wait_line("ready")
+    worker.ask_until_refused("thread_unproven", seconds=0.5)  # the thread has come there
     pid = str(worker.pid)
     done = mpsbar("free", pid)
     assert done.returncode == 1
@@ -95,8 +97,9 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
 def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
     worker = workers.start_mps(
         "import torch, sys\na = torch.ones(4, device='mps')\n"
-        + ATTACH + "sys._is_gil_enabled = lambda: False\n" + IDLE
+        + ATTACH + "sys._is_gil_enabled = lambda: False\nprint('ready')\n" + IDLE
     )  # fmt: skip
+    worker.wait_line("ready")
     for options in ((), ("--when-possible",)):
         done = mpsbar("free", str(worker.pid), *options)
         assert done.returncode == 1
