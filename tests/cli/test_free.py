@@ -14,6 +14,7 @@ IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 MLX = (
     "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
     + ATTACH
+    + "print('attached', flush=True)\n"
     + IDLE
 )
 
@@ -21,6 +22,8 @@ MLX = (
 def test_status_and_free_of_a_real_worker(mpsbar, workers):
     need_module("mlx")
     worker = workers.start(MLX)
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     lines = mpsbar("status", "--wide").stdout.split("\n\n")[1].splitlines()
     assert lines[0].split() == [
         "PID",

@@ -112,7 +112,8 @@ def test_click_free_and_the_bytes_are_gone(mac, stage, workers):
 
     def person():
         stage.wait_for(lambda: is_emptied(on_mps) and is_emptied(on_mlx))
-        on_mps.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
+        for worker in (on_mps, on_mlx):
+            worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
         before = stage.worker(on_mps.pid).held
         stage.click("mps", "Free Cache")
         stage.wait_for(lambda: stage.notices.told)
