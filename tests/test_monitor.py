@@ -725,8 +725,16 @@ def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
 CACHED = (
     "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((32 << 20,))\nmx.eval(a)\ndel a\n"
     + ATTACH
-    + "import queue; queue.Queue().get()\n"
+    + "import queue; print('attached', flush=True); queue.Queue().get()\n"
 )
+
+
+def start_cached(workers):
+    """A worker whose main stands in its wait: on its way there, a first Free may find it busy."""
+    worker = workers.start(CACHED)
+    worker.wait_line("attached")
+    worker.wait_asleep()
+    return worker
 
 
 @pytest.mark.usefixtures("patient")
@@ -735,7 +743,7 @@ def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cau
 ):
     need_module("mlx")
     monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
-    worker = workers.start(CACHED)
+    worker = start_cached(workers)
     monitor.tick()  # a single reading frees nothing
     assert monitor.latest.workers[0].cached >= 128 << 20
     monitor.apply(Settings(interval=0.05, keep_cache_below="100MB"))
@@ -754,7 +762,7 @@ def test_of_two_monitors_one_frees_and_both_follow_a_choice(
 ):
     need_module("mlx")
     monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
-    worker = workers.start(CACHED)
+    worker = start_cached(workers)
     computer.pids[worker.pid], computer.libraries[worker.pid] = "x", TORCH
     other = Monitor(computer, interval=0.01, may_free=True)
     try:
@@ -810,7 +818,7 @@ def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
     monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
     monkeypatch.setenv("MPSBAR_KEEP_CACHE_BELOW", "100MB")
     monkeypatch.setenv("MPSBAR_INTERVAL", "1")
-    workers.start(CACHED)
+    start_cached(workers)
     monitor = make_recorder()
     monitor.interval = 0.05
     try:
@@ -835,8 +843,10 @@ def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, work
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, workers):
     worker = workers.start_mps(
-        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nqueue.Queue().get()'
+        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nprint("attached")\nqueue.Queue().get()'
     )
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a limit waits five seconds for a main that does not wait yet
     monitor.tick()
     outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result()
     snapshot = monitor.tick()

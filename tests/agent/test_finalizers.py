@@ -273,17 +273,18 @@ LEFT_OVER = (
     + """
 from mpsbar.agent import host_frames, idle_check, server
 server.CHECK_SECONDS = EVERY
+limit = sys.getrecursionlimit()  # a check of the agent may raise it for a moment
 """
     + ATTACH
     + """
 at_end = idle_check.forget_call_sites
-limit = sys.getrecursionlimit()
 def leave():
     if not number(made): host_frames.left_over.append(Plain())
 def look():
     at_end()
     leave()
 LEAVE
+print("ready", flush=True)
 def report(): return {"foreign": foreign}
 while not (number(made) and number(ran) and sys.getrecursionlimit() == limit): time.sleep(0.001)
 print("dropped", flush=True)
@@ -303,6 +304,7 @@ def test_what_is_left_at_the_end_is_dropped_on_main_without_another_request(
         every, leave = "0.2", "leave()"
     code = LEFT_OVER.replace("EVERY", every).replace("LEAVE", leave)
     worker = start_host(workers, code, version)
+    worker.wait_line("ready")
     if moment == "after a Free":
         worker.ask("free", seconds=1)
     worker.wait_line("dropped")
@@ -316,10 +318,10 @@ LEFT_WHILE_MAIN_WAITS = (
 import ctypes
 from mpsbar.agent import host_frames, idle_check, server
 server.CHECK_SECONDS = server.CHECK_AFTER_JOB_SECONDS = 0.05
+limit = sys.getrecursionlimit()
 """
     + ATTACH
     + """
-limit = sys.getrecursionlimit()
 ended = threading.Event()
 at_end = idle_check.forget_call_sites
 def note_end():

@@ -4,24 +4,21 @@ import signal
 import subprocess
 
 import pytest
-from worker_kit import NO_MPS, wait_for
+from worker_kit import NO_MPS, WAIT, wait_for
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
 MiB = 1 << 20
-START = """
+START = (
+    WAIT
+    + """
 import gc, os, queue, signal, sys, threading, time
 import torch, mpsbar
 counters = torch.ops.softmps.counters
 def block(mib):
     return torch.empty(mib << 20, dtype=torch.uint8, device="mps")
-class Next(Exception): pass
-def go_on(*_): raise Next
-signal.signal(signal.SIGUSR1, go_on)
-def wait():
-    try: queue.Queue().get()
-    except Next: pass
 """
+)
 ATTACH = "assert mpsbar.attach()\n"
 
 

@@ -220,11 +220,12 @@ def sleep(seconds):
     while not forked.is_set(): time.sleep(0.01)
 main_thread._sleep_of = lambda pause: sleep
 main = threading.get_ident()
+attached = False  # before that main may stand in the wait of Thread.start
 def watch():
-    while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
+    while not attached or sys._current_frames()[main].f_code is not threading.Condition.wait.__code__: time.sleep(0.01)
     print("waits")
 threading.Thread(target=watch).start()
-assert mpsbar.attach()
+attached = mpsbar.attach()
 forking.wait()
 during = sys.getswitchinterval()
 if not os.fork(): child_says(during, sys.getswitchinterval(), gc.isenabled())

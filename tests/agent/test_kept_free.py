@@ -132,8 +132,9 @@ def test_its_time_ends_and_that_is_told(host):
 def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
     """Python without the GIL: no thread can be held, whatever it does."""
     attach = "assert mpsbar.attach()\n"  # which such a Python refuses: it is made one afterwards
-    without = HOST.replace(attach, f"{attach}sys._is_gil_enabled = lambda: False\n")
-    worker = start_host(workers, without)
+    made = "sys._is_gil_enabled = lambda: False\nprint('made', flush=True)\n"
+    worker = start_host(workers, HOST.replace(attach, attach + made))
+    worker.wait_line("made")
     with worker.connect() as client:
         answer = client.ask("free", when_possible=True, seconds=600)
         assert (answer["state"], answer["reason"]["code"]) == ("busy", "free_threaded")

@@ -5,26 +5,23 @@ import signal
 import sys
 
 import pytest
-from worker_kit import NO_MPS
+from worker_kit import NO_MPS, WAIT
 
 MiB = 1 << 20
 needs_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 needs_mlx = pytest.mark.skipif(importlib.util.find_spec("mlx") is None, reason="no mlx here")
-START = """
+START = (
+    WAIT
+    + """
 import queue, signal, sys, threading, time
 import torch, mpsbar
 def block(mib):
     return torch.empty(mib << 20, dtype=torch.uint8, device="mps")
-class Next(Exception): pass
-def go_on(*_): raise Next
-signal.signal(signal.SIGUSR1, go_on)
-def wait():
-    try: queue.Queue().get()
-    except Next: pass
 def try_to_take(mib):
     try: return block(mib)
     except RuntimeError as error: print("refused", str(error)[:27])
 """
+)
 ATTACH = "assert mpsbar.attach()\n"
 
 
@@ -162,8 +159,9 @@ def _receive(client):
     return client.receive()
 
 
-MLX = """
-import queue, signal
+MLX = (
+    WAIT
+    + """
 import mlx.core as mx
 import mpsbar
 mx.set_cache_limit(1 << 30)
@@ -172,22 +170,18 @@ def array(mib):
     made = mx.zeros((mib << 18,), dtype=mx.float32)
     mx.eval(made)
     return made
-class Next(Exception): pass
-def go_on(number, _): raise Next(number)
-signal.signal(signal.SIGUSR1, go_on)
 signal.signal(signal.SIGUSR2, go_on)
 live, cached = array(100), array(100)
 del cached
 assert mpsbar.attach()
 while True:
-    try: queue.Queue().get()
-    except Next as command:
-        if command.args[0] == signal.SIGUSR1: mx.set_memory_limit(777 << 20)
-        cache = mx.set_cache_limit(0)
-        mx.set_cache_limit(cache)
-        is_first = mx.get_memory_limit() == memory
-        print("limits", "first" if is_first else mx.get_memory_limit() >> 20, cache >> 20)
+    if wait() == signal.SIGUSR1: mx.set_memory_limit(777 << 20)
+    cache = mx.set_cache_limit(0)
+    mx.set_cache_limit(cache)
+    is_first = mx.get_memory_limit() == memory
+    print("limits", "first" if is_first else mx.get_memory_limit() >> 20, cache >> 20)
 """
+)
 
 
 @needs_mlx

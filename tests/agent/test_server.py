@@ -202,8 +202,9 @@ def test_who_waits_for_an_answer_gives_way_last(workers):
         client.__exit__(None, None, None)
 
 
-def test_a_long_id_is_refused_and_leaves_nobody_unanswered(worker):
+def test_a_long_id_is_refused_and_leaves_nobody_unanswered(workers):
     """An answer repeats the id: one too long for a line once left all who asked without theirs."""
+    worker = workers.start("import mpsbar.agent.tensors as t; t.DEADLINE_SECONDS = 60\n" + IDLE)
     with worker.connect() as long, worker.connect() as other:
         message = {"jsonrpc": "2.0", "id": "x" * 65_000, "method": "tensors"}
         long.socket.sendall(json.dumps(message).encode() + b"\n")
@@ -257,6 +258,7 @@ def count(*_):
     time.sleep(0.3)
     return {"state": "done", "calls": calls}
 t.count = count
+t.DEADLINE_SECONDS = 60  # of a count: main may need more than the usual 5 s to come by
 """
     worker = workers.start(code + IDLE)
     start = time.monotonic()

@@ -5,7 +5,7 @@ import itertools
 import sys
 
 import pytest
-from worker_kit import NO_MPS, UNPACED, wait_for
+from worker_kit import NO_MPS, UNPACED, WAIT, wait_for
 
 from mpsbar.agent import tensors
 
@@ -21,17 +21,14 @@ def torch():
 on_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
 MiB = 1 << 20
-START = """
+START = (
+    WAIT
+    + """
 import gc, queue, signal, sys, threading, time
 import torch, mpsbar
 counters = torch.ops.softmps.counters
-class Next(Exception): pass
-def go_on(*_): raise Next
-signal.signal(signal.SIGUSR1, go_on)
-def wait():
-    try: queue.Queue().get()
-    except Next: pass
 """
+)
 
 
 def group(report, shape, device="cpu"):

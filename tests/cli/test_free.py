@@ -14,6 +14,7 @@ IDLE = "import time\nwhile True: time.sleep(0.05)\n"
 MLX = (
     "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\nmx.eval(a)\ndel a\n"
     + ATTACH
+    + "print('attached', flush=True)\n"
     + IDLE
 )
 
@@ -21,6 +22,8 @@ MLX = (
 def test_status_and_free_of_a_real_worker(mpsbar, workers):
     need_module("mlx")
     worker = workers.start(MLX)
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     lines = mpsbar("status", "--wide").stdout.split("\n\n")[1].splitlines()
     assert lines[0].split() == [
         "PID",
@@ -71,8 +74,10 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
         "import torch, threading, time\na = torch.ones(4, device='mps')\n" + ATTACH
         # In C code that nothing is known of; it sleeps there, which costs no core.
         + "import ctypes; work = lambda: ctypes.CDLL(None).sleep(10**6)\n"
-        + "threading.Thread(target=work, daemon=True).start()\n" + IDLE
+        + "threading.Thread(target=work, daemon=True).start()\nprint('ready')\n" + IDLE
     )  # fmt: skip
+    worker.wait_line("ready")
+    worker.ask_until_refused("thread_unproven", seconds=0.5)  # the thread has come there
     pid = str(worker.pid)
     done = mpsbar("free", pid)
     assert done.returncode == 1
@@ -95,8 +100,9 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
 def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
     worker = workers.start_mps(
         "import torch, sys\na = torch.ones(4, device='mps')\n"
-        + ATTACH + "sys._is_gil_enabled = lambda: False\n" + IDLE
+        + ATTACH + "sys._is_gil_enabled = lambda: False\nprint('ready')\n" + IDLE
     )  # fmt: skip
+    worker.wait_line("ready")
     for options in ((), ("--when-possible",)):
         done = mpsbar("free", str(worker.pid), *options)
         assert done.returncode == 1

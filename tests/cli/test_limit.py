@@ -13,6 +13,7 @@ live = torch.empty(600 << 20, dtype=torch.uint8, device="mps")
 cached = torch.empty(600 << 20, dtype=torch.uint8, device="mps")
 del cached
 mpsbar.attach()
+print("attached")
 queue.Queue().get()
 """
 
@@ -20,6 +21,8 @@ queue.Queue().get()
 @needs_mps
 def test_a_limit_is_set_shown_refused_and_taken_off(mpsbar, workers):
     worker = workers.start_mps(LIVE, fresh=True)
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a limit waits five seconds for a main that does not wait yet
     pid = str(worker.pid)
     name = f"{pid} worker0.py:"
     done = mpsbar("limit", pid, "75%")

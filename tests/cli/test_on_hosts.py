@@ -56,6 +56,8 @@ def test_two_hosts_side_by_side(workers, ssh_hosts):
 def test_a_cache_is_freed_there(workers, ssh_hosts):
     need_module("mlx")
     worker = workers.start(MLX_WORKER)
+    worker.wait_line("ready")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     ssh_hosts.add("alpha")
     code, out, err = ask(workers, ssh_hosts, "free", str(worker.pid), "--host", "alpha")
     assert (code, err) == (0, "")
@@ -335,6 +337,8 @@ def test_one_report_of_all_hosts_made_here(workers, ssh_hosts, tmp_path):
 def test_a_busy_worker_there_is_freed_when_possible_and_by_name(workers, ssh_hosts):
     need_module("mlx")
     worker = workers.start(MLX_WORKER)
+    worker.wait_line("ready")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     ssh_hosts.add("alpha")
     arguments = ("worker0", "--when-possible", "--host", "alpha")
     code, out, err = ask(workers, ssh_hosts, "free", *arguments)

@@ -188,6 +188,8 @@ def test_a_cache_is_freed_from_the_screen_of_all_hosts(workers, ssh_hosts, perso
     """With the real mpsbar there and a real worker; over the connection that was asked for."""
     need_module("mlx")
     worker = workers.start(MLX_WORKER)
+    worker.wait_line("ready")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     ssh_hosts.add("locked")
     ssh_hosts.lock_key("locked", "open sesame")
     terminal = person("top", "--ssh", ssh_hosts.options, "--host", "locked")

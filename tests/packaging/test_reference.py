@@ -16,8 +16,10 @@ def pages(monkeypatch):
 
 def test_every_field_that_a_worker_answers_is_on_the_page(workers, pages):
     need_module("mlx")
-    code = f"{UNPACED}\n{ATTACH}import mlx.core as mx, time\nhold = mx.ones(1 << 20); mx.eval(hold)\nwhile True: time.sleep(0.05)\n"
+    code = f"{UNPACED}\nimport mlx.core as mx, time\nhold = mx.ones(1 << 20); mx.eval(hold)\n{ATTACH}print('attached')\nwhile True: time.sleep(0.05)\n"
     worker = workers.start(code)
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a count waits five seconds for a main that does not wait yet
     answers = {"hello": {}, "stats": {}, "free": {}, "tensors": {}, "limit": {"bytes": 1 << 30}}
     assert list(pages.METHODS) == worker.ask("hello")["methods"] == list(answers)
     for method, params in answers.items():

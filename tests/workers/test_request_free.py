@@ -17,8 +17,10 @@ def test_a_worker_is_freed_and_named(workers):
     need_module("mlx")
     worker = workers.start(
         "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((8 << 20,))\n"
-        "mx.eval(a)\ndel a\n" + IDLE
+        "mx.eval(a)\ndel a\n" + ATTACH + "print('attached', flush=True)\n" + IDLE
     )
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     outcome = free_worker(worker.pid)
     assert (outcome.pid, outcome.name, outcome.state) == (worker.pid, "worker0.py", "done")
     assert outcome.freed >= 32 << 20

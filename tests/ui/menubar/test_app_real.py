@@ -112,6 +112,8 @@ def test_click_free_and_the_bytes_are_gone(mac, stage, workers):
 
     def person():
         stage.wait_for(lambda: is_emptied(on_mps) and is_emptied(on_mlx))
+        for worker in (on_mps, on_mlx):
+            worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
         before = stage.worker(on_mps.pid).held
         stage.click("mps", "Free Cache")
         stage.wait_for(lambda: stage.notices.told)
@@ -286,6 +288,7 @@ def test_the_first_part_of_the_checklist_in_its_order(mac, stage, workers):
         assert mac.item().button().image().isTemplate()  # 1
         assert not keyboard["application"].isActive()
         stage.wait_for(lambda: (stage.worker(worker.pid) or Nothing).cached)  # 2
+        worker.wait_asleep()
         before = stage.worker(worker.pid).held
         stage.click(name_of_the_row(), "Free Cache")  # 3
         stage.wait_for(lambda: before - stage.worker(worker.pid).held > 500 << 20)

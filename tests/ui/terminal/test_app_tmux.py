@@ -120,7 +120,9 @@ def pane(workers, private):
 
 def test_free_a_real_cache_see_a_worker_die_and_quit(pane, workers):
     need_module("mlx")
-    worker = workers.start(MLX + ATTACH + IDLE)
+    worker = workers.start(MLX + ATTACH + "print('attached', flush=True)\n" + IDLE)
+    worker.wait_line("attached")
+    worker.wait_asleep()  # a Free waits five seconds for a main that does not wait yet
     shown = pane()
     shown.run_in_shell("top", "--interval", "0.5")
     shown.wait("worker0.py")
