@@ -193,17 +193,17 @@ def ask_hosts(
     commands: dict[str, list[str]], parse: Callable[[bytes], _T], seconds: float
 ) -> dict[str, _T | HostProblem]:
     """Run a command on each host, all at once: what each answered, or why it did not."""
-    running = _Running()
-    with ThreadPoolExecutor(max(len(commands), 1)) as pool:  # a slow host delays none of the others
+    # At Ctrl-C, also one that comes while hosts are still being asked, every ssh is ended before the
+    # pool waits for its threads: each has a session of its own and would go on.
+    with (
+        ThreadPoolExecutor(max(len(commands), 1)) as pool,  # a slow host delays none of the others
+        contextlib.closing(_Running()) as running,
+    ):
         asked = {
             host: pool.submit(_ask_host, command, parse, seconds, running)
             for host, command in commands.items()
         }
-        try:
-            return {host: answer.result() for host, answer in asked.items()}
-        except BaseException:  # Ctrl-C: every ssh has a session of its own and would go on
-            running.close()
-            raise
+        return {host: answer.result() for host, answer in asked.items()}
 
 
 class _Running:
