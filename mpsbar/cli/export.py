@@ -1,12 +1,12 @@
 """mpsbar export: serve what mpsbar sees to Prometheus, until it is stopped."""
 
 import argparse
-import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.output import end_as_at_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = make_recorder()
     exporter = Exporter(monitor)
     # SIGTERM is how launchd and systemd end a service; the file is removed then too.
-    signal.signal(signal.SIGTERM, _interrupt)
+    end_as_at_ctrl_c()
     server = _make_server(options, exporter)
     try:
         if server is not None:
@@ -155,7 +155,3 @@ def _write(file: "TextFile", failed: str) -> str:
             print(f"mpsbar: {complaint}", file=sys.stderr)
         return str(complaint)
     return ""
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

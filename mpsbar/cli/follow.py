@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.output import is_coloured, line_width
+from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -27,6 +27,7 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
     """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
     from mpsbar.cli.status import make_recorder
 
+    end_as_at_ctrl_c()
     monitor = make_recorder()
     try:
         snapshot = monitor.read_once()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mpsbar.cli.output import is_coloured, line_width, print_each
+from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width, print_each
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -226,10 +226,7 @@ def _watch(
 ) -> int:
     from mpsbar.fleet.hosts import Hosts
 
-    # A closed terminal or `kill` ends ssh as Ctrl-C does.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, signal.default_int_handler)
+    end_as_at_ctrl_c()
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
         asking(options) as questions,

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -50,6 +51,16 @@ def print_each(texts: Iterable[str], as_json: bool) -> None:
             print(text if in_place or as_json else f"{text}\n", flush=True)
     except KeyboardInterrupt:
         return
+
+
+def end_as_at_ctrl_c() -> None:
+    """Let `kill`, a service manager or a closed terminal end this command as Ctrl-C does.
+
+    What waits to be written is then written, and what was started is ended.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, signal.default_int_handler)
 
 
 def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _Result:

@@ -8,11 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from cli.command_kit import shown_on_a_terminal
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT
+
+from mpsbar.history.reader import read_period
 
 EMPTY = ROOT / "tests/readings/nothing-running.recording.json"
 
@@ -104,6 +107,25 @@ def test_in_a_pipe_it_fits_80_columns_and_wide_shows_all(mpsbar):
     wide = mpsbar("status", "--wide", MPSBAR_REPLAY="m1max-64gb").stdout.split("\n\n")[1]
     assert "PEAK" in wide
     assert "PEAK" not in table
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_was_watched_is_recorded_however_it_is_ended(workers, number):
+    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
+    for which in ([], [str(worker.pid)]):
+        history = workers.folder / "data" / "history.sqlite"
+        command = [sys.executable, "-m", "mpsbar", "status", *which, "--watch", "0.1"]
+        with subprocess.Popen(
+            command, env=workers.env(), stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as process:
+            for _ in range(25):  # lines: several readings
+                assert process.stdout.readline()
+            process.send_signal(number)
+            process.stdout.read()
+            assert process.wait(TIMEOUT) == 0
+        period = read_period(time.time() - 3600, time.time() + 60, 100, history)
+        assert [run.pid for run in period.runs] == [worker.pid]
+        history.unlink()
 
 
 def test_one_process_is_followed_until_it_ends(workers, mpsbar):
