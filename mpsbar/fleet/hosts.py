@@ -193,8 +193,8 @@ def ask_hosts(
     commands: dict[str, list[str]], parse: Callable[[bytes], _T], seconds: float
 ) -> dict[str, _T | HostProblem]:
     """Run a command on each host, all at once: what each answered, or why it did not."""
-    # At Ctrl-C, also while hosts are still being asked, every ssh is ended before the pool waits for
-    # its threads: each ssh has a session of its own and would go on.
+    # At Ctrl-C, also while hosts are still being asked, every ssh is ended before the pool waits
+    # for its threads: each ssh has a session of its own and would go on.
     with (
         ThreadPoolExecutor(max(len(commands), 1)) as pool,  # a slow host delays none of the others
         contextlib.closing(_Running()) as running,
