@@ -43,7 +43,7 @@ def render(end: EndedProcess) -> str:
         f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
     ]
     if end.verdict is not None:
-        lines.append("  " + _("How sure: {words}").format(words=endings.say_sureness(end.verdict)))
+        lines.append("  " + _("Certainty: {words}").format(words=endings.say_sureness(end.verdict)))
         lines += [
             "  " + _("Evidence: {words}").format(words=text)
             for text in endings.say_basis(end.verdict)

@@ -36,9 +36,9 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         metavar="HOST",
         action="append",
-        help=_("another computer, over ssh, or a group of the settings (repeat it for several)"),
+        help=_("another computer, over ssh, or a group in the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help=_("those of the setting hosts"))
+    parser.add_argument("--hosts", action="store_true", help=_("every host in the setting hosts"))
     parser.add_argument(
         "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )

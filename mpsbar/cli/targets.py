@@ -17,7 +17,7 @@ def parse_target(text: str) -> int | str:
     if text.lstrip("+-").isdigit():
         return parse_pid(text)
     if not text.strip():
-        raise argparse.ArgumentTypeError(_("not a process id and no name: ''"))
+        raise argparse.ArgumentTypeError(_("not a process ID or name: ''"))
     return text
 
 

@@ -29,7 +29,7 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 def _heads(snapshot: Snapshot) -> Row:
     """The names of the columns."""
     cells = (_("Name"), _("Device"), _("Memory"), "")
-    what = _("What a connected process holds; of others, their footprint.")
+    what = _("What a connected process holds; for others, their footprint.")
     whole = (
         _("The bar is the share of Metal's budget.")
         if snapshot.machine.gpu.memory_budget
