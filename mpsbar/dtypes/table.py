@@ -147,7 +147,7 @@ def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str
     usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
     signs = _find_signs(probe, verdict.dtype)
-    strip = "".join(style.paint(sign, look) for sign, look in signs)
+    strip = "".join(style.paint(sign, of_sign) for sign, of_sign in signs)
     line = line.replace(_strip(probe, verdict.dtype), strip, 1)
     return line.replace(standing, style.paint(standing, colour), 1)
 
