@@ -1,4 +1,4 @@
-"""mpsbar limit: keep the memory of a running worker below a limit, or no longer."""
+"""mpsbar limit: keep the memory of a running worker below a limit, or remove the limit."""
 
 import argparse
 import json

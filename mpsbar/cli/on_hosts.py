@@ -252,7 +252,7 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
         return _free_from_screen(host, pid, started, options, questions)
 
     def ask(host: str) -> bool:
-        """For a host that was slower than the others, or wants to be asked again."""
+        """Asks a host that was slower than the others, or wants to be asked again."""
         is_open = _ask(host, questions)
         if questions is not None and is_open:
             hosts.restart(host, questions.socket_of(host))

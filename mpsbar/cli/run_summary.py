@@ -401,7 +401,7 @@ def render_summary(summary: Mapping[str, object]) -> str:
 
 
 def _say_seconds(seconds: float) -> str:
-    """With more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
+    """Times with more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
     if seconds < 60:
         return f"{seconds:.2f} s"
     minutes, rest = divmod(int(seconds), 60)

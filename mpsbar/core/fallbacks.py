@@ -72,7 +72,7 @@ def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
 
 
 def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackOperation, ...]:
-    """Those of several processes added up; the most frequent first."""
+    """Adds up the operations of several processes; the most frequent comes first."""
     merged: dict[str, FallbackOperation] = {}
     for operation in operations:
         before = merged.get(operation.name)
@@ -111,7 +111,7 @@ def complete_by_profile(
 
 
 def parse_operations(value: Any) -> list[FallbackOperation]:
-    """From lists of name, count, line, seconds and bytes: what a worker left is not trusted."""
+    """Parses rows of name, count, line, seconds, bytes: what a worker left is not trusted."""
     found = []
     for entry in value[:_MOST_OPERATIONS] if isinstance(value, list | tuple) else ():
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:

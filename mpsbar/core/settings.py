@@ -102,7 +102,7 @@ def _size_or_off(value: Any) -> str:
 
 
 def _loopback_or_off(value: Any) -> str:
-    """Not an address that others can reach: that takes TLS, which `mpsbar export` has."""
+    """Refuses an address that others can reach: that takes TLS, which `mpsbar export` has."""
     if value == OFF:
         return OFF
     try:

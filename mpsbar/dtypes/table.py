@@ -199,7 +199,7 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
 
 
 def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
-    """Of what the speeds are, and that they are rough."""
+    """Says what the speeds were measured with, and whether they are rough."""
     if all(verdict.speed is None for verdict in verdicts):
         was_tried = any(speed.size for speed in probe.speeds)
         return [_("no speed was measured: one call took too long")] if was_tried else []

@@ -485,5 +485,5 @@ class Controller:
 
 
 def _with_name(outcome: Freed, names: dict[int, str]) -> Freed:
-    """With the name at the time of the click: a worker that did not answer sent none."""
+    """Adds the name at the time of the click: a worker that did not answer sent none."""
     return replace(outcome, name=names.get(outcome.pid, outcome.name))

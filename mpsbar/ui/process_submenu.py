@@ -58,7 +58,7 @@ def build_worker_submenu(worker: Worker, snapshot: Snapshot, ui_state: UiState) 
 
 
 def build_process_submenu(process: Process, snapshot: Snapshot) -> Iterator[Row]:
-    """Of a process that is not connected."""
+    """The submenu of a process that is not connected."""
     yield from _connect(process, snapshot)
     yield _copy_pid(process.pid)
     yield _stop(process, process.name, snapshot)

@@ -55,7 +55,7 @@ Ask = Callable[[str], bool]
 
 
 class HostsApp(BaseApp):
-    """Nothing here waits for a host."""
+    """The app of `top --host`. Nothing in it waits for a host."""
 
     CSS_PATH = ["common.tcss", "hosts.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -254,7 +254,7 @@ class HostsApp(BaseApp):
         self.push_screen(TextScreen(_("mpsbar top"), lambda: text))
 
     def _find_host(self) -> str:
-        """Of the table that has the focus, the host under its cursor."""
+        """The host under the cursor of the table that has the focus."""
         if isinstance(self.focused, SteadyTable) and self.focused.id == "hosts":
             return self.focused.cursor_key
         return self.state.host or self._host_table.cursor_key
@@ -292,7 +292,7 @@ class HostsApp(BaseApp):
             self.refresh_bindings()
 
     def _tell_questions(self) -> None:
-        """Once for each host that wants to ask a person something."""
+        """Announces once each host whose ssh wants to ask a person something."""
         asking = [reading.host for reading in self.state.readings if reading.needs_person]
         new = [host for host in asking if host not in self._announced]
         if new:

@@ -1,4 +1,4 @@
-"""A widget of lines: of the next ones it paints only those that differ.
+"""A widget of text lines that repaints only the lines that have changed.
 
 textual's Static converts and paints the whole of its text each time.
 """

@@ -44,7 +44,7 @@ def freed(outcome: Freed) -> str:
 
 
 def freed_briefly(outcome: Freed) -> str:
-    """For a row, which shows anyway what is still cached."""
+    """The outcome for a row, which also shows what is still cached."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state != "done":
@@ -100,7 +100,7 @@ def limited(outcome: Limited) -> str:
 
 
 def limited_briefly(outcome: Limited) -> str:
-    """For a row, which shows a limit that is in force anyway."""
+    """The outcome for a row, which also shows a limit that is in force."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state == "done":
