@@ -25,7 +25,7 @@ _NOT_KNOWN = ("unknown", "exited")
 
 
 def read_all_ends(now: float) -> list[EndedProcess]:
-    """From the history, and of runs that nobody watched from their last words."""
+    """Reads ends from the history, and those of unwatched runs from their last words."""
     ends = _read_history(now)
     computer = this_computer()
     reports, boot = computer.read_reports(), computer.read_boot()

@@ -112,8 +112,17 @@ from pathlib import Path
 import mpsbar
 left = [p.name for p in Path(mpsbar.__file__).parent.rglob("*.py") if "possible memory leak" in p.read_text().lower()]
 print(left)
+from mpsbar.core.events import Alert
+from mpsbar.core.findings import Reason
+from mpsbar.ui.text.alerts import say_alert
+leak = Reason("leak", "warning", {"growth": 1 << 30, "seconds": 400.0}, 7)
+print(*say_alert(Alert("leak", "warning", 7, 100.0, leak, "raised", "key", "train.py")), sep="\\n")
 """)
-    assert output == "[]\n"
+    assert output.splitlines() == [
+        "[]",
+        "Warning: Memory Keeps Growing",
+        "train.py grew by 1.0 GB more than its tensors in 7 min: memory keeps growing",
+    ]
 
 
 def test_free_by_a_part_of_the_name(package):

@@ -1,5 +1,6 @@
 """The tree keeps to its map, and the map's own test is tested on planted violations."""
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -19,21 +20,34 @@ def test_every_folder_is_in_the_map():
     assert folders <= set(FOLDERS)
 
 
-def test_contributing_names_every_module():
-    """Each under its folder; the names of the demo's workers and of Python's own files say enough."""
-    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def test_contributing_shows_every_folder_and_no_file_that_is_gone():
+    root = PACKAGE.parent
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
     tree = text[text.index("\nmpsbar/\n") : text.index("\nresources/ ")]
-    entries = re.split(r"\n  (?=[a-z_])", tree)  # deeper lines belong to the folder above them
-    words = {re.match(r"\w*", entry)[0]: set(re.findall(r"\w+", entry)) for entry in entries}
-    files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
-    missing = [
-        file.as_posix()
-        for file in files
-        if file.stem not in ("__init__", "__main__", "sitecustomize")
-        if "demo_workers" not in file.parts
-        if file.stem not in words.get(Path(file.parts[0]).stem, ())
+    modules = [
+        path for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.rglob("*.py"))
     ]
+    shown = set(re.findall(r"\w+", tree))
+    assert {path.stem for path in modules} - {"__main__"} <= shown
+    named = set(re.findall(r"`((?:\w+/)+\w+\.\w+)`", text))
+    assert len(named) > 40
+    missing = [path for path in named if not any((top / path).exists() for top in (root, PACKAGE))]
     assert missing == []
+
+
+def test_every_module_says_its_one_job_in_its_first_line():
+    """CONTRIBUTING shows folders only: a file's own first line is where a reader finds its job."""
+    docstrings = {
+        path.relative_to(PACKAGE).as_posix(): ast.get_docstring(
+            ast.parse(path.read_text(encoding="utf-8"))
+        )
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert len(docstrings) > 200
+    silent = [
+        file for file, text in docstrings.items() if not text or len(text.partition("\n")[0]) < 20
+    ]
+    assert silent == []
 
 
 def test_the_worker_imports_only_the_standard_library_of_its_python():

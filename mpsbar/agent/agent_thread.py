@@ -109,7 +109,7 @@ def _find_start() -> Callable[[Any, Any], int]:
 
 
 def _set_name() -> None:
-    """For this very thread; a system without such a function shows the program's name."""
+    """Names this thread; a system without such a function shows the program's name."""
     name = NAME.encode()
     try:
         if sys.platform == "darwin":

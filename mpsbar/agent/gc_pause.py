@@ -117,7 +117,7 @@ _after_job = {JOB: gc.get_threshold()}
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """No collection inside, whichever thread has the GIL."""
+    """Runs a block without any collection, whichever thread has the GIL."""
     for step in _beginning_job():
         break
     is_inner = step[2] == JOB

@@ -103,7 +103,7 @@ def check_others(
 
 
 def check_main(frame: Optional[FrameType], folder: str) -> None:
-    """For work off main: no torch frame on its stack; no frame at all only at the prompt."""
+    """Checks main for work off main: no torch frame, and no frame at all only at the prompt."""
     if is_below(frame, folder):
         raise Computing("main_computing", describe_frame(frame))
     if frame is None and not at_classic_prompt(frame):

@@ -69,7 +69,7 @@ def attach_by_hook(quiet: bool) -> bool:
 
 
 def explain_at_import(name: str) -> None:
-    """For `mpsbar run --explain`; nobody else imports it."""
+    """Counts CPU fallbacks for `mpsbar run --explain`; nothing else imports that module."""
     from . import fallbacks
 
     fallbacks.explain_at_import(name)

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, by the kernel's own word."""
+"""Tells which user is at the other end of a Unix socket, by the kernel's credentials."""
 
 import _socket
 import socket

@@ -137,7 +137,7 @@ main_call = PendingCall()
 
 
 class Trigger:
-    """Its truth is that of `any(main_call)`: always False, once the job has run."""
+    """Its `bool()` is that of `any(main_call)`, which runs the job: always False."""
 
     __bool__ = staticmethod(partial(any, main_call))
 

@@ -22,7 +22,7 @@ _homes: "dict[int, str]" = {}
 
 
 def find_run_folders() -> "list[str]":
-    """For sockets, best first: the agent binds in the first safe one, the client lists all."""
+    """Socket folders, best first: the agent binds in the first safe one, the client lists all."""
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]

@@ -54,7 +54,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 def parse_pid(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(_("not a process id: {text!r}").format(text=text))
+        raise argparse.ArgumentTypeError(_("not a process ID: {text!r}").format(text=text))
     return int(text)
 
 

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         say_choice(probe.python)
     if runner.problem is not None:
         print(
-            _("mpsbar: couldn't keep what was measured: {problem}").format(problem=runner.problem),
+            _("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem),
             file=sys.stderr,
         )
     file, is_saved = save_result(lambda: write_deep_result(probe))

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--python", metavar="PATH", help=_("default: the active environment's"))
     choice.add_argument("--jupyter", action="store_true", help=_("disable the IPython profile"))
-    choice.add_argument("--all", action="store_true", help=_("disable all that were enabled"))
+    choice.add_argument("--all", action="store_true", help=_("disable every enabled environment"))
 
 
 def run(options: argparse.Namespace) -> int:

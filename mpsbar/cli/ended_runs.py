@@ -13,7 +13,7 @@ from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 
 
 def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
-    """Those of this PID or name; where none is called so, those with this in their names."""
+    """The runs with this PID or name; where there is none, those whose names contain it."""
     if which is None:
         return ends
     if which.isascii() and which.isdigit():
@@ -24,7 +24,7 @@ def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
 
 
 def _names_of(end: EndedProcess) -> list[str]:
-    """As it is called, and shorter; with and without .py."""
+    """The names a person may type for it: in full and shorter, with and without .py."""
     names = [name.lower() for name in (end.name, *list_short_names(end.name))]
     return [*names, *(name.removesuffix(".py") for name in names)]
 
@@ -43,7 +43,7 @@ def render(end: EndedProcess) -> str:
         f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
     ]
     if end.verdict is not None:
-        lines.append("  " + _("How sure: {words}").format(words=endings.say_sureness(end.verdict)))
+        lines.append("  " + _("Certainty: {words}").format(words=endings.say_sureness(end.verdict)))
         lines += [
             "  " + _("Evidence: {words}").format(words=text)
             for text in endings.say_basis(end.verdict)

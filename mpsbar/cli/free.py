@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PID|NAME",
         nargs="*",
         type=parse_target,
-        help=_("a process that mpsbar status lists; a name means all connected ones called so"),
+        help=_(
+            "a process that mpsbar status lists; a name means every connected process of that name"
+        ),
     )
     parser.add_argument("--all", action="store_true", help=_("free every connected process"))
     parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
@@ -59,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=parse_moment,
         help=_(
-            "free the PID only if its process started then, as mpsbar status --json tells it: "
-            "a PID may have been used again"
+            "free the PID only if its process started then, as mpsbar status --json shows it: "
+            "a PID can be reused"
         ),
     )
     on_hosts.add_host_arguments(parser)

@@ -1,4 +1,4 @@
-"""mpsbar limit: keep the memory of a running worker below a limit, or no longer."""
+"""mpsbar limit: keep the memory of a running worker below a limit, or remove the limit."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "limit",
         metavar="SIZE|off",
-        help=_("24GB, 1500MB, a part of Metal's budget such as 75%%, or off"),
+        help=_("24GB, 1500MB, a percentage of Metal's budget such as 75%%, or off"),
     )
     parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
     parser.set_defaults(refuse=parser.error)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=_("turn it on or off, or show whether it is on"),
     )
     parser.add_argument(
-        "--export", action="store_true", help=_("serve metrics to Prometheus from login on")
+        "--export", action="store_true", help=_("serve metrics to Prometheus, starting at login")
     )
 
 

@@ -147,7 +147,7 @@ class _MainParser(Parser):
 
 
 def _pad(group: str) -> str:
-    """To 9 cells. English needs no import for that: its letters take one cell each."""
+    """Pads to 9 cells. English needs no import for that: its letters take one cell each."""
     if group.isascii():
         return f"{group:9}"
     from mpsbar.ui.text.cells import fit

@@ -36,9 +36,9 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         metavar="HOST",
         action="append",
-        help=_("another computer, over ssh, or a group of the settings (repeat it for several)"),
+        help=_("another computer, over ssh, or a group in the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help=_("those of the setting hosts"))
+    parser.add_argument("--hosts", action="store_true", help=_("every host in the setting hosts"))
     parser.add_argument(
         "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )
@@ -249,7 +249,7 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
         return _free_from_screen(host, pid, started, options, questions)
 
     def ask(host: str) -> bool:
-        """For a host that was slower than the others, or wants to be asked again."""
+        """Asks a host that was slower than the others, or wants to be asked again."""
         is_open = _ask(host, questions)
         if questions is not None and is_open:
             hosts.restart(host, questions.socket_of(host))

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=_(
             "every operation of torch in 12 dtypes, against what torch's own tests expect; "
-            "goes on where an interrupted one stopped"
+            "resumes an interrupted one"
         ),
     )
     parser.add_argument(

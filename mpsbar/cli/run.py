@@ -24,7 +24,7 @@ DESCRIPTION = _(
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
     "each process keeps its GPU memory below a limit. {above_torch} {above_mlx} PyTorch may hold "
     "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. Watermarks "
-    "of PyTorch that you have set yourself stay."
+    "of PyTorch that you have set yourself are kept."
 ).format(frameworks=join_labels(_("or")), above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         metavar="SIZE",
-        help=_("24GB, 1500MB, or a part of Metal's budget such as 75%%"),
+        help=_("24GB, 1500MB, or a percentage of Metal's budget such as 75%%"),
     )
     parser.add_argument(
         "--summary",

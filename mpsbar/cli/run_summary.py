@@ -175,7 +175,9 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
         place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
     except OSError as problem:
         print(
-            _("mpsbar: not explained: {problem}").format(problem=problem.strerror or problem),
+            _("mpsbar: can't count CPU fallbacks: {problem}").format(
+                problem=problem.strerror or problem
+            ),
             file=sys.stderr,
         )
         return run(command, environ, json_file)
@@ -305,7 +307,7 @@ def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
     used = usage.devices or {"mps" for words in records if "driver" in words.memory}
     if not found and (torch is None or "mps" not in used):
         return None
-    operations = merge_operations(one for each in found for one in each.operations)
+    operations = merge_operations(operation for each in found for operation in each.operations)
     is_complete = usage.workers <= {words.pid for words in records}
     is_complete &= all(words.knows_fallbacks for words in records)
     return Fallbacks(operations, torch, is_complete=is_complete, is_counted=False)
@@ -384,7 +386,7 @@ def render_summary(summary: Mapping[str, object]) -> str:
     lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
     if not summary["connected_processes"]:
         unknown = _(
-            "No process of it was connected when mpsbar looked, once a second: its GPU memory is "
+            "No process of it was connected when mpsbar checked (once a second): its GPU memory is "
             "unknown."
         )
         lines.append(f"  {unknown}")
@@ -399,7 +401,7 @@ def render_summary(summary: Mapping[str, object]) -> str:
 
 
 def _say_seconds(seconds: float) -> str:
-    """With more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
+    """Times with more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
     if seconds < 60:
         return f"{seconds:.2f} s"
     minutes, rest = divmod(int(seconds), 60)

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wide",
         action="store_true",
-        help=_("all columns, however wide (else they fit the window)"),
+        help=_("show all columns, even if they don't fit the window"),
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))

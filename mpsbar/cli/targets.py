@@ -17,7 +17,7 @@ def parse_target(text: str) -> int | str:
     if text.lstrip("+-").isdigit():
         return parse_pid(text)
     if not text.strip():
-        raise argparse.ArgumentTypeError(_("not a process id and no name: ''"))
+        raise argparse.ArgumentTypeError(_("not a process ID or name: ''"))
     return text
 
 
@@ -41,14 +41,14 @@ def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
 
 
 def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
-    """As it is shown, which may be numbered, as it is called, and shorter; with and without .py."""
+    """The names a person may type: as shown (maybe numbered), in full, shorter, without .py."""
     shown = snapshot.names.get(worker.pid, worker.name)
     names = (shown, worker.name, *list_short_names(worker.name))
     return (*names, *(name.removesuffix(".py") for name in names))
 
 
 def say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
-    """No such process, somebody else's, or not connected; with what helps."""
+    """Why a process can't be reached (none, another user's, not connected), and what helps."""
     from mpsbar.system.ownership import find_owner
     from mpsbar.ui.text import wording
 

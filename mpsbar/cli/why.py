@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 def _say_nothing(which: str | None) -> str:
     if which is not None:
         return _(
-            "mpsbar: no run that ended in the last 7 days fits {name!r}; to see all: mpsbar why"
+            "mpsbar: no run that ended in the last 7 days matches {name!r}; to see all: mpsbar why"
         ).format(name=printable(which, 60))
     return _(
         "mpsbar: no run has ended in the last 7 days, as far as mpsbar knows. Runs that are "

@@ -90,7 +90,7 @@ def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
 
 
 def _advise_exception(text: str) -> tuple[str, ...]:
-    """By what torch says of an operation or a dtype that MPS lacks."""
+    """Advice from what torch says of an operation or a dtype that MPS lacks."""
     if "MPS" in text and ("float64" in text or "complex128" in text):
         return ("float32_on_mps",)
     if "implemented for the MPS device" in text:

@@ -108,7 +108,7 @@ class AutoFree:
                 followed.returned += outcome.freed or 0
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
-        """By pid; processes with the default rule whose cache may be freed are left out."""
+        """The statuses by pid, without processes with the default rule that may be freed."""
         found: dict[int, AutoFreeStatus] = {}
         if not self._rules and not self._followed:
             return found

@@ -34,7 +34,7 @@ COUNTERS = (
         mark("held"), mark("everything the driver gave the process"), label=mark("held (driver)"),
         rank=1, recorded=1,
     ),
-    Counter("budget", mark("what Metal recommends to stay below"), is_sent=True),
+    Counter("budget", mark("what Metal recommends staying below"), is_sent=True),
     Counter(
         mark("limit"), mark("the limit that was set for the process"), is_sent=True, rank=12,
         is_sum=False,

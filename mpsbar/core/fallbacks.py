@@ -72,16 +72,17 @@ def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
 
 
 def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackOperation, ...]:
-    """Those of several processes added up; the most frequent first."""
+    """Adds up the operations of several processes; the most frequent comes first."""
     merged: dict[str, FallbackOperation] = {}
-    for one in operations:
-        before = merged.get(one.name)
+    for operation in operations:
+        before = merged.get(operation.name)
         if before is None:
-            merged[one.name] = one
+            merged[operation.name] = operation
             continue
-        merged[one.name] = FallbackOperation(
-            one.name, before.count + one.count, before.where or one.where,
-            _add_known(before.seconds, one.seconds), _add_known(before.copied, one.copied),
+        merged[operation.name] = FallbackOperation(
+            operation.name, before.count + operation.count, before.where or operation.where,
+            _add_known(before.seconds, operation.seconds),
+            _add_known(before.copied, operation.copied),
         )  # fmt: skip
     return tuple(sorted(merged.values(), key=lambda each: -each.count))
 
@@ -92,8 +93,8 @@ def complete_by_profile(
     """The warnings of one process with torch's log of it, which counts what warnings miss."""
     logged = {base_name(each.name): each for each in profiled}
     overloads: dict[str, list[FallbackOperation]] = {}
-    for one in counted:
-        overloads.setdefault(base_name(one.name), []).append(one)
+    for operation in counted:
+        overloads.setdefault(base_name(operation.name), []).append(operation)
     completed = []
     for name, group in overloads.items():
         row = logged.pop(name, None)
@@ -101,7 +102,7 @@ def complete_by_profile(
             completed += group
             continue
         # The log has one row for all overloads: its time and bytes are theirs together.
-        count = max(row.count, sum(one.count for one in group))
+        count = max(row.count, sum(operation.count for operation in group))
         known = replace(group[0], count=count, seconds=row.seconds, copied=row.copied)
         completed.append(known if len(group) == 1 else replace(known, name=name))
     # Operations on single numbers, which torch computes on the CPU on purpose.
@@ -110,7 +111,7 @@ def complete_by_profile(
 
 
 def parse_operations(value: Any) -> list[FallbackOperation]:
-    """From lists of name, count, line, seconds and bytes: what a worker left is not trusted."""
+    """Parses rows of name, count, line, seconds, bytes: what a worker left is not trusted."""
     found = []
     for entry in value[:_MOST_OPERATIONS] if isinstance(value, list | tuple) else ():
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:

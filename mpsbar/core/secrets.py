@@ -1,4 +1,4 @@
-"""Takes passwords and keys out of texts: the agent's, which does it where it leaves a record."""
+"""The agent's masking of passwords and keys, under a name that the monitor may import."""
 
 from mpsbar.agent.secrets import (
     LEFT_OUT,

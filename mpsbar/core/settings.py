@@ -102,7 +102,7 @@ def _size_or_off(value: Any) -> str:
 
 
 def _loopback_or_off(value: Any) -> str:
-    """Not an address that others can reach: that takes TLS, which `mpsbar export` has."""
+    """Refuses an address that others can reach: that takes TLS, which `mpsbar export` has."""
     if value == OFF:
         return OFF
     try:
@@ -154,7 +154,7 @@ _ALLOWED = {
     "alert_causes": _("a list of {names}").format(names=", ".join(ALERT_CAUSES)),
     "cool_down": _("a number of seconds from 0 to 86400"),
     "last_words": _("true or false"),
-    "keep_cache_below": _('"off", or a size from "64MB" on, such as "4GB"'),
+    "keep_cache_below": _('"off", or a size of at least "64MB", such as "4GB"'),
     "free_when_idle": _("true or false"),
     "free_at_critical_pressure": _("true or false"),
     "theme": _("one of {names}").format(names=", ".join(THEMES)),

@@ -227,7 +227,7 @@ class Snapshot:
 
     @property
     def longest_job(self) -> Worker | None:
-        """Of the workers whose progress is known, the one that has run longest."""
+        """The worker that has run longest, of those whose progress is known."""
         jobs = [
             (worker.process.started if worker.process else None, worker)
             for worker in self.workers

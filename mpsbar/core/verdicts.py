@@ -262,7 +262,7 @@ def _silence(e: EndEvidence) -> tuple[Basis, ...]:
 
 
 def build_record(verdict: EndVerdict) -> dict[str, Any]:
-    """For the history and for --json."""
+    """The verdict as plain data, for the history and for --json."""
     return asdict(verdict)
 
 

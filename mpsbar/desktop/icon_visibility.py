@@ -92,7 +92,7 @@ class Visibility:
         return "occluded" if self.occluded else None
 
     def __str__(self) -> str:
-        """For the log."""
+        """The line that is written to the log."""
         shown = ", ".join(_describe(screen) for screen in self.screens)
         return (
             f"icon {self.doubt or 'fine'}: on={self.is_on} visible={self.visible}"

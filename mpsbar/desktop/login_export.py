@@ -99,7 +99,7 @@ def unquote(text: str) -> str:
 
 
 def _enable(path: str) -> None:
-    """As `systemctl --user enable` does, which may not be there."""
+    """Does what `systemctl --user enable` does, which may not be there."""
     link = _link(path)
     link.parent.mkdir(mode=0o755, exist_ok=True)
     if not link.is_symlink():

@@ -48,7 +48,7 @@ def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
 
 
 def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """Those that have any framework, by their files."""
+    """The Pythons that have any framework, by their files."""
     pythons = _find(snapshot, enabled, {framework.name for framework in FRAMEWORKS})
     return [python for python in pythons if has_framework(Path(python).parent.parent)]
 

@@ -1,4 +1,4 @@
-"""What a probe says first: surprises, where guides are wrong, changes since the last one. Pure."""
+"""The first lines about a probe: surprises, wrong guides, changes since the last one. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

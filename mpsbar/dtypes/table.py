@@ -147,7 +147,7 @@ def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str
     usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
     signs = _find_signs(probe, verdict.dtype)
-    strip = "".join(style.paint(sign, look) for sign, look in signs)
+    strip = "".join(style.paint(sign, of_sign) for sign, of_sign in signs)
     line = line.replace(_strip(probe, verdict.dtype), strip, 1)
     return line.replace(standing, style.paint(standing, colour), 1)
 
@@ -199,7 +199,7 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
 
 
 def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
-    """Of what the speeds are, and that they are rough."""
+    """Says what the speeds were measured with, and whether they are rough."""
     if all(verdict.speed is None for verdict in verdicts):
         was_tried = any(speed.size for speed in probe.speeds)
         return [_("no speed was measured: one call took too long")] if was_tried else []

@@ -267,7 +267,7 @@ def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
 
 
 def _list_values(probe: Probe) -> tuple[dict[str, str | None], ...]:
-    """By name, for each kind of change."""
+    """The values that are compared, by name, for each kind of change."""
     return (
         {
             "device": probe.device, "torch": probe.torch, "system": probe.system,

@@ -95,7 +95,7 @@ class Host:
                     self._note(problem=wrong)
                 noise += 1
                 if noise > _MOST_NOISE:
-                    return wrong or HostProblem(_("it sends something other than answers"))
+                    return wrong or HostProblem(_("it sent something other than an answer"))
         except TooMuch:
             return HostProblem(_("its answer is too long"))
         if has_answered and not self._again:
@@ -258,7 +258,7 @@ def _ask_host(
                 wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MOST_NOISE:
-                return wrong or HostProblem(_("it sends something other than answers"))
+                return wrong or HostProblem(_("it sent something other than an answer"))
         if is_late.is_set():
             return HostProblem(_("nothing within {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)

@@ -56,7 +56,7 @@ class Questions:
         return True
 
     def socket_of(self, host: str) -> Path | None:
-        """Of the connection that was opened, for `build_command`; None: there is none."""
+        """The socket of the open connection, for `build_command`; None: there is none."""
         return self._sockets.get(host)
 
     def close(self) -> None:

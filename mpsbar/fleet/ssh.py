@@ -125,7 +125,7 @@ class RemoteCommand:
             yield bytes(pending)
 
     def wait(self) -> int:
-        """Its exit code: 255 is ssh's own failure, 127 a host without mpsbar."""
+        """Returns the exit code: 255 is ssh's own failure, 127 a host without mpsbar."""
         self._listener.join(5.0)
         try:
             return self._process.wait(5.0)

@@ -13,7 +13,7 @@ _MOST = 50
 
 
 def read_preferred_languages(library: str = CORE_FOUNDATION) -> list[str]:
-    """As "ko-KR", best first, with the choice made for this app alone; empty where it fails."""
+    """Languages such as "ko-KR", best first, also those of this app alone; empty: unknown."""
     try:
         foundation = ctypes.CDLL(library)
         copy_languages = foundation.CFLocaleCopyPreferredLanguages

@@ -25,7 +25,7 @@ class ExitWatch(Protocol):
 
 
 class NoExitWatch:
-    """For a platform that cannot tell: a process ends when scans miss it."""
+    """The watch of a platform that cannot tell: a process ends when scans miss it."""
 
     def add(self, pid: int, started: float) -> bool:  # noqa: ARG002
         return False

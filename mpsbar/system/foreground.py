@@ -200,7 +200,7 @@ class _SignalGuard:
         os.close(self._life)
 
     def protect(self, pid: int) -> None:
-        """From now on the command ends with us, however we end."""
+        """Makes the command end with us, however we end."""
         os.write(self._life, f"{pid}\n".encode())
 
     def got(self, number: int) -> bool:

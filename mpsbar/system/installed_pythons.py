@@ -37,7 +37,7 @@ _KERNELS = (
 
 
 def find_installed(home: Path, root: Path = Path("/")) -> list[str]:
-    """Those that have a framework that mpsbar watches, each environment once."""
+    """Finds Pythons with a framework that mpsbar watches, each environment once."""
     found: dict[str, str] = {}
     for python in _list_files(home, root):
         prefix = python.parent.parent

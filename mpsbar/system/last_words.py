@@ -69,7 +69,7 @@ def find_last_words(
 def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
     """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
     which is printed after the record was left. Nothing where there is none."""
-    rows = [_build_row(one) for one in found.operations[:_MOST_FALLBACKS]]
+    rows = [_build_row(operation) for operation in found.operations[:_MOST_FALLBACKS]]
     _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": found.is_profiled})
 
 
@@ -126,8 +126,9 @@ def _complete(
 
 
 def _build_row(operation: FallbackOperation) -> list[object]:
-    one = operation
-    return [one.name, one.count, one.where, one.seconds, one.copied]
+    return [
+        operation.name, operation.count, operation.where, operation.seconds, operation.copied,
+    ]  # fmt: skip
 
 
 def apply_setting(is_on: bool) -> None:

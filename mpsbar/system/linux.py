@@ -179,7 +179,7 @@ class LinuxComputer:
         return text
 
     def _read_statm(self, pid: int) -> bytes:
-        """From a file that stays open: a fifth of the cost."""
+        """Reads statm from a file that stays open, at a fifth of the cost."""
         file = self._statm.get(pid)
         if file is None:
             if len(self._statm) >= _MOST_STATM:

@@ -106,7 +106,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Nothing but printable characters: a newline is \n, an escape \x1b."""
+    r"""Makes all characters printable: a newline is \n, an escape \x1b."""
     if len(text) > _MOST_CHARACTERS:
         text = text[:_MOST_CHARACTERS] + "…"
     if text.isprintable():

@@ -104,7 +104,7 @@ class ReportReader(Protocol):
 
 
 class NoReports:
-    """For a platform that writes none."""
+    """The reports of a platform that writes none."""
 
     def note(self, pid: int) -> None:  # noqa: ARG002
         return
@@ -152,7 +152,7 @@ class Computer(Protocol):
         """The peak may be left out where that is much cheaper."""
 
     def read_gpu_clients(self) -> dict[int, GpuClient] | None:
-        """By a number that is never used twice; None where the platform has no such list."""
+        """Clients by a number that is never reused; None where the platform has no such list."""
 
     def watch_exits(self) -> ExitWatch:
         """A new watch for the ends of processes."""

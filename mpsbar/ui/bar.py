@@ -55,7 +55,7 @@ def _job(snapshot: Snapshot) -> str:
 
 
 def _label(snapshot: Snapshot) -> str:
-    """For VoiceOver: what others see in the bar and at the top of the menu."""
+    """The text for VoiceOver: what others see in the bar and at the top of the menu."""
     words = ["mpsbar", wording.workers_connected(len(snapshot.workers))]
     if snapshot.held is not None:
         words.append(_("{size} held").format(size=wording.size(snapshot.held)))

@@ -111,7 +111,7 @@ def _intervals(settings: Settings) -> Iterator[Row]:
 
 
 def _auto_free(settings: Settings) -> Iterator[Row]:
-    """For all processes; the menu of one has its own choice."""
+    """The choices for all processes; the submenu of one has its own."""
     sizes = [OFF, *KEEP_CACHE_BELOW]
     if parse_size(settings.keep_cache_below) not in map(parse_size, sizes):
         sizes.append(settings.keep_cache_below)  # of the settings file

@@ -296,7 +296,7 @@ class Controller:
     def _ask_limit(self, action: AskLimit) -> None:
         """Say what a limit means before it is set; without a size let the person type it."""
         snapshot = self._monitor.latest
-        worker = next((one for one in snapshot.workers if one.pid == action.pid), None)
+        worker = next((each for each in snapshot.workers if each.pid == action.pid), None)
         if worker is None:
             self._limit(Limit(action.pid, action.limit, action.started))  # tells that it has ended
             return
@@ -485,5 +485,5 @@ class Controller:
 
 
 def _with_name(outcome: Freed, names: dict[int, str]) -> Freed:
-    """With the name at the time of the click: a worker that did not answer sent none."""
+    """Adds the name at the time of the click: a worker that did not answer sent none."""
     return replace(outcome, name=names.get(outcome.pid, outcome.name))

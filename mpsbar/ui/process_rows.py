@@ -29,7 +29,7 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 def _heads(snapshot: Snapshot) -> Row:
     """The names of the columns."""
     cells = (_("Name"), _("Device"), _("Memory"), "")
-    what = _("What a connected process holds; of others, their footprint.")
+    what = _("What a connected process holds; for others, their footprint.")
     whole = (
         _("The bar is the share of Metal's budget.")
         if snapshot.machine.gpu.memory_budget
@@ -77,7 +77,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
 
 
 def _shown(family: Family) -> list[Worker | Process]:
-    """Those with a row of their own; unconnected children that are copies share one row."""
+    """The processes with a row of their own; unconnected children that are copies share one row."""
     return [family.head, *family.workers, *family.distinct]
 
 
@@ -126,7 +126,7 @@ def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) ->
 
 
 def _share(held: int | None, snapshot: Snapshot) -> float | None:
-    """Of Metal's budget; without one, of this computer's memory."""
+    """The share of Metal's budget; without one, of this computer's memory."""
     machine = snapshot.machine
     whole = machine.gpu.memory_budget or machine.memory_total
     return None if held is None or not whole else min(1.0, held / whole)

@@ -58,7 +58,7 @@ def build_worker_submenu(worker: Worker, snapshot: Snapshot, ui_state: UiState) 
 
 
 def build_process_submenu(process: Process, snapshot: Snapshot) -> Iterator[Row]:
-    """Of a process that is not connected."""
+    """The submenu of a process that is not connected."""
     yield from _connect(process, snapshot)
     yield _copy_pid(process.pid)
     yield _stop(process, process.name, snapshot)
@@ -96,7 +96,9 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
     if was_busy and can_free(worker):
         is_pending = FreeWhenPossible(pid) in snapshot.pending
         actions = () if is_pending else (FreeWhenPossible(pid, worker.started),)
-        tip = _("Frees at the first safe moment within 10 minutes; the process goes on meanwhile.")
+        tip = _(
+            "Frees at the first safe moment within 10 minutes; the process keeps running meanwhile."
+        )
         yield Row(key, _("Free When Possible"), actions=actions, tooltip=tip)
 
 

@@ -91,7 +91,7 @@ def choose_columns(
     gap: int = 2,
     is_steady: bool = False,
 ) -> list[FittedColumn]:
-    """Those that fit, by rank; name and note share the room that is left. None: all of them.
+    """The columns that fit, by rank; name and note share the room left. None: all of them.
 
     `is_steady`: no column is narrower than usual, so that the next reading moves nothing.
     """

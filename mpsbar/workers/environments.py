@@ -72,7 +72,7 @@ def read_environment(python: str) -> Environment:
 
 
 def _ask(python: str) -> ChildAnswer:
-    """Its last answer; empty if there was none."""
+    """Returns the last answer of that Python; empty if there was none."""
     answer: ChildAnswer = {}
     deadline = time.monotonic() + ASK_SECONDS
     with start_child(python, ["-I", "-c", _QUESTION], _MARK) as child:

@@ -68,7 +68,7 @@ def read_explanation(folder: Path) -> Explanation:
     found = by_process.values()
     return Explanation(
         Fallbacks(
-            merge_operations(one for each in found for one in each.operations),
+            merge_operations(operation for each in found for operation in each.operations),
             next((each.torch for each in found if each.torch), None),
             any(each.is_profiled for each in found),
             all(each.is_complete for each in found),

@@ -84,7 +84,7 @@ def why_not_reached(kernel: Kernel, startup_file: Path) -> str | None:
 
 
 def _read_version(python: Path) -> tuple[int, int] | None:
-    """By the folders of its environment; None if they do not tell."""
+    """Reads the version from the folders of its environment; None if they do not tell."""
     for place in (python, python.resolve()):
         for folder in place.parent.parent.glob("lib/python*.*"):
             if found := re.fullmatch(r"python(\d)\.(\d+)t?", folder.name):

@@ -161,7 +161,7 @@ def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
     if not isinstance(answer, dict):
         error = _("the agent did not answer")
         if worker.methods and "limit" not in worker.methods:
-            error = _("its agent is older than limits: restart the process")
+            error = _("its agent is too old to set limits: restart the process")
         return Limited(worker.pid, worker.name, "failed", asked, error=error)
     code, where = _parse_reason(answer)
     state: LimitState = "failed"

@@ -549,7 +549,7 @@ def test_reasons_read_as_everywhere_else():
 
 def test_why_asks_the_command_of_this_environment(workers, monkeypatch):
     told = notebook.why()
-    assert told.startswith("mpsbar: no run that ended in the last 7 days fits 'notebook kernel'")
+    assert told.startswith("mpsbar: no run that ended in the last 7 days matches 'notebook kernel'")
     monkeypatch.setattr(notebook, "_find_command", lambda: None)
     assert "isn't installed in this environment" in notebook.why()
     monkeypatch.setattr(notebook, "_find_command", lambda: ["/nowhere/mpsbar"])

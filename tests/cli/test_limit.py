@@ -32,7 +32,7 @@ def test_a_limit_is_set_shown_refused_and_taken_off(mpsbar, workers):
     assert read_json("status", mpsbar("status", "--json").stdout)["workers"][0]["limit"] == 3 << 30
     done = mpsbar("limit", pid, "500MB")
     assert (done.returncode, done.stdout) == (
-        1, f"{name} it needs 603 MB, more than 500 MB: no limit was set; 600 MB of its cache were freed\n",
+        1, f"{name} it needs 603 MB, more than 500 MB: no limit was set; 600 MB of its cache was freed\n",
     )  # fmt: skip
     done = mpsbar("limit", pid, "OFF", "--json")
     assert done.returncode == 0
@@ -50,7 +50,7 @@ def test_a_limit_is_set_shown_refused_and_taken_off(mpsbar, workers):
         (("7", "24"), "not a size: '24'; for example 24GB, 1500MB or 75%"),
         (("7", "1MB"), "a limit must be at least 64 MB: '1MB'"),
         (("7", "75%"), "Metal's budget is not known here: give a size, such as 24GB"),
-        (("x", "off"), "not a process id: 'x'"),
+        (("x", "off"), "not a process ID: 'x'"),
     ],
 )
 def test_wrong_arguments_are_one_line(mpsbar, workers, arguments, complaint):
@@ -76,7 +76,7 @@ while True: time.sleep(0.05)
 """)
     done = mpsbar("limit", str(worker.pid), "off")
     assert done.returncode == 1
-    assert done.stdout.endswith("failed: its agent is older than limits: restart the process\n")
+    assert done.stdout.endswith("failed: its agent is too old to set limits: restart the process\n")
 
 
 TRAIN = """

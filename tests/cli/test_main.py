@@ -21,9 +21,9 @@ from mpsbar.ui.text.cells import width
     [
         (["free"], "mpsbar free: give PIDs or names of connected processes, or --all (see mpsbar free --help)"),
         (["free", "--all", "7"], "mpsbar free: either PIDs or names, or --all, not both (see mpsbar free --help)"),
-        (["free", " "], "mpsbar free: argument PID|NAME: not a process id and no name: '' (see mpsbar free --help)"),
-        (["free", "0"], "mpsbar free: argument PID|NAME: not a process id: '0' (see mpsbar free --help)"),
-        (["free", "9" * 99], f"mpsbar free: argument PID|NAME: not a process id: '{'9' * 99}' (see mpsbar free --help)"),
+        (["free", " "], "mpsbar free: argument PID|NAME: not a process ID or name: '' (see mpsbar free --help)"),
+        (["free", "0"], "mpsbar free: argument PID|NAME: not a process ID: '0' (see mpsbar free --help)"),
+        (["free", "9" * 99], f"mpsbar free: argument PID|NAME: not a process ID: '{'9' * 99}' (see mpsbar free --help)"),
         (
             ["free", "7", "--timeout", "nan"],
             "mpsbar free: argument --timeout: not a number of seconds between 0 and 3600: 'nan'"

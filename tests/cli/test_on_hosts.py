@@ -103,7 +103,7 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     assert lines["old"] == f"no answer (its mpsbar is {older}: {update})"
     assert lines["new"] == f"no answer (its mpsbar is {newer}: {update})"
     assert lines["floods"] == "no answer (its answer is too long)"
-    assert lines["lines"] == "no answer (it sends something other than answers)"
+    assert lines["lines"] == "no answer (it sent something other than an answer)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 
@@ -292,7 +292,7 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     assert "\x1b" not in out
     assert "told: train.py ran out of memory.\n  train�[2J.py (77), ended " in out
     assert (
-        "ran for 60 s, peak 2.0 GB\n  How sure: certain\n  Evidence: its last words\n"
+        "ran for 60 s, peak 2.0 GB\n  Certainty: certain\n  Evidence: its last words\n"
         "  → use a smaller batch\n  CPU fallbacks: 1 operation, 3 times\n"
         "    aten::lcm�[2J: 3 times, first at /w/<i>train.py:4\n"
     ) in out
@@ -302,7 +302,7 @@ def test_why_runs_ended_there(workers, ssh_hosts):
     )
     assert "empty: no run has ended in the last 7 days" in out
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
-    assert (code, out) == (1, "empty: no run that ended in the last 7 days fits 'train�.py'\n")
+    assert (code, out) == (1, "empty: no run that ended in the last 7 days matches 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
     found = read_json("why-hosts", out)["hosts"]
     (end,) = found["told"]["ended"]
@@ -419,7 +419,7 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert err == ""
     assert "chatty: no run has ended" in out
     assert "only: no answer (mpsbar: broken)" in out
-    assert "endless: no answer (it sends something other than answers)" in out
+    assert "endless: no answer (it sent something other than an answer)" in out
 
 
 @pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])

@@ -133,7 +133,9 @@ def test_children_are_added_and_one_that_is_killed_is_said(run):
 
 def test_none_and_not_known(run):
     assert lines_of(run("import torch"))[0] == ": none"
-    assert lines_of(run("print('no torch')"))[0].startswith(": not known, no connected process")
+    assert lines_of(run("print('no torch')"))[0].startswith(
+        ": unknown, because no connected process"
+    )
 
 
 def test_json_has_them_and_the_folder_is_gone(run, folder, tmp_path):

@@ -116,7 +116,7 @@ def machine_with(**fields):
     [
         (
             {"others": lambda at: (make_process(4711, is_napping=at >= 300),), "machine": machine_with(swap_used=6 * GB)},
-            "nap", "; macOS slows it down since, because its windows are hidden (App Nap)",
+            "nap", "; macOS has slowed it down since, because its windows are hidden (App Nap)",
         ),
         ({"others": lambda at: (make_process(4711, is_napping=True),)}, None, ""),  # all the time
         ({"others": lambda at: (make_process(9, is_napping=at >= 300),)}, None, ""),  # another one
@@ -133,7 +133,7 @@ def machine_with(**fields):
         ),
         (
             {"worker": lambda at: {"fallbacks": int(max(0.0, at - 295) * 2)}},
-            "fallback", "; more of its operations run on the CPU since, because MPS lacks them",
+            "fallback", "; more of its operations have run on the CPU since, because MPS lacks them",
         ),
         ({"worker": lambda at: {"fallbacks": int(at * 3.1 if at < 300 else 930 + (at - 300) * 0.9)}}, None, ""),  # one a step
         ({"worker": lambda at: {"fallbacks": int(at >= 300)}}, None, ""),  # a single one

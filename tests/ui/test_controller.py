@@ -216,7 +216,7 @@ def test_a_limit_is_explained_before_it_is_set(play):
         assert question.startswith("Limit train.py to 20.2 GB?: Above the limit PyTorch first")
         assert "the run gets an out-of-memory error" in question
         assert question.endswith("It holds 6.0 GB now, 3.0 GB of it in live tensors.")
-        told = "train.py: limited to 20.2 gb; it holds 3.0 gb; 3.0 gb of its cache were freed"
+        told = "train.py: limited to 20.2 gb; it holds 3.0 gb; 3.0 gb of its cache was freed"
         assert p.said()[-1].lower() == told
 
     play(LIMITABLE, story)
@@ -242,7 +242,7 @@ def test_a_limit_of_ones_own_is_typed_and_a_wrong_one_is_told(play):
         assert asked(p) == [Limit(4711, 10 * GB)]
         questions = [" ".join(text.split()) for text in p.said()[:2]]
         assert questions[0].startswith(
-            "Limit the memory of train.py: A size, such as 24GB or 1500MB, or a part of Metal's "
+            "Limit the memory of train.py: A size, such as 24GB or 1500MB, or a percentage of Metal's "
             "budget of 27.0 GB, such as 75%."
         )
         assert "not a size: '24'; for example 24GB, 1500MB or 75%" in questions[1]

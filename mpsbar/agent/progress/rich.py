@@ -31,8 +31,8 @@ def find_bars(now: float) -> "list[Candidate]":
     if module is None:
         return []
     owner, task_class = vars(module)["Progress"], vars(module)["Task"]
-    lives = chain(_attributes("rich", "_console._live_stack"), _drawing_threads())
-    shown = map(attrgetter("_get_renderable.__self__"), lives)
+    live_displays = chain(_attributes("rich", "_console._live_stack"), _drawing_threads())
+    shown = map(attrgetter("_get_renderable.__self__"), live_displays)
     displays = list(dict.fromkeys(map(Ref, shown)))[:MOST_BARS]
     kinds = list(map(type, map(get_object, displays)))
     plain = [each for each, kind in zip(displays, kinds) if is_plain(kind, ("_tasks",), owner)]

@@ -41,7 +41,7 @@ def _check_screen() -> str | None:
         return None
     if why := draws_no_icon():
         raise RuntimeError(_("macOS shows no icon for this Python ({why})").format(why=why))
-    return _("a screen, and no reason against an icon")
+    return _("there is a screen, and nothing prevents an icon")
 
 
 def _check_icon() -> str | None:

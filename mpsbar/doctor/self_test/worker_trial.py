@@ -71,7 +71,7 @@ def describe(trial: WorkerTrial) -> str:
     if trial.state != "done":
         raise ValueError(_("the Free ended with {state}").format(state=trial.state))
     if trial.device == "mps" and not trial.freed:
-        raise ValueError(_("nothing was freed, though memory was given up"))
+        raise ValueError(_("nothing was freed, though tensors were deleted"))
     if trial.client_before:
         raise ValueError(_("macOS calls it a client of the GPU before it gave the GPU any work"))
     words = _("torch {version}, {device}: held {held}, freed {freed} in {time}").format(

@@ -232,15 +232,15 @@ def build_fallbacks(
     for name, pid, found in ended:
         if found is None:
             continue
-        for one in found.operations:
-            times = say_times(one.count) if found.is_counted else _("at least once")
+        for operation in found.operations:
+            times = say_times(operation.count) if found.is_counted else _("at least once")
             rows.append(
                 (
-                    name, pid, one.name, times,
-                    "–" if one.seconds is None else wording.duration(one.seconds),
-                    "–" if one.copied is None else wording.size(one.copied),
-                    shorten_place(one.where, "", home) or "–",
-                    say_remedy(one.name, found.torch, native),
+                    name, pid, operation.name, times,
+                    "–" if operation.seconds is None else wording.duration(operation.seconds),
+                    "–" if operation.copied is None else wording.size(operation.copied),
+                    shorten_place(operation.where, "", home) or "–",
+                    say_remedy(operation.name, found.torch, native),
                 )
             )  # fmt: skip
         notes += say_limits(found)

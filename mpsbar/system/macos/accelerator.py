@@ -54,7 +54,7 @@ def is_apple(properties: Properties) -> bool:
 
 
 def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient] | None:
-    """By registry entry; None where such clients are unheard of, as with other makers' GPUs.
+    """The clients by registry entry; None where there are none, as with other makers' GPUs.
 
     Whoever asks Metal for the budget becomes a client: our own pid is left out.
     """

@@ -104,9 +104,9 @@ def quit_app(_controller: Controller) -> None:
 
 
 APP_COMMANDS: dict[Action, Callable[[Controller], None]] = {
-    ShowProfiling(): _when_closed(_("Show profiling"), show_profiling),
-    InstallCommand(): _when_closed(_("Install command"), install_command),
-    ShowAbout(): _when_closed(_("Show about"), show_about),
-    ExplainDelivery(): _when_closed(_("Show delivery"), show_delivery),
+    ShowProfiling(): _when_closed(_("How to Profile"), show_profiling),
+    InstallCommand(): _when_closed(_("Install Command Line Tool"), install_command),
+    ShowAbout(): _when_closed(_("About mpsbar"), show_about),
+    ExplainDelivery(): _when_closed(_("Open Notification Settings"), show_delivery),
     Quit(): quit_app,
 }

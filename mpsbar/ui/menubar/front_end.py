@@ -86,7 +86,7 @@ class MenuBarFrontEnd:
         self._on_change()
 
     def call_on_main(self, function: Callable[[], None]) -> None:
-        """Also while the menu or an alert is open."""
+        """Calls it on the main thread, also while the menu or an alert is open."""
         AppHelper.callAfter(guarded(function))
 
 

@@ -63,7 +63,7 @@ class Slot:
         self.show(True)
 
     def update(self, row: Row) -> None:
-        """Also while it is open."""
+        """Draws the rows, also while the menu is open."""
         if row is self.row:
             return
         if self._level is not None and row.children:

@@ -160,7 +160,7 @@ class TerminalApp(BaseApp):
             self._show()
 
     def on_key(self, event: events.Key) -> None:
-        """With nothing selected the arrows select again."""
+        """Lets the arrows select again where nothing is selected."""
         if self.is_filtering:
             return
         if event.key in ("up", "down", "j", "k") and not self.state.selected:
@@ -252,7 +252,7 @@ class TerminalApp(BaseApp):
         self.push_screen(TextScreen(_("mpsbar top"), lambda: lines))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """For the command palette: what textual has, and every action that works now."""
+        """The command palette: what textual has, and every action that works now."""
         yield from super().get_system_commands(screen)
         yield from self._row_actions.list_commands()
 

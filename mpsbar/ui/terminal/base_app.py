@@ -77,7 +77,7 @@ class BaseApp(App[None]):
 
     @property
     def main_screen(self) -> Screen[object]:
-        """That of the tables, also while another is open over it."""
+        """The screen with the tables, also while another is open over it."""
         return self.screen_stack[0]
 
     async def action_copy_or_quit(self) -> None:

@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.text import Text
 from textual import events
 
+from mpsbar.core.actions import FindTensors
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.health import find_budget
 from mpsbar.core.machine import Machine, Process
@@ -157,7 +158,7 @@ def _of_worker(worker: Worker, state: Selection) -> Iterator[Fact]:
     yield from _of_surroundings(worker.process, worker.command)
     if "tensors" in worker.methods:
         if worker.pid in snapshot.tensors or any(
-            getattr(action, "pid", 0) == worker.pid and type(action).__name__ == "FindTensors"
+            isinstance(action, FindTensors) and action.pid == worker.pid
             for action in snapshot.pending
         ):
             for number, row in enumerate(build_tensors(snapshot, worker.pid)):
@@ -178,7 +179,7 @@ def _of_surroundings(process: Process | None, command: tuple[str, ...]) -> Itera
     if command:
         yield _("Command"), " ".join(command)
     if process is not None and process.environment:
-        yield _("In"), process.environment
+        yield _("Env"), process.environment
     for name, value in (process.settings if process is not None else {}).items():
         yield _("Setting"), f"{name}={value}"
 
@@ -189,7 +190,7 @@ def _of_machine(machine: Machine, state: Selection) -> Iterator[Fact]:
     if text := wording.gpu(machine.gpu):
         yield _("GPU"), text
     if machine.on_battery is not None:
-        yield _("Power"), _("battery") if machine.on_battery else _("mains")
+        yield _("Power"), _("battery") if machine.on_battery else _("power adapter")
     for problem in state.snapshot.problems:
         yield _("Problem"), f"{problem.reader}: {problem.text}"
 

@@ -28,9 +28,11 @@ def make_text(words: str, style: object = "") -> Text:
     return Text(printable(words, most=2000), style or "", no_wrap=True, end="")  # type: ignore[arg-type]
 
 
-def is_same_text(one: Text, other: Text) -> bool:
+def is_same_text(first: Text, second: Text) -> bool:
     """Whether they look the same: `==` of Rich does not compare the style of the whole text."""
-    return one is other or (one == other and one.spans == other.spans and one.style == other.style)
+    return first is second or (
+        first == second and first.spans == second.spans and first.style == second.style
+    )
 
 
 def make_segments(text: Text, console: Console) -> list[Segment]:

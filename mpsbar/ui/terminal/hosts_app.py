@@ -55,12 +55,12 @@ Ask = Callable[[str], bool]
 
 
 class HostsApp(BaseApp):
-    """Nothing here waits for a host."""
+    """The app of `top --host`. Nothing in it waits for a host."""
 
     CSS_PATH = ["common.tcss", "hosts.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "free", _("Free")),
-        Binding("F", "free_all", _("Free all there")),
+        Binding("F", "free_all", _("Free all on host")),
         Binding("c", "connect", _("Answer ssh")),
         Binding("slash", "filter", _("Filter"), key_display="/", priority=True),
         Binding("o", "sort", _("Sort")),
@@ -83,7 +83,7 @@ class HostsApp(BaseApp):
         super().__init__(settings)
         self._read, self._free, self._ask = read, free, ask
         self.state = HostsState()
-        self._told: set[str] = set()  # hosts of which was told that ssh has a question
+        self._announced: set[str] = set()  # hosts whose question of ssh was announced
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
         self._empty: dict[int, list[Text]] = {}  # the cells of a row that is not to be seen
         self._none = ""  # why there are no processes, as it is shown
@@ -232,7 +232,7 @@ class HostsApp(BaseApp):
             signal.signal(signal.SIGINT, before)
         for failure in failures:  # ssh could not be started
             self.notify(f"{host}: {failure}", severity="warning", markup=False)
-        self._told.discard(host)
+        self._announced.discard(host)
         self._take()
 
     def action_help(self) -> None:
@@ -254,7 +254,7 @@ class HostsApp(BaseApp):
         self.push_screen(TextScreen(_("mpsbar top"), lambda: text))
 
     def _find_host(self) -> str:
-        """Of the table that has the focus, the host under its cursor."""
+        """The host under the cursor of the table that has the focus."""
         if isinstance(self.focused, SteadyTable) and self.focused.id == "hosts":
             return self.focused.cursor_key
         return self.state.host or self._host_table.cursor_key
@@ -292,15 +292,15 @@ class HostsApp(BaseApp):
             self.refresh_bindings()
 
     def _tell_questions(self) -> None:
-        """Once for each host that wants to ask a person something."""
+        """Announces once each host whose ssh wants to ask a person something."""
         asking = [reading.host for reading in self.state.readings if reading.needs_person]
-        new = [host for host in asking if host not in self._told]
+        new = [host for host in asking if host not in self._announced]
         if new:
             words = _("{hosts}: ssh has a question; select it and press c").format(
                 hosts=", ".join(new)
             )
             self.notify(words, markup=False)
-        self._told = set(asking)
+        self._announced = set(asking)
 
     def _show(self) -> None:
         if not self.is_running or not self.size.width or not self.main_screen.is_mounted:

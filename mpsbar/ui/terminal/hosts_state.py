@@ -98,7 +98,7 @@ class HostsState(Ordered):
 
     @property
     def host(self) -> str:
-        """Of the selected process."""
+        """The host of the selected process."""
         return "" if self.row is None else self.row.cells["HOST"]
 
     @property
@@ -175,7 +175,7 @@ class HostsState(Ordered):
         return tuple(rows), left
 
     def _limit_processes(self, host: str) -> tuple[Snapshot, int]:
-        """Of this host as many processes as are wanted, workers first, and how many more it has."""
+        """At most so many processes of this host, workers first, and how many more it has."""
         snapshot = self.snapshots[host]
         members: tuple[Worker | Process, ...] = (*snapshot.workers, *snapshot.unconnected)
         if self._limit is None or len(members) <= self._limit:

@@ -1,4 +1,4 @@
-"""The rows of the hosts: gauges with their history side by side, runs, and what is to be known."""
+"""The rows of the hosts: gauges with their history side by side, runs, and notes."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
@@ -185,7 +185,7 @@ def _say_chip(reading: HostReading) -> str:
 
 
 def _say_pressure(reading: HostReading) -> str:
-    """Of a host that answers: its swap, or where none is used its pressure."""
+    """The swap of a host that answers, or where none is used its pressure."""
     if reading.status is None or reading.problem is not None:
         return ""
     machine = reading.status.snapshot.machine

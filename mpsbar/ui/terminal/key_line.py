@@ -4,11 +4,12 @@ textual's own composes its keys at every refresh of the bindings and keeps all t
 before (github.com/Textualize/textual/issues/6666): 1,200 objects each time.
 """
 
-from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
+
+from mpsbar.ui.text import cells
 
 _Key = tuple[str, str, str, str, bool]  # key, as people read it, caption, action, works now
 _KEPT = 2
@@ -52,7 +53,7 @@ def _fit(keys: list[_Key], width: int) -> list[_Key]:
     """Where not all fit, those before the last two go: Help, which lists all, and Quit."""
 
     def measure(key: _Key) -> int:
-        return cell_len(key[1]) + cell_len(key[2]) + 2  # with a space between, and one after
+        return cells.width(key[1]) + cells.width(key[2]) + 2  # with a space between, and one after
 
     shown = list(keys)
     while len(shown) > _KEPT and sum(map(measure, shown)) - 1 > width:

@@ -33,8 +33,8 @@ def list_keys() -> tuple[Key, ...]:
         Key("t", "row('tensors')", _("show its largest tensors"), _("Tensors")),
         Key("l", "row('limit')", _("limit its memory (asks first)")),
         Key("s", "row('stop')", _("stop it (asks first)"), _("Stop")),
-        Key("enter", "detail", _("show it as large as the window; or click it"), _("Detail"), "⏎"),
-        Key("a", "actions", _("all that can be done with it")),
+        Key("enter", "detail", _("fill the window with it; or click it"), _("Detail"), "⏎"),
+        Key("a", "actions", _("show all its commands")),
         Key("n", "row('watch')", _("ring the bell when it ends")),
         Key("y", "row('copy')", _("copy its PID")),
         Key("d", "dtypes", _("the table of dtypes that work here"), _("dtypes")),
@@ -75,7 +75,7 @@ def help_lines() -> list[str]:
     keys += [
         ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse")),
         ("^p", _("find a command, or a theme, by its name")),
-        ("^c", _("copy the words that the mouse has selected; without any, quit")),
+        ("^c", _("copy the text selected with the mouse; if none is, quit")),
         ("^z", _("back to the shell; fg returns")),
     ]
     words = ["", *explain_counters(), _("?: unknown")]

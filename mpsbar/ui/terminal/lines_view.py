@@ -1,4 +1,4 @@
-"""A widget of lines: of the next ones it paints only those that differ.
+"""A widget of text lines that repaints only the lines that have changed.
 
 textual's Static converts and paints the whole of its text each time.
 """
@@ -22,10 +22,10 @@ _EMPTY = Strip([])
 Line = Text | list[Segment]
 
 
-def _is_same(one: Line, other: Line) -> bool:
-    if isinstance(one, Text) and isinstance(other, Text):
-        return is_same_text(one, other)
-    return one == other
+def _is_same(first: Line, second: Line) -> bool:
+    if isinstance(first, Text) and isinstance(second, Text):
+        return is_same_text(first, second)
+    return first == second
 
 
 def group_lines(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

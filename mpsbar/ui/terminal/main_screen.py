@@ -1,4 +1,4 @@
-"""The screen of the tables: of an update, textual renders only the widgets that have changed."""
+"""The screen with the tables: an update renders only the widgets that have changed."""
 
 from textual._compositor import ChopsUpdate, Compositor
 from textual.geometry import Region

@@ -69,7 +69,7 @@ class RowActions:
         self._app.push_screen(ChoiceScreen(title, choices, next(checked, 0)), take)
 
     def list_commands(self) -> Iterator[SystemCommand]:
-        """For the command palette: every action that works now."""
+        """The commands for the palette: every action that works now."""
         name = self._state.selected_name
         for row in self._state.actions:
             if can_press(row):

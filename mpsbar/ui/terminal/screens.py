@@ -61,7 +61,7 @@ class OverScreen(ModalScreen[_Result]):
 
 @lru_cache(2048)
 def _dim(style: Style, colour: Color) -> Style:
-    """As textual does it."""
+    """Dims colours as textual does."""
     (dimmed,) = BackgroundScreen.process_segments([Segment("", style)], colour)
     return dimmed.style or style
 

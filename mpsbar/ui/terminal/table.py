@@ -168,7 +168,7 @@ class SteadyTable(DataTable[Text]):
 
 @lru_cache(4096)
 def _locate(row: int, column: int, is_outside: bool = False) -> Style:
-    """For textual's mouse: which cell it is."""
+    """Tells textual which cell the mouse is over."""
     place: dict[str, object] = {"row": row, "column": column}
     return Style.from_meta(place | {"out_of_bounds": True} if is_outside else place)
 

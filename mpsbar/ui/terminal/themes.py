@@ -89,7 +89,7 @@ class Palette:
         return found
 
     def load(self, part: float) -> Style:
-        """From quiet to loud as a share grows, in 20 steps."""
+        """The colour of a share: from quiet to loud as it grows, in 20 steps."""
         step = round(min(max(part, 0.0), 1.0) * 20)
         found = self._loads.get(step)
         if found is None:

@@ -97,7 +97,7 @@ def ask_own_limit(worker: Worker, budget: int | None, complaint: str = "") -> Di
     """The person types the limit; `complaint`: what was wrong with the last one."""
     example = _("A size, such as 24GB or 1500MB")
     if budget is not None:
-        example += _(", or a part of Metal's budget of {size}, such as 75%").format(
+        example += _(", or a percentage of Metal's budget of {size}, such as 75%").format(
             size=wording.size(budget)
         )
     parts = [printable(complaint), f"{example}.", _explain_limit(worker)]

@@ -168,9 +168,11 @@ def _sentence(verdict: EndVerdict) -> str:
         "gpu_fault": _("The GPU work of {name} used memory that was not there: {text}"),
         "gpu_reset": _("The GPU was reset under {name}: {text}"),
         "code_signing": _("macOS killed {name} because its signed code was changed"),
-        "restarted": _("The computer was restarted while {name} was running, as far as was seen"),
-        "replaced": _("{name} replaced itself with another program, which runs on"),
-    }.get(verdict.code, _("{name} ended; why is unknown"))
+        "restarted": _(
+            "The computer was restarted while {name} was running, as far as mpsbar knows"
+        ),
+        "replaced": _("{name} replaced itself with another program, which is still running"),
+    }.get(verdict.code, _("{name} ended; the reason is unknown"))
 
 
 def _exception_sentence(verdict: EndVerdict) -> str:

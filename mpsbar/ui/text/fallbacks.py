@@ -22,7 +22,7 @@ def render_fallbacks(
 ) -> list[str]:
     """Lines for the end of a run; files below `folder` are shown relative to it, `home` as ~."""
     if found.torch is None and not found.operations:
-        return [_("CPU fallbacks: not known, no connected process imported torch")]
+        return [_("CPU fallbacks: unknown, because no connected process imported torch")]
     if not found.is_counted:
         return _render_first(found, native, folder, home, with_commands)
     if not found.operations:
@@ -48,7 +48,7 @@ def _render_first(
         words = (
             _("CPU fallbacks: none known")
             if found.is_complete
-            else _("CPU fallbacks: not known (none seen, but there was no time to look everywhere)")
+            else _("CPU fallbacks: unknown (none seen, but there was no time to look everywhere)")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
@@ -63,12 +63,14 @@ def _render_first(
 def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str, object]]:
     """For --json: each operation, the torch that has it natively, and what to do."""
     return [
-        asdict(one)
+        asdict(operation)
         | {
-            "native_since": None if (since := native.find(one.name)) is None else _release(since),
-            "remedy": say_remedy(one.name, found.torch, native),
+            "native_since": None
+            if (since := native.find(operation.name)) is None
+            else _release(since),
+            "remedy": say_remedy(operation.name, found.torch, native),
         }
-        for one in found.operations
+        for operation in found.operations
     ]
 
 

@@ -70,10 +70,10 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
     if isinstance(since, int | float) and 0 <= since < 1e11:
         found["at"] = time.strftime("%H:%M", time.localtime(since))
     cause = {
-        "nap": _("; macOS slows it down since, because its windows are hidden (App Nap)"),
+        "nap": _("; macOS has slowed it down since, because its windows are hidden (App Nap)"),
         "swap": _("; swap grew by {growth} meanwhile"),
         "pressure": _("; memory pressure rose meanwhile"),
-        "fallback": _("; more of its operations run on the CPU since, because MPS lacks them"),
+        "fallback": _("; more of its operations have run on the CPU since, because MPS lacks them"),
         "other": _("; {other} began to use the GPU"),
         "battery": _("; the computer has been on battery since"),
         "free": _("; its cache was freed shortly before"),

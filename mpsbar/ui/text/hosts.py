@@ -90,7 +90,7 @@ def render_ends(
     if isinstance(ends, HostProblem):
         return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
     if not ends and which is not None:
-        text = _("{host}: no run that ended in the last 7 days fits {name!r}")
+        text = _("{host}: no run that ended in the last 7 days matches {name!r}")
         return text.format(host=host, name=printable(which, 60))
     if not ends:
         text = _("{host}: no run has ended in the last 7 days, as far as mpsbar knows")
@@ -109,7 +109,7 @@ def render_end(end: RemoteEnd, read_native: Callable[[], NativeOperations]) -> s
         facts.append(_("peak {size}").format(size=wording.size(end.peak)))
     lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
     if end.sureness is not None:
-        lines.append("  " + _("How sure: {words}").format(words=end.sureness))
+        lines.append("  " + _("Certainty: {words}").format(words=end.sureness))
     lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
     lines += [f"  → {step}" for step in end.next_steps]
     if end.fallbacks is not None:

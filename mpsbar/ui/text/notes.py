@@ -10,7 +10,7 @@ from mpsbar.ui.text import outcomes, wording
 
 
 def list_notes(process: Worker | Process, snapshot: Snapshot) -> list[str]:
-    """Its state, then what was asked of it, then a reset of the GPU."""
+    """The notes on a process: its state, what was asked of it, a reset of the GPU."""
     state = (
         wording.state(process)
         if isinstance(process, Worker)

@@ -32,7 +32,7 @@ def freed(outcome: Freed) -> str:
     return {
         "busy": _busy(outcome),
         "waiting": _waiting(outcome),
-        "cancelled": _("it won't be freed when possible any more"),
+        "cancelled": _("it will no longer be freed when possible"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
         "ended": _("the process ended meanwhile"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
@@ -44,7 +44,7 @@ def freed(outcome: Freed) -> str:
 
 
 def freed_briefly(outcome: Freed) -> str:
-    """For a row, which shows anyway what is still cached."""
+    """The outcome for a row, which also shows what is still cached."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state != "done":
@@ -100,7 +100,7 @@ def limited(outcome: Limited) -> str:
 
 
 def limited_briefly(outcome: Limited) -> str:
-    """For a row, which shows a limit that is in force anyway."""
+    """The outcome for a row, which also shows a limit that is in force."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state == "done":
@@ -110,7 +110,7 @@ def limited_briefly(outcome: Limited) -> str:
 
 def _limited_done(outcome: Limited) -> str:
     if outcome.asked is None and outcome.limit is None:
-        return _("no limit any more")
+        return _("limit removed")
     if outcome.asked is None:
         return _("back to the limit of its environment, {limit}").format(
             limit=wording.size(outcome.limit)
@@ -124,7 +124,7 @@ def _limited_done(outcome: Limited) -> str:
 def _freed_first(outcome: Limited) -> str:
     if not outcome.freed:
         return ""
-    return _("; {size} of its cache were freed").format(size=wording.size(outcome.freed))
+    return _("; {size} of its cache was freed").format(size=wording.size(outcome.freed))
 
 
 def not_done(state: str) -> str:

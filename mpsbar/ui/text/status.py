@@ -22,7 +22,7 @@ def render_status(
     dtypes: DtypeHealth = NOT_PROBED,
     width: int | None = None,
 ) -> str:
-    """Of the dtypes only surprises are shown. No row of the table is longer than `width`."""
+    """Shows only surprises of the dtypes. No row of the table is longer than `width`."""
     paint = in_colour if is_coloured else plain
     parts = [_render_head(snapshot, dtypes, paint)]
     if snapshot.families:

@@ -33,8 +33,8 @@ FIELDS = {
     "workers": _("number of connected processes"),
     "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
     "progress": _("how far the longest-running job is"),
-    "left": _("how long it still takes"),
-    "top": _("name of the worker that holds most"),
+    "left": _("time it still needs"),
+    "top": _("name of the worker that holds the most"),
     "top_held": _("what it holds"),
 }
 

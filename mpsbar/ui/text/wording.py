@@ -206,7 +206,7 @@ def found(snapshot: Snapshot, with_commands: bool = True) -> str:
 
 
 def found_pythons(count: int) -> str:
-    """As the title of a submenu that lists them."""
+    """The title of a submenu that lists the Pythons found."""
     frameworks = join_labels(_("or"))
     if not count:
         return _("Connect a Python With {frameworks}").format(frameworks=frameworks)
@@ -247,7 +247,7 @@ def how_to_connect_process(process: Process) -> str:
 
 
 def _say_enabled(process: Process) -> str:
-    """Nothing more is to be typed: its environment is enabled, or `mpsbar run` started it."""
+    """Says that nothing has to be typed: its environment is enabled, or `mpsbar run` started it."""
     if process.is_starting:
         return _("nothing to do: it connects by itself once its imports are done")
     return _("restart it: its environment is enabled (if that does not help: mpsbar doctor)")

@@ -109,13 +109,13 @@ ENDS = [
      "The computer restarted after a kernel panic, most likely while train.py ran: watchdog timeout"),
     (EndVerdict("restarted", "likely"),
      "the computer restarted",
-     "The computer was restarted while train.py was running, as far as was seen"),
+     "The computer was restarted while train.py was running, as far as mpsbar knows"),
     (EndVerdict("replaced", "known"),
      "became another program",
-     "train.py replaced itself with another program, which runs on"),
+     "train.py replaced itself with another program, which is still running"),
     (EndVerdict("unknown", "unknown"),
      "exit code unknown",
-     "train.py ended; why is unknown"),
+     "train.py ended; the reason is unknown"),
 ]  # fmt: skip
 
 

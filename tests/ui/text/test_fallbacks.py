@@ -40,7 +40,9 @@ def test_what_to_do(name, words):
 
 
 def test_what_is_not_known_is_said():
-    assert render(torch=None) == ["CPU fallbacks: not known, no connected process imported torch"]
+    assert render(torch=None) == [
+        "CPU fallbacks: unknown, because no connected process imported torch"
+    ]
     assert render() == ["CPU fallbacks: none"]
     warned = "  Counted by torch's warnings: what a program does with warnings off is missing."
     assert render(is_profiled=False) == ["CPU fallbacks: none", warned]
@@ -67,7 +69,7 @@ def test_without_explain_only_the_first_is_known():
     count = "  mpsbar run --explain counts them."
     assert render(is_counted=False) == ["CPU fallbacks: none known", count]
     assert render(is_counted=False, is_complete=False) == [
-        "CPU fallbacks: not known (none seen, but there was no time to look everywhere)",
+        "CPU fallbacks: unknown (none seen, but there was no time to look everywhere)",
         count,
     ]
 

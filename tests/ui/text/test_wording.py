@@ -128,7 +128,7 @@ def test_long_names_are_cut_in_the_middle():
             Freed(1, "a", "waiting", 0, 5.0, reason="main_computing", where="a.py:3", waits=595),
             "busy: the main thread is computing (a.py:3); it will be freed when possible, within 10 min",
         ),
-        (Freed(1, "a", "cancelled"), "it won't be freed when possible any more"),
+        (Freed(1, "a", "cancelled"), "it will no longer be freed when possible"),
         (
             Freed(1, "a", "done", 2 * GB, 0.04, when_possible=True),
             "freed 2.0 GB in 40 ms, when it was possible",
