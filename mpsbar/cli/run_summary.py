@@ -22,7 +22,6 @@ from mpsbar.core.verdicts import EndVerdict, judge_end
 from mpsbar.language import _, english
 from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
-from mpsbar.system.exits import parse_wait_status
 from mpsbar.system.files import replace_file
 from mpsbar.system.foreground import CommandEnd, end_like, run_command
 from mpsbar.system.last_words import (
@@ -32,7 +31,7 @@ from mpsbar.system.last_words import (
     read_last_words,
 )
 from mpsbar.system.native_operations import read_native_operations
-from mpsbar.system.platform import Computer, EndedPid, ReportReader
+from mpsbar.system.platform import Computer, EndedPid, ReportReader, parse_wait_status
 from mpsbar.ui.text import cells, endings, wording
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.system.child_process import ChildAnswer, start_script

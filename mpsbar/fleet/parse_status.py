@@ -3,6 +3,7 @@
 import json
 from typing import Any, get_args
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
@@ -11,7 +12,6 @@ from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
 from mpsbar.core.naming import printable
 from mpsbar.core.progress import RunProgress
-from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.workers.parse import (

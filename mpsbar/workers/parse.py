@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.agent.protocol import MOST_NUMBER
+from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
-from mpsbar.core.secrets import cut_options, mask, shorten_command
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 from mpsbar.language import _
 
