@@ -20,7 +20,7 @@ from mpsbar.system.ownership import NotTrusted
 MODULES = (
     "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state",
     "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
-    "results", "interrupts", "comparison",
+    "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20

@@ -153,8 +153,6 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "targets",
         "follow",
         "deep_probe",
-        "argparse_words",
-        "plain_characters",
         "python_choice",
     }
     assert files - set(VERBS) == shared
