@@ -149,6 +149,7 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "start",
         "on_hosts",
         "run_summary",
+        "run_usage",
         "ended_runs",
         "targets",
         "follow",
