@@ -38,8 +38,8 @@ if any(word.startswith("--host") for word in sys.argv):
     from mpsbar.cli import on_hosts
     on_hosts._FIRST_SECONDS = on_hosts._ONCE_SECONDS = {TIMEOUT}
 if "doctor" in sys.argv:
-    from mpsbar.fleet import service_check
-    service_check._SECONDS = {TIMEOUT}
+    from mpsbar.fleet import service
+    service._SECONDS = {TIMEOUT}
 sys.argv[0] = "mpsbar"
 from mpsbar.__main__ import main
 sys.exit(main())

@@ -23,10 +23,10 @@ FOLDERS: dict[str, set[str]] = {
     "language": {"agent.language"},
     # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
     "core": {"language", "agent.frameworks", "agent.secrets"},
-    "system": {"language", "core", "agent.frameworks", "agent.user_folders"},
+    "system": {"language", "core", "agent.frameworks", "agent.secrets", "agent.user_folders"},
     "workers": {
         "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.language", "agent.peer",
-        "agent.user_folders", "agent.protocol",
+        "agent.secrets", "agent.user_folders", "agent.protocol",
     },
     "ui.text": {"language", "core", "agent.frameworks", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
@@ -35,11 +35,11 @@ FOLDERS: dict[str, set[str]] = {
     "ui.process_table": {"language", "core", "ui.text", "ui.columns"},
     # The words of a comparison are pure; the rest of `compare` imports torch.
     "dtypes": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.user_folders", "dtypes.compare.text",
+        "language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.secrets", "agent.user_folders", "dtypes.compare.text",
     },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
-    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support"},
+    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
     "history": {"language", "core", *OWN_FILES},
@@ -54,7 +54,7 @@ FOLDERS: dict[str, set[str]] = {
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
-        "language", "core", "agent.frameworks", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
+        "language", "core", "agent.frameworks", "agent.secrets", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {

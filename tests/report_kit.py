@@ -8,7 +8,7 @@ from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
 from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.doctor.diagnostics import render_diagnostics
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe

@@ -14,9 +14,8 @@ from mpsbar.core.endings import Exit, ExitStatus
 from mpsbar.core.machine import Gpu
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.end_follower import EndFollower
-from mpsbar.system.exits import NoExitWatch
 from mpsbar.system.macos.reports import MacReports
-from mpsbar.system.platform import Details
+from mpsbar.system.platform import Details, NoExitWatch
 
 
 class Watch(NoExitWatch):

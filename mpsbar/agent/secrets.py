@@ -2,7 +2,7 @@
 
 Arguments and titles of processes, variables and error texts may hold them. What comes after the
 first option of a command is left out; in all else, what has the shape of a key is replaced.
-In the agent, as it leaves a record of its process; the monitor has it by `core/secrets.py`.
+In the agent, as it leaves a record of its process; the monitor uses it too.
 """
 
 import functools

@@ -5,10 +5,12 @@ import os
 import shutil
 from typing import Any, NoReturn
 
-from mpsbar.cli.argparse_words import translate_argparse
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 
-translate_argparse()
+# argparse looks its texts up by gettext in a catalogue of Python's own, which no Python has: here
+# among ours.
+_argparse: Any = argparse
+_argparse._, _argparse.ngettext = _, ngettext
 # What a limit means, in the help of each verb that sets one.
 ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
@@ -87,3 +89,29 @@ def find_python(name: str) -> str:
     """The absolute path of a Python named by its path or as a command; it may not exist."""
     name = os.path.expanduser(name)  # noqa: PTH111 - which takes text
     return os.path.abspath(shutil.which(name) or name)  # noqa: PTH100 - resolving would leave the venv
+
+
+def list_words() -> list[str]:
+    """What argparse of Python 3.10 to 3.14 says to people, for `make messages` to find."""
+    return [
+        _("usage: "),
+        _("positional arguments"),
+        _("options"),
+        _("%(heading)s:"),
+        _("show this help message and exit"),
+        _("show program's version number and exit"),
+        _("argument %(argument_name)s: %(message)s"),
+        _("ambiguous option: %(option)s could match %(matches)s"),
+        _("expected at least one argument"),
+        _("expected at most one argument"),
+        _("expected one argument"),
+        ngettext("expected %s argument", "expected %s arguments", 2),
+        _("ignored explicit argument %r"),
+        _("invalid %(type)s value: %(value)r"),
+        _("invalid choice: %(value)r (choose from %(choices)s)"),
+        _("invalid choice: %(value)r, maybe you meant %(closest)r? (choose from %(choices)s)"),
+        _("not allowed with argument %s"),
+        _("one of the arguments %s is required"),
+        _("the following arguments are required: %s"),
+        _("unrecognized arguments: %s"),
+    ]

@@ -151,7 +151,7 @@ def _find_service_problem() -> str | None:
     off."""
     from mpsbar.core.addresses import parse_address
     from mpsbar.core.settings import OFF
-    from mpsbar.fleet.service_check import find_service_problem
+    from mpsbar.fleet.service import find_service_problem
     from mpsbar.system.settings_file import read_settings
 
     setting = read_settings().settings.export

@@ -50,13 +50,10 @@ def render(end: EndedProcess) -> str:
         ]
         lines += [f"  → {step}" for step in endings.say_next_steps(end.verdict, end.name, end.pid)]
         if end.verdict.fallbacks is not None:
-            shown = render_fallbacks(end.verdict.fallbacks, read_native_operations(), home=_home())
+            home = str(Path.home())
+            shown = render_fallbacks(end.verdict.fallbacks, read_native_operations(), home=home)
             lines += [f"  {line}" for line in shown]
     return "\n".join(lines)
-
-
-def _home() -> str:
-    return str(Path.home())
 
 
 def build_json(end: EndedProcess) -> dict[str, object]:

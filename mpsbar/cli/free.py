@@ -2,12 +2,11 @@
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_moment, parse_seconds
-from mpsbar.cli.targets import find_pids, parse_target, say_why_not_connected
+from mpsbar.cli.targets import find_pids, parse_target, print_outcome
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -147,12 +146,7 @@ def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:
-        if outcome.state == "gone":
-            why = say_why_not_connected(outcome.pid, snapshot)
-            print(f"{outcome.pid}: {why}", file=sys.stderr)
-            continue
-        name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-        print(f"{outcome.pid}{name}: {freed(outcome)}")
+        print_outcome(outcome, freed(outcome), snapshot)
     later = [
         str(outcome.pid)
         for outcome in outcomes

@@ -2,17 +2,11 @@
 
 import argparse
 import json
-import sys
-from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH, parse_pid
-from mpsbar.cli.targets import say_why_not_connected
+from mpsbar.cli.targets import print_outcome
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
-
-if TYPE_CHECKING:
-    from mpsbar.core.actions import Limited
-    from mpsbar.core.snapshot import Snapshot
 
 _OFF = "off"
 
@@ -67,16 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "limited": asdict(outcome)}))
     else:
-        _print(outcome, snapshot)
+        from mpsbar.ui.text.outcomes import limited
+
+        print_outcome(outcome, limited(outcome), snapshot)
     return 0 if outcome.state == "done" else 1
-
-
-def _print(outcome: "Limited", snapshot: "Snapshot") -> None:
-    from mpsbar.ui.text.outcomes import limited
-
-    if outcome.state == "gone":
-        why = say_why_not_connected(outcome.pid, snapshot)
-        print(f"{outcome.pid}: {why}", file=sys.stderr)
-        return
-    name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
-    print(f"{outcome.pid}{name}: {limited(outcome)}")

@@ -10,8 +10,7 @@ from contextlib import nullcontext
 from mpsbar import __version__
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
-from mpsbar.cli.output import INTERRUPTED
-from mpsbar.cli.plain_characters import use_plain_characters
+from mpsbar.cli.output import INTERRUPTED, use_plain_characters
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, english
 

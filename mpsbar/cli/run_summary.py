@@ -5,24 +5,20 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
+from mpsbar.cli.run_usage import Collector, Usage
 from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, Reports
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
-from mpsbar.core.machine import Pressure
 from mpsbar.core.naming import name_process
-from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.verdicts import EndVerdict, judge_end
 from mpsbar.language import _, english
-from mpsbar.monitor import Monitor
 from mpsbar.system import this_computer
-from mpsbar.system.exits import parse_wait_status
 from mpsbar.system.files import replace_file
 from mpsbar.system.foreground import CommandEnd, end_like, run_command
 from mpsbar.system.last_words import (
@@ -32,139 +28,19 @@ from mpsbar.system.last_words import (
     read_last_words,
 )
 from mpsbar.system.native_operations import read_native_operations
-from mpsbar.system.platform import Computer, EndedPid, ReportReader
+from mpsbar.system.platform import Computer, EndedPid, ReportReader, parse_wait_status
 from mpsbar.ui.text import cells, endings, wording
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 
 if TYPE_CHECKING:
     from mpsbar.workers.explain import Explanation
 
-_INTERVAL = 1.0
-_MOST_PARENTS = 20
 _MOST_OTHERS = 5
 _MOST_NOTED = 20
-# How long before the end memory counts.
-_MEMORY_SECONDS = 60.0
-_RESET_SECONDS = 5.0
 # macOS writes a crash report within about a second.
 _REPORT_SECONDS = 3.0
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
 _JETSAM, _LOW_SWAP = 1, 13
-
-
-@dataclass
-class Usage:
-    """The most of each that the command and its children used at one time, in bytes."""
-
-    allocated: int | None = None
-    driver: int | None = None
-    cached: int | None = None
-    footprint: int | None = None
-    frees: dict[int, int] = field(default_factory=dict)  # by pid
-    workers: set[int] = field(default_factory=set)
-    leaving: set[int] = field(default_factory=set)  # a record when they end by themselves
-    devices: set[str] = field(default_factory=set)  # that they used
-    torch: str | None = None  # its version, where one of them has it
-
-    def note(self, name: str, value: int | None) -> None:
-        if value is not None:
-            setattr(self, name, max(value, getattr(self, name) or 0))
-
-
-class Collector:
-    """Watches the command by a monitor of its own, on the monitor's thread."""
-
-    def __init__(self, computer: Computer) -> None:
-        self.usage = Usage()
-        self._computer = computer
-        self._root: int | None = None
-        self._is_ours: dict[int, bool] = {}
-        self.others: dict[int, EndedProcess] = {}  # ends of its children
-        self._monitor = Monitor(computer, interval=_INTERVAL)
-        self._lock = threading.Lock()
-        self.reports = computer.read_reports()
-        self._memory: deque[tuple[float, Pressure | None, int | None]] = deque(maxlen=120)
-        self._recoveries: int | None = None  # of the GPU
-        self._reset_at: float | None = None
-
-    def start(self, pid: int) -> None:
-        self._root = pid
-        self._is_ours[pid] = True
-        self.reports.note(pid)  # what can be read only while it lives
-        self._monitor.start(self._note)
-
-    def close(self) -> None:
-        self._monitor.close()
-
-    def _note(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            workers = [worker for worker in snapshot.workers if self._belongs(worker.pid)]
-            processes = [p for p in snapshot.processes or () if self._belongs(p.pid)]
-            usage, machine = self.usage, snapshot.machine
-            self._memory.append((snapshot.time, machine.pressure, machine.swap_used))
-            self._note_reset(snapshot)
-            self.reports.refresh()
-            usage.workers |= {worker.pid for worker in workers}
-            usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
-            for name in ("allocated", "driver", "cached"):
-                usage.note(name, _total(workers, name))
-            for worker in workers:
-                usage.devices |= {backend.name for backend in worker.in_use}
-                usage.torch = usage.torch or worker.frameworks.get("torch")
-                usage.note("allocated", worker.total(lambda backend: backend.peak))
-                if worker.last_free is not None:
-                    usage.frees[worker.pid] = worker.last_free.number
-            sizes = [p.footprint for p in processes if p.footprint is not None]
-            usage.note("footprint", sum(sizes) if sizes else None)
-            for process in processes:
-                usage.note("footprint", process.footprint_peak)
-            for end in snapshot.ended:
-                if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
-                    self.others[end.pid] = end
-
-    def _note_reset(self, snapshot: Snapshot) -> None:
-        count, before = snapshot.machine.gpu.recoveries, self._recoveries
-        if count is not None:
-            self._recoveries = count
-            if before is not None and count > before:
-                self._reset_at = snapshot.time
-
-    def was_reset(self, ended: float) -> bool:
-        """Whether the GPU was reset just before the end, as far as its count shows."""
-        return self._reset_at is not None and abs(self._reset_at - ended) <= _RESET_SECONDS
-
-    def read_memory(self, ended: float) -> tuple[Pressure | None, int | None]:
-        """The worst pressure and the growth of swap in the minute before the end."""
-        near = [reading for reading in self._memory if ended - _MEMORY_SECONDS <= reading[0]]
-        levels = [pressure for _, pressure, _ in near if pressure is not None]
-        swaps = [swap for _, _, swap in near if swap is not None]
-        worst = max(levels, key=get_args(Pressure).index, default=None)
-        return worst, max(swaps) - swaps[0] if swaps else None
-
-    def _belongs(self, pid: int) -> bool:
-        """Whether the command started it, at whatever remove; asked once for each process."""
-        if pid not in self._is_ours:
-            self._is_ours[pid] = self._find_root(pid)
-        return self._is_ours[pid]
-
-    def _find_root(self, pid: int) -> bool:
-        for _step in range(_MOST_PARENTS):
-            try:
-                parent = self._computer.read_details(pid).parent
-            except OSError:
-                return False
-            if parent is None or parent <= 1:
-                return False
-            if parent == self._root or self._is_ours.get(parent):
-                return True
-            pid = parent
-        return False
-
-
-def _total(workers: Sequence[Worker], name: str) -> int | None:
-    values = [worker.total(lambda backend: getattr(backend, name)) for worker in workers]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file: str | None) -> int:

@@ -1,6 +1,7 @@
-"""Which processes a command means, by PID or by name, and why one of them cannot be reached."""
+"""Which processes a command means, by PID or by name, and what became of one of them."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import parse_pid
@@ -9,6 +10,7 @@ from mpsbar.core.naming import list_short_names
 from mpsbar.language import _
 
 if TYPE_CHECKING:
+    from mpsbar.core.actions import Freed, Limited
     from mpsbar.core.snapshot import Snapshot, Worker
 
 
@@ -47,7 +49,16 @@ def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
     return (*names, *(name.removesuffix(".py") for name in names))
 
 
-def say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
+def print_outcome(outcome: "Freed | Limited", sentence: str, snapshot: "Snapshot") -> None:
+    """What became of one process; on stderr, if there is no such process that is connected."""
+    if outcome.state == "gone":
+        print(f"{outcome.pid}: {_say_why_not_connected(outcome.pid, snapshot)}", file=sys.stderr)
+        return
+    name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
+    print(f"{outcome.pid}{name}: {sentence}")
+
+
+def _say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
     """Why a process can't be reached (none, another user's, not connected), and what helps."""
     from mpsbar.system.ownership import find_owner
     from mpsbar.ui.text import wording

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 
 _UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
           "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from mpsbar.core.secrets import (
+from mpsbar.agent.secrets import (
     cut_options,
     find_module,
     has_value,

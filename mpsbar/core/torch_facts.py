@@ -1,17 +1,18 @@
-"""What is known of torch on a Mac: its releases, and its PYTORCH_* variables. Pure.
+"""What is known of torch on a Mac: its releases, operations and PYTORCH_* variables. Pure.
 
 Which macOS and dtypes go with a release is in `agent/mps_support`, which a worker reads too.
 All of it was read from the wheels and the sources; nothing here was measured on a Mac.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from mpsbar.agent.secrets import MASK, mask
 from mpsbar.core.findings import Reason, Value
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import MASK, mask
 
 Release = tuple[int, int]  # (2, 13)
 
@@ -58,6 +59,34 @@ def chip_generation(chip: str | None) -> int | None:
     """Apple M2 Pro -> 2; None for any other chip."""
     match = re.match(r"Apple M(\d{1,2})\b", chip or "")
     return int(match[1]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeOperations:
+    """Since which torch an operation has a kernel of its own on MPS.
+
+    The list is in resources/mps-operations.json: made from native_functions.yaml, which every wheel
+    of torch has, of the releases 2.2 to 2.15 for macOS. tests/core/test_native_operations.py says
+    how.
+    """
+
+    since: Mapping[str, Release]  # by the operation's name without aten::
+    newest: Release  # the newest release that was looked at
+
+    def find(self, operation: str) -> Release | None:
+        """The first release that has it; None: no release up to `newest`."""
+        return self.since.get(operation.removeprefix("aten::"))
+
+
+def parse_native_operations(text: str) -> NativeOperations:
+    table = json.loads(text)
+    since = {
+        name: release
+        for version, names in table["since"].items()
+        if (release := parse_release(version)) is not None
+        for name in names
+    }
+    return NativeOperations(since, parse_release(table["newest"]) or (0, 0))
 
 
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import EndEvidence, RaisedError
 from mpsbar.core.error_texts import find_metal_error, is_memory_error, read_sizes
 from mpsbar.core.fallbacks import Fallbacks, parse_fallbacks
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 
 Sureness = Literal["known", "likely", "unknown"]
 Basis = Literal[

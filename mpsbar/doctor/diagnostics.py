@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 
 from mpsbar import __version__
+from mpsbar.agent.secrets import mask
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import render_doctor
 from mpsbar.doctor.rules import Checkup

@@ -3,8 +3,8 @@
 import signal
 from typing import Any
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import parse_number, parse_text
-from mpsbar.core.secrets import mask
 from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.system.child_process import ChildAnswer, start_script
@@ -20,7 +20,7 @@ from mpsbar.system.ownership import NotTrusted
 MODULES = (
     "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state",
     "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
-    "results", "interrupts", "comparison",
+    "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20

@@ -28,6 +28,8 @@ import warnings
 from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 from mpsbar.system.child_answers import (
+    FALLBACK,
+    NO_MEMORY,
     describe,
     guard,
     import_torch,
@@ -49,8 +51,6 @@ _TOLERANCE = {
     "bfloat16": 1e-1,
 }  # fmt: skip
 _MORE_THAN_THE_CPU = 8.0  # so much more error than the CPU in the same dtype is still rounding
-_FALLBACK = re.compile(r"fall(ing|s)? ?back.*CPU", re.IGNORECASE | re.DOTALL)
-_NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
 # The sign of their results is not determined.
 _ANY_SIGN = re.compile(r"svd|eig|qr|lowrank|householder|cholesky_ex_none")
 _UNINITIALISED = re.compile(r"(^|\.|_)empty")
@@ -220,7 +220,7 @@ class _DeepCases:
             warnings.simplefilter("always")
             answer = self._try(operation, dtype)
         texts = [str(warning.message).partition(" (Triggered")[0] for warning in caught]
-        fallen = [text for text in texts if _FALLBACK.search(text)]
+        fallen = [text for text in texts if FALLBACK.search(text)]
         if fallen and answer["state"] == "works":
             return dict(answer, state="fallback", text=fallen[0][:_LONGEST_TEXT])
         return answer
@@ -263,7 +263,7 @@ class _DeepCases:
 
     def _refusal(self, error: Exception, right: Any, asks_for_more: bool) -> dict[str, Any]:
         text = describe(error)
-        if _NO_MEMORY.search(text):
+        if NO_MEMORY.search(text):
             return {"state": "no_memory", "text": text}
         # What the CPU refuses as well says nothing of the device.
         is_general = isinstance(right, Exception) and "MPS" not in text and "float64" not in text

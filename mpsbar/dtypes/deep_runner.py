@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import ProbeEnded, Progress, parse_text
-from mpsbar.core.secrets import mask
 from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell

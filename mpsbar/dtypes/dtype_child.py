@@ -13,7 +13,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import re
 import sys
 import time
 import types
@@ -21,6 +20,8 @@ import warnings
 from typing import Any, Callable  # noqa: UP035 - collections.abc's needs 3.9.2
 
 from mpsbar.system.child_answers import (
+    FALLBACK,
+    NO_MEMORY,
     describe,
     guard,
     import_torch,
@@ -39,9 +40,6 @@ _ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.01, 50
 # The longest that one call, and that the rounds of one operation may take.
 _CALL_SECONDS, _SPEED_SECONDS = 0.2, 0.6
 _FIRST_CALL_SECONDS = 1.0
-
-_FALLBACK = re.compile(r"fall(ing|s)? ?back.*CPU", re.IGNORECASE | re.DOTALL)
-_NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
 
 
 def main() -> None:
@@ -214,11 +212,11 @@ class _Cases:
 
 def _refusal(error: Exception, state: str) -> dict[str, Any]:
     text = describe(error)
-    return {"state": "no_memory" if _NO_MEMORY.search(text) else state, "text": text}
+    return {"state": "no_memory" if NO_MEMORY.search(text) else state, "text": text}
 
 
 def _read_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
-    fallen = [text for text in texts if _FALLBACK.search(text)]
+    fallen = [text for text in texts if FALLBACK.search(text)]
     if fallen and answer["state"] == "works":
         return dict(answer, state="fallback", text=fallen[0])
     disabled = [text for text in texts if "isabling autocast" in text]

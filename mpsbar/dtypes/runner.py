@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import (
     Cell,
     Check,
@@ -23,7 +24,6 @@ from mpsbar.core.dtype_results import (
     parse_number,
     parse_text,
 )
-from mpsbar.core.secrets import mask
 from mpsbar.dtypes.dtype_child import MARK, SPEED
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script

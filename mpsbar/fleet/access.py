@@ -55,7 +55,8 @@ class HttpAuth:
 
     def __init__(self, scheme: str, secret: bytes) -> None:
         self.scheme = scheme  # its name in the answer to a request without it
-        self._expected = b"Bearer " + secret if scheme == "Bearer" else _encode_basic(secret)
+        sent = secret if scheme == "Bearer" else base64.b64encode(secret)
+        self._expected = scheme.encode() + b" " + sent
 
     def allows(self, header: str | None) -> bool:
         given = (header or "").strip()
@@ -77,10 +78,6 @@ def read_guard(token_file: str | None, password_file: str | None) -> HttpAuth | 
             raise UserError(_("{file} must hold one line USER:PASSWORD").format(file=password_file))
         return HttpAuth("Basic", secret)
     return None
-
-
-def _encode_basic(secret: bytes) -> bytes:
-    return b"Basic " + base64.b64encode(secret)
 
 
 def _read_secret(path: str) -> bytes:

@@ -3,6 +3,7 @@
 import json
 from typing import Any, get_args
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
@@ -11,13 +12,13 @@ from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
 from mpsbar.core.machine import Gpu, Machine, Pressure, Process
 from mpsbar.core.naming import printable
 from mpsbar.core.progress import RunProgress
-from mpsbar.core.secrets import mask
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.workers.parse import (
     parse_amount,
     parse_bar,
     parse_count,
+    parse_object,
     parse_seconds,
     parse_text,
     parse_time,
@@ -47,7 +48,7 @@ def parse_status(line: bytes) -> RemoteStatus:
     known = {process.pid: process for process in found or ()}
     workers = tuple(_each(answer["workers"], lambda fields: _parse_worker(fields, known)))
     when = parse_time(answer.get("time"))
-    health = _object(answer.get("health"))
+    health = parse_object(answer.get("health"))
     level: Any = health.get("level")
     sent = health.get("reasons")
     texts = sent[:_MOST_REASONS] if isinstance(sent, list) else []
@@ -60,8 +61,8 @@ def parse_status(line: bytes) -> RemoteStatus:
 
 
 def parse_machine(value: Any) -> Machine:
-    fields = _object(value)
-    gpu = _object(fields.get("gpu"))
+    fields = parse_object(value)
+    gpu = parse_object(fields.get("gpu"))
     pressure: Any = fields.get("pressure")
     return Machine(
         os=_text(fields.get("os")),
@@ -154,7 +155,7 @@ def _parse_worker(fields: dict[str, Any], known: dict[int, Process]) -> Worker:
 
 
 def _parse_progress(value: Any) -> RunProgress | None:
-    fields = _object(value)
+    fields = parse_object(value)
     bar, inner = parse_bar(fields.get("bar")), parse_bar(fields.get("inner"))
     steps = parse_count(fields.get("steps"))
     if bar is None and steps is None:
@@ -200,7 +201,7 @@ def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
         sureness=_text(fields.get("sureness")),
         evidence=_texts(fields.get("evidence")),
         next_steps=_texts(fields.get("next_steps")),
-        fallbacks=parse_fallbacks(_object(fields.get("verdict")).get("fallbacks")),
+        fallbacks=parse_fallbacks(parse_object(fields.get("verdict")).get("fallbacks")),
     )
 
 
@@ -233,7 +234,3 @@ def _percent(value: Any) -> float | None:
 def _text(value: Any) -> str | None:
     """Its mpsbar may be older, or none at all: what looks like a password is not shown."""
     return mask(parse_text(value))[:200] if isinstance(value, str) else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

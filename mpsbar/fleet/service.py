@@ -1,15 +1,19 @@
-"""The exporter inside another program, such as the menu bar app: on or off by a setting.
+"""The exporter inside another program, such as the menu bar app: on or off by a setting; and
+whether it answers, for `mpsbar doctor`.
 
 What it serves with is imported when it is first turned on: it takes 14 MB.
 """
 
 import logging
+import socket
 import threading
+import time
 from typing import TYPE_CHECKING
 
-from mpsbar.core.addresses import ExportState, parse_address
+from mpsbar.core.addresses import Address, ExportState, parse_address
 from mpsbar.core.errors import UserError
 from mpsbar.core.settings import OFF
+from mpsbar.language import _
 from mpsbar.ui.text.startup import no_prometheus
 
 if TYPE_CHECKING:
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from mpsbar.fleet.server import MetricsServer
 
 _log = logging.getLogger("mpsbar")
+_SECONDS = 3.0  # for an answer
+_MOST_BYTES = 4096
 
 
 class MetricsService:
@@ -67,3 +73,38 @@ class MetricsService:
             self._server.stop()
             self._server = None
         self.state = ExportState()
+
+
+def find_service_problem(address: Address) -> str | None:
+    """One sentence on why nobody can read the metrics there; None: an mpsbar answers."""
+    try:
+        answer = _ask(address)
+    except OSError:
+        return _(
+            "No metrics are served at {address}, the address in the setting export: "
+            "the menu bar app serves them while it runs"
+        ).format(address=address)
+    if b"\r\nServer: mpsbar" in answer:
+        return None
+    return _(
+        "Another program answers at {address}, the address in the setting export: "
+        "choose another port (mpsbar config edit)"
+    ).format(address=address)
+
+
+def _ask(address: Address) -> bytes:
+    """The beginning of what is answered there; a program that never ends it is not waited for."""
+    deadline = time.monotonic() + _SECONDS
+    answer = b""
+    with socket.create_connection((address.host, address.port), timeout=_SECONDS) as connection:
+        connection.sendall(f"GET / HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
+        while len(answer) < _MOST_BYTES and (left := deadline - time.monotonic()) > 0:
+            connection.settimeout(left)
+            try:
+                chunk = connection.recv(_MOST_BYTES)
+            except OSError:  # it closed the connection, or says no more
+                break
+            if not chunk:
+                break
+            answer += chunk
+    return answer

@@ -18,8 +18,13 @@ if __name__ == "__main__":
 
 import json
 import platform
+import re
 import signal
 from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable[…] needs 3.9.2
+
+# What torch says: in a warning, when the CPU does it; in an error.
+FALLBACK = re.compile(r"fall(ing|s)? ?back.*CPU", re.IGNORECASE | re.DOTALL)
+NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
 
 
 def take_stdout(instead: int | None = None) -> int:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import user_folders
+from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
-from mpsbar.core.secrets import mask
 from mpsbar.core.verdicts import build_record, parse_record
 from mpsbar.system.files import read_bytes, replace_file
 

@@ -9,11 +9,12 @@ from typing import IO, Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.machine import FootprintKind, Machine, Pressure, Problem
-from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.platform import (
     Details,
+    ExitWatch,
     Footprint,
     GpuClient,
+    NoExitWatch,
     ReportReader,
     framework_of,
     parse_command,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpsbar.core.endings import Exit, ExitStatus
-from mpsbar.system.exits import MOST_WATCHED, parse_wait_status
+from mpsbar.system.platform import MOST_WATCHED, parse_wait_status
 
 # include/uapi/linux/pidfd.h: struct pidfd_info in its first size of 64 bytes; _IOWR(0xFF, 11, …).
 GET_INFO = 0xC040FF0B

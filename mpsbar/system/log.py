@@ -12,7 +12,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
-from mpsbar.core.secrets import mask
+from mpsbar.agent.secrets import mask
 from mpsbar.system import paths
 from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe

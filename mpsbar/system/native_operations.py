@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from mpsbar.core.native_operations import NativeOperations, parse_native_operations
+from mpsbar.core.torch_facts import NativeOperations, parse_native_operations
 from mpsbar.system.paths import resource
 
 

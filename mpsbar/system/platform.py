@@ -4,6 +4,7 @@ A Computer only reads; repeating, caching and comparing are done in `scan`. Read
 has ended raises ProcessLookupError, another user's PermissionError, anything else OSError.
 """
 
+import os
 import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -11,14 +12,15 @@ from itertools import islice
 from typing import Any, Protocol
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.core.endings import Reports
+from mpsbar.core.endings import Exit, ExitStatus, Reports
 from mpsbar.core.machine import FootprintKind, Machine, Problem
 from mpsbar.core.naming import printable
-from mpsbar.system.exits import ExitWatch
 
 MAX_ARGUMENTS = 20
 MAX_CHARACTERS = 300
 MAX_VALUE = 4096  # a PATH is long
+# One descriptor each on Linux: more processes than this are tracked by scanning alone.
+MOST_WATCHED = 500
 # All that is stored of someone's environment: torch's own settings, the rank, which Python runs.
 _STORED_VARIABLES = frozenset(
     (
@@ -91,6 +93,40 @@ class EndedPid:
     restarted: bool = False  # the computer was started anew since
 
 
+class ExitWatch(Protocol):
+    """The ends of processes that are not our children. Used by one thread.
+
+    Watching costs nothing until a process ends.
+    """
+
+    def add(self, pid: int, started: float) -> bool:
+        """Watch this process; False: it has ended, or cannot be watched."""
+
+    def poll(self) -> list[Exit]:
+        """The processes that have ended since the last call, each once. Never waits."""
+
+    def is_running(self, pid: int, started: float) -> bool:
+        """Whether it is watched and has not ended, whatever program it runs by now."""
+
+    def close(self) -> None: ...
+
+
+class NoExitWatch:
+    """The watch of a platform that cannot tell: a process ends when scans miss it."""
+
+    def add(self, pid: int, started: float) -> bool:  # noqa: ARG002
+        return False
+
+    def poll(self) -> list[Exit]:
+        return []
+
+    def is_running(self, pid: int, started: float) -> bool:  # noqa: ARG002
+        return False
+
+    def close(self) -> None:
+        return
+
+
 class ReportReader(Protocol):
     """What the system wrote about ends. Used by one thread."""
 
@@ -114,6 +150,15 @@ class NoReports:
 
     def read(self, end: EndedPid) -> Reports:  # noqa: ARG002
         return Reports()
+
+
+def parse_wait_status(status: int) -> ExitStatus | None:
+    """The status of wait(2), of which only 16 bits count; None for what is no end."""
+    try:
+        code = os.waitstatus_to_exitcode(status & 0xFFFF)
+    except ValueError:  # stopped, continued
+        return None
+    return ExitStatus(signal=-code) if code < 0 else ExitStatus(code=code)
 
 
 class Computer(Protocol):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.agent.secrets import shorten_command
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import name_process, printable
-from mpsbar.core.secrets import shorten_command
 from mpsbar.core.torch_facts import mask_settings
 from mpsbar.system.platform import MAX_VALUE, Computer, Details
 

@@ -14,9 +14,16 @@ from typing import Any
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import FootprintKind, Machine, Problem
 from mpsbar.language import _
-from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.macos.accelerator import Properties, parse_gpu
-from mpsbar.system.platform import Details, Footprint, GpuClient, NoReports, ReportReader
+from mpsbar.system.platform import (
+    Details,
+    ExitWatch,
+    Footprint,
+    GpuClient,
+    NoExitWatch,
+    NoReports,
+    ReportReader,
+)
 
 STEP_SECONDS = 2.0
 _SHIPPED = Path(__file__).parent / "recordings"

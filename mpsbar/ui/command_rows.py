@@ -1,10 +1,14 @@
-"""The rows at the end of the menu: report, diagnostics, settings, About, Quit. Pure."""
+"""The rows that are about no process: connecting an environment, the welcome of the first run,
+report, diagnostics, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from mpsbar.core.actions import (
+    AskPython,
     CheckUp,
     Choose,
+    Connect,
     ExplainDelivery,
     InstallCommand,
     OpenReport,
@@ -19,11 +23,14 @@ from mpsbar.core.limits import parse_size
 from mpsbar.core.settings import INTERVALS, KEEP_CACHE_BELOW, OFF, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
-from mpsbar.ui.connect_rows import build_connect
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
 
+_MOST_PYTHONS = 12
+_PYTHON_WIDTH = 70
+# The Pythons, then Other…: none can be inserted while the menu is open.
+_PYTHON_ROOM = _MOST_PYTHONS + 1
 _MOST_ALERTS = 10
 _ALERT_WIDTH = 80
 _PROBLEM_WIDTH = 120  # what to do stands at its end
@@ -34,7 +41,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
     report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
-        build_connect(snapshot, ui_state),
+        _build_connect(snapshot, ui_state),
         *_recent_alerts(snapshot, ui_state.delivery),
         *_export_problem(ui_state),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
@@ -167,3 +174,55 @@ def _login(state: str) -> Row:
     if state == "needs_approval":
         text = _("Open at Login (Needs Approval…)")
     return Row("login", text, actions=(StartAtLogin(state != "on"),), is_checked=state == "on")
+
+
+def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
+    """What to do first; gone once an environment is connected and mpsbar opens at login (where
+    that is possible), or when it is hidden."""
+    is_done = bool(ui_state.enabled) and ui_state.login in ("on", "unavailable")
+    if not ui_state.settings.welcome or ui_state.enabled is None or is_done:
+        return ()
+    is_on = ui_state.login == "on"
+    alerts = ui_state.settings.alerts
+    login = Row(
+        "welcome-login", _("Open at Login"), actions=(StartAtLogin(not is_on),), is_checked=is_on
+    )
+    return (
+        Row("welcome", _("Welcome to mpsbar")),
+        Row(
+            "welcome-connect", wording.found_pythons(len(ui_state.pythons or ())),
+            children=_list_pythons("welcome", snapshot, ui_state), room=_PYTHON_ROOM,
+        ),
+        *(() if ui_state.login in (None, "unavailable") else (login,)),
+        Row(
+            "welcome-alerts", _("Show Notifications"), actions=(Choose("alerts", not alerts),),
+            is_checked=alerts,
+        ),
+        Row("welcome-hide", _("Hide This"), actions=(Choose("welcome", False),)),
+    )  # fmt: skip
+
+
+def _build_connect(snapshot: Snapshot, ui_state: UiState) -> Row:
+    """At all times, also while nothing runs."""
+    children = _list_pythons("connect", snapshot, ui_state)
+    return Row("connect", _("Connect an Environment"), children=children, room=_PYTHON_ROOM)
+
+
+def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
+    enabled = ui_state.enabled or ()
+    found = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
+    rows = []
+    for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
+        action = Connect(python)
+        text = wording.shorten(wording.shorten_home(python, str(Path.home())), _PYTHON_WIDTH)
+        is_pending = action in snapshot.pending
+        rows.append(
+            Row(
+                f"{key}-{number}",
+                _("Connecting {python}…").format(python=text) if is_pending else text,
+                actions=() if is_pending else (action,),
+                tooltip=python,
+                is_checked=python in enabled,
+            )
+        )
+    return (*rows, Row(f"{key}-other", _("Other…"), actions=(AskPython(),)))

@@ -8,8 +8,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
 from mpsbar.language import _
 from mpsbar.ui.bar import build_bar
-from mpsbar.ui.command_rows import build_commands
-from mpsbar.ui.connect_rows import build_welcome
+from mpsbar.ui.command_rows import build_commands, build_welcome
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState

@@ -11,7 +11,7 @@ from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
-from mpsbar.ui.text import endings, notes, progress, wording
+from mpsbar.ui.text import endings, outcomes, progress, wording
 
 # Rows of ended processes; the report has them all.
 _MOST_ENDED = 3
@@ -111,8 +111,8 @@ def _row(key: str, name: str, device: str, size: str, words: list[str], **more: 
 def _worker(worker: Worker, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     words = [
         wording.state(worker), progress.say_progress(worker.progress), wording.cached(worker),
-        wording.limit(worker), *notes.list_action_notes(worker, snapshot),
-        notes.say_reset(worker.pid, snapshot),
+        wording.limit(worker), *outcomes.list_action_notes(worker, snapshot),
+        outcomes.say_reset(worker.pid, snapshot),
     ]  # fmt: skip
     charged = None if worker.process is None else worker.process.footprint
     held = charged if worker.held is None else worker.held
@@ -146,8 +146,8 @@ def build_actions(
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
     pid = process.pid  # the same key as when connected, or an open menu would show "ended"
     state = _("starting") if process.is_starting else _("not connected")
-    words = [state, *notes.list_action_notes(process, snapshot)]
-    words.append(notes.say_reset(pid, snapshot))
+    words = [state, *outcomes.list_action_notes(process, snapshot)]
+    words.append(outcomes.say_reset(pid, snapshot))
     return _row(
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         words, children=build_actions(process, snapshot, ui_state),

@@ -8,7 +8,7 @@ from mpsbar.core.snapshot import Family, Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.columns import COLUMNS, Column, Table
 from mpsbar.ui.text import cells, wording
-from mpsbar.ui.text.notes import list_notes
+from mpsbar.ui.text.outcomes import list_notes
 
 INDENT = "└ "
 MOST_NAME = 40

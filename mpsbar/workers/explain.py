@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.fallbacks import (
     FallbackOperation,
     Fallbacks,
@@ -21,7 +22,6 @@ from mpsbar.core.fallbacks import (
     parse_profile,
 )
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 from mpsbar.system.files import read_bytes
 
 # As in agent/fallbacks.py, which this folder may not import.

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.agent.protocol import MOST_NUMBER
+from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
-from mpsbar.core.secrets import cut_options, mask, shorten_command
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 from mpsbar.language import _
 
@@ -27,7 +27,7 @@ def parse_worker(pid: int, hello: Any, stats: Any, state: WorkerState, age: floa
 
 def parse_hello(pid: int, hello: Any) -> Worker:
     """Who the worker is; asked once for each connection."""
-    hello = _object(hello)
+    hello = parse_object(hello)
     argv = hello.get("argv")
     command = tuple(map(parse_text, argv[:20])) if isinstance(argv, list) else ()
     methods = hello.get("methods")
@@ -55,7 +55,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
 
 def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | None) -> Worker:
     """The same worker with what it holds; asked at every poll."""
-    stats = _object(stats)
+    stats = parse_object(stats)
     return replace(
         worker,
         state=state,
@@ -63,7 +63,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         frameworks=_parse_frameworks(stats.get("frameworks")) or worker.frameworks,
         backends=tuple(
             _parse_backend(name, value)
-            for name, value in list(_object(stats.get("backends")).items())[:10]
+            for name, value in list(parse_object(stats.get("backends")).items())[:10]
         ),
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
@@ -73,7 +73,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
 
 
 def _parse_last_free(value: Any) -> LastFree | None:
-    fields = _object(value)
+    fields = parse_object(value)
     number, when = parse_count(fields.get("number")), parse_time(fields.get("time"))
     state = fields.get("state")
     if number is None or when is None or state not in _FREE_STATES:
@@ -86,13 +86,13 @@ def _parse_last_free(value: Any) -> LastFree | None:
 
 
 def _parse_kept_free(value: Any) -> WaitingFree | None:
-    fields = _object(value)
+    fields = parse_object(value)
     left = parse_seconds(fields.get("left"))
     return None if left is None else WaitingFree(left, *_parse_reason(fields))
 
 
 def _parse_progress(value: Any) -> RunProgress | None:
-    fields = _object(value)
+    fields = parse_object(value)
     bar, inner = parse_bar(fields), parse_bar(fields.get("inner"))
     steps = parse_count(fields.get("steps"))
     if bar is None and steps is None:
@@ -101,7 +101,7 @@ def _parse_progress(value: Any) -> RunProgress | None:
 
 
 def parse_bar(value: Any) -> RunBar | None:
-    fields = _object(value)
+    fields = parse_object(value)
     done = parse_amount(fields.get("done"))
     if done is None:
         return None
@@ -122,7 +122,7 @@ def parse_amount(value: Any) -> float | None:
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
-    return {parse_text(k): parse_text(v) for k, v in list(_object(value).items())[:10]}
+    return {parse_text(k): parse_text(v) for k, v in list(parse_object(value).items())[:10]}
 
 
 def parse_freed(worker: Worker, answer: Any) -> Freed:
@@ -130,11 +130,11 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     if not isinstance(answer, dict):
         return Freed(worker.pid, worker.name, "failed", error=_("the agent did not answer"))
     code, where = _parse_reason(answer)
-    reports = [answer, *_object(answer.get("backends")).values()]
+    reports = [answer, *parse_object(answer.get("backends")).values()]
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
     names = answer.get("not_known")
     busy = answer.get("state") == "busy"
-    waits = parse_seconds(_object(answer.get("kept")).get("left")) if busy else None
+    waits = parse_seconds(parse_object(answer.get("kept")).get("left")) if busy else None
     return Freed(
         pid=worker.pid,
         name=worker.name,
@@ -171,14 +171,16 @@ def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
         state = "done"
     elif answer.get("state") == "busy":
         state = "busy"
-    reports = [_object(report) for report in list(_object(answer.get("backends")).values())[:10]]
+    reports = [
+        parse_object(report) for report in list(parse_object(answer.get("backends")).values())[:10]
+    ]
     return Limited(
         pid=worker.pid,
         name=worker.name,
         state=state,
         asked=asked,
         limit=_most(reports, "limit"),
-        least=parse_count(_object(answer.get("reason")).get("least")),
+        least=parse_count(parse_object(answer.get("reason")).get("least")),
         held=_sum(reports, "held"),
         freed=_sum(reports, "freed"),
         reason=code,
@@ -207,7 +209,7 @@ def parse_tensors(pid: int, answer: Any) -> Tensors:
         return Tensors(pid, state, reason=code, where=where, error=error)
     groups = answer.get("groups")
     others = answer.get("others")
-    unseen = list(_object(answer.get("not_visible")).items())[:10]
+    unseen = list(parse_object(answer.get("not_visible")).items())[:10]
     return Tensors(
         pid,
         "done",
@@ -234,7 +236,7 @@ def _parse_groups(groups: list[Any]) -> Iterator[TensorGroup]:
 
 def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
     """Why the agent did nothing, as a code, and the place in the program."""
-    reason = _object(answer.get("reason"))
+    reason = parse_object(answer.get("reason"))
     code = parse_text(reason["code"]) if "code" in reason else None
     return code, mask(parse_text(reason["where"])) if reason.get("where") else None
 
@@ -264,7 +266,7 @@ def parse_text(value: Any) -> str:
 
 
 def _parse_backend(name: Any, value: Any) -> Backend:
-    fields = _object(value)
+    fields = parse_object(value)
     return Backend(
         name=parse_text(name)[:_MOST_DEVICE] or "?",
         framework=parse_text(fields.get("framework", "?")),
@@ -278,5 +280,5 @@ def _optional_text(value: Any) -> str | None:
     return parse_text(value) if isinstance(value, str) else None
 
 
-def _object(value: Any) -> dict[str, Any]:
+def parse_object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

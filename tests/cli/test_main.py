@@ -149,12 +149,11 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "start",
         "on_hosts",
         "run_summary",
+        "run_usage",
         "ended_runs",
         "targets",
         "follow",
         "deep_probe",
-        "argparse_words",
-        "plain_characters",
         "python_choice",
     }
     assert files - set(VERBS) == shared

@@ -21,9 +21,8 @@ from mpsbar.core.endings import Reports
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system import paths
-from mpsbar.system.exits import NoExitWatch
 from mpsbar.system.foreground import CommandEnd
-from mpsbar.system.platform import NoReports
+from mpsbar.system.platform import NoExitWatch, NoReports
 
 KILLED = CommandEnd(4711, 9, 1000.0, 1100.0, 0)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpsbar.core.native_operations import parse_native_operations
-from mpsbar.core.torch_facts import parse_release
+from mpsbar.core.torch_facts import parse_native_operations, parse_release
 from mpsbar.system.paths import resource
 
 TEXT = resource("mps-operations.json").read_text(encoding="utf-8")

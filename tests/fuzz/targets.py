@@ -10,6 +10,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from mpsbar.agent import methods, protocol
+from mpsbar.agent.secrets import mask, shorten_command
 from mpsbar.core import toml
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.dtype_results import parse_record
@@ -18,12 +19,10 @@ from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.naming import name_process
-from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.process_tracker import ProcessTracker
-from mpsbar.core.secrets import mask, shorten_command
 from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.torch_facts import judge_settings, mask_settings
+from mpsbar.core.torch_facts import NativeOperations, judge_settings, mask_settings
 from mpsbar.core.trends import Trends
 from mpsbar.core.verdicts import parse_record as parse_verdict
 from mpsbar.doctor.parse import parse_device

@@ -4,8 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpsbar.core.machine import Machine, Problem
-from mpsbar.system.exits import ExitWatch, NoExitWatch
-from mpsbar.system.platform import Details, Footprint, NoReports, ReportReader
+from mpsbar.system.platform import (
+    Details,
+    ExitWatch,
+    Footprint,
+    NoExitWatch,
+    NoReports,
+    ReportReader,
+)
 
 
 @dataclass

@@ -5,8 +5,8 @@ import inspect
 import pytest
 from system.scripted import Scripted
 
+from mpsbar.agent.secrets import shorten_command
 from mpsbar.core.naming import name_process
-from mpsbar.core.secrets import shorten_command
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.system.macos import MacComputer
 from mpsbar.system.platform import Computer, framework_of, parse_command

@@ -12,9 +12,8 @@ from typing import Any, Callable
 import torch
 
 from .checking import Checker, ModuleVerdict
-from .interrupts import run_then_restore
 from .measuring import Timing, measure_time, measuring_peak, read_free_memory, time_modules
-from .model_state import ModelState, RandomState
+from .model_state import ModelState, RandomState, run_then_restore
 from .place import ComputePlace, build_places, find_device, parse_dtype
 from .recording import Call, CallRecorder, Hooks, choose_calls
 from .results import Comparison, DtypeResult, build_comparison

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -235,3 +237,47 @@ class RandomState:
             torch.cuda.set_rng_state_all(self._device)
         elif self._device is not None:
             torch.mps.set_rng_state(self._device)
+
+
+def run_then_restore(run: Callable[[], Any], restore: Callable[[], Any]) -> Any:
+    """Call run(), then restore() whatever happened; a Ctrl-C during restore() waits."""
+    guard = _InterruptGuard()
+    try:
+        guard.install()
+        return run()
+    finally:
+        try:
+            guard.holds = True
+        finally:
+            try:
+                restore()
+            finally:
+                guard.remove()
+
+
+class _InterruptGuard:
+    """A SIGINT handler that calls the user's own; nothing is installed off the main thread."""
+
+    def __init__(self) -> None:
+        self.holds = False
+        self._waiting = False
+        self._before: Any = None
+
+    def install(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):  # None: installed by C code; SIG_IGN and SIG_DFL are no functions
+                self._before = before
+                signal.signal(signal.SIGINT, self._handle)
+
+    def remove(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self._waiting:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.holds:
+            self._waiting = True
+        else:
+            self._before(number, frame)

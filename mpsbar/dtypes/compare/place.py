@@ -76,7 +76,8 @@ def build_places(names: Any, device: str) -> dict[str, ComputePlace]:
     for name in names:
         word, _, chosen = str(name).replace("torch.", "").partition(":")
         if word == "autocast":
-            dtype = parse_dtype(chosen) if chosen else _autocast_dtype(kind)
+            usual = torch.bfloat16 if kind == "cpu" else torch.float16
+            dtype = parse_dtype(chosen) if chosen else usual
             label = f"autocast {str(dtype).replace('torch.', '')}"
             places[label] = ComputePlace(device, torch.float32, autocast=dtype)
         else:
@@ -89,10 +90,6 @@ def parse_dtype(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ValueError(f"not a floating-point dtype of torch: {name!r}")
     return dtype
-
-
-def _autocast_dtype(kind: str) -> torch.dtype:
-    return torch.bfloat16 if kind == "cpu" else torch.float16
 
 
 def find_device() -> str:

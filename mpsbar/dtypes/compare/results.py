@@ -96,7 +96,7 @@ def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
         "device": session.device,
         "torch": str(torch.__version__),
         "reference": {
-            "device": "cpu", "dtype": _name(session.reference.dtype),
+            "device": "cpu", "dtype": str(session.reference.dtype).replace("torch.", ""),
             "seconds": session.cpu_timing.seconds if session.cpu_timing else None,
             "loss": _loss(session.output) if session.task.is_training else None,
         },
@@ -257,10 +257,6 @@ def _pair(value: tuple[str, str] | None, word: str) -> dict[str, str] | None:
 def _loss(output: Any) -> float | None:
     loss = find_loss(output)
     return None if loss is None else float(loss.detach())
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).replace("torch.", "")
 
 
 def _finite(value: Any) -> Any:

@@ -286,14 +286,7 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
     ]
     caption = tag("caption", _("Selected values: {title}").format(title=chart.title))
     table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
-    return tag(
-        "details", tag("summary", _("Show as a table"), _hidden(chart.title)), _scroll(table)
-    )
-
-
-def _hidden(words: str) -> Markup:
-    return tag("span", text(f", {words}"), class_="unseen")
-
-
-def _scroll(table: Markup) -> Markup:
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=_("Table"))
+    label = _("Table")
+    scroll = tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
+    title = tag("span", text(f", {chart.title}"), class_="unseen")
+    return tag("details", tag("summary", _("Show as a table"), title), scroll)

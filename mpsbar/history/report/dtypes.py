@@ -3,6 +3,7 @@
 from datetime import datetime, tzinfo
 
 from mpsbar.core.dtype_results import Cell, Probe
+from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.summary import say_speed
 from mpsbar.dtypes.text import check_title, say_known_bug, say_why, standings, states
@@ -23,7 +24,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
         return None
     parts = [
         tag("p", "; ".join(h.text for h in find_headlines(probe)), class_="headline"),
-        tag("p", _subject(probe, home, zone), class_="note"),
+        tag("p", say_subject(probe, home, zone), class_="note"),
         _heat_map(probe),
         tag("p", _("Point to a cell, or move to it with Tab, to see the reason."), class_="reason"),
         build_legend({cell.state for cell in probe.cells}),
@@ -33,7 +34,8 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
     return join(part for part in parts if part is not None)
 
 
-def _subject(probe: Probe, home: str, zone: tzinfo | None) -> str:
+def say_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) -> str:
+    """Of which torch, device, Python and system it was, and when."""
     device = probe.device or ""
     when = None if probe.time is None else datetime.fromtimestamp(probe.time, zone)
     words = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.page import (
     build_section,

@@ -1,14 +1,13 @@
 """The section of the report on `mpsbar probe --deep`: a heat map of every operation. Pure."""
 
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
-from mpsbar.history.report.dtypes import SIGNS, build_legend
+from mpsbar.history.report.dtypes import SIGNS, build_legend, say_subject
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.language import _
-from mpsbar.ui.text.wording import shorten_home
 
 _MOST_NEWS = 200
 
@@ -18,22 +17,12 @@ def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) ->
         return None
     parts = [
         tag("p", say_deep_headline(probe), class_="headline"),
-        tag("p", _subject(probe, home, zone), class_="note"),
+        tag("p", say_subject(probe, home, zone), class_="note"),
         _news(probe),
         _heat_map(probe),
         build_legend({cell.state for cell in probe.cells}),
     ]
     return join(part for part in parts if part is not None)
-
-
-def _subject(probe: DeepProbe, home: str, zone: tzinfo | None) -> str:
-    when = None if probe.time is None else datetime.fromtimestamp(probe.time, zone)
-    named = f"{probe.device} ({probe.device_name})" if probe.device_name else probe.device
-    words = (
-        f"torch {probe.torch}", named, f"Python {probe.version}", f"{probe.os} {probe.system}",
-        probe.python, when and _("{time:%a %d %b %Y %H:%M}").format(time=when),
-    )  # fmt: skip
-    return shorten_home(" · ".join(word for word in words if word), home)
 
 
 def _news(probe: DeepProbe) -> Markup | None:

@@ -8,8 +8,8 @@ from datetime import datetime, tzinfo
 from mpsbar.core.advice import advise
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.native_operations import NativeOperations
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.doctor.rules import Checkup
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures

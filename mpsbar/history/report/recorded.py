@@ -7,7 +7,7 @@ from mpsbar.core.counters import COUNTERS
 from mpsbar.core.events import Alert, EndedProcess
 from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.findings import Reason
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
 from mpsbar.history.report.html import Markup, build_table, join, tag, void

@@ -7,11 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from mpsbar.core.machine import FootprintKind, Machine, Problem
-from mpsbar.system.exits import ExitWatch, NoExitWatch
 from mpsbar.system.macos import processes, sysctl
 from mpsbar.system.macos.gpu import BUDGET_INTERVAL, GpuReader, read_budget
 from mpsbar.system.macos.native import SYSTEM, Libraries, load
-from mpsbar.system.platform import Details, Footprint, GpuClient, ReportReader
+from mpsbar.system.platform import (
+    Details,
+    ExitWatch,
+    Footprint,
+    GpuClient,
+    NoExitWatch,
+    ReportReader,
+)
 from mpsbar.system.read_timeouts import BackgroundValue
 
 

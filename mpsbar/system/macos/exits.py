@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mpsbar.core.endings import Exit, ExitStatus
-from mpsbar.system.exits import MOST_WATCHED, parse_wait_status
+from mpsbar.system.platform import MOST_WATCHED, parse_wait_status
 
 # From sys/event.h; Python's select has the first three of them.
 FILTER_PROC = -5

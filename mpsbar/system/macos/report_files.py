@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import CrashReport, GpuEvent, Panic
 from mpsbar.core.naming import printable
-from mpsbar.core.secrets import mask
 
 CRASH, JETSAM, GPU_EVENT = "309", "298", "284"
 # name-2026-09-23-000228.ips, with or without .000; local time

@@ -22,7 +22,7 @@ from mpsbar.dtypes.summary import say_headline
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
 from mpsbar.ui.controller import Controller
-from mpsbar.ui.terminal.base_app import BaseApp
+from mpsbar.ui.terminal.base_app import BaseApp, FilterField
 from mpsbar.ui.terminal.detail import (
     ChartView,
     build_chart,
@@ -31,13 +31,10 @@ from mpsbar.ui.terminal.detail import (
     render_title,
 )
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
-from mpsbar.ui.terminal.filter_field import FilterField
-from mpsbar.ui.terminal.front_end import TerminalFrontEnd
+from mpsbar.ui.terminal.front_end import NoteLog, TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
-from mpsbar.ui.terminal.key_line import KeyLine
-from mpsbar.ui.terminal.keys import OWN_ACTIONS, build_bindings, help_lines
+from mpsbar.ui.terminal.keys import OWN_ACTIONS, KeyLine, build_bindings, help_lines
 from mpsbar.ui.terminal.lines_view import LinesView
-from mpsbar.ui.terminal.note_log import NoteLog
 from mpsbar.ui.terminal.row_actions import RowActions
 from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, TextScreen
 from mpsbar.ui.terminal.state import TerminalState

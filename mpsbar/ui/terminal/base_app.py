@@ -1,11 +1,13 @@
-"""What both screens of `top` have in common: themes, colours, the filter, and how they end."""
+"""What both apps of `top` have in common: screen, themes, colours, the filter, and how they end."""
 
 import asyncio
 import contextlib
 import os
 import signal
 
+from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
@@ -13,8 +15,6 @@ from textual.widgets import Input
 from mpsbar.core.settings import Settings
 from mpsbar.language import _
 from mpsbar.ui.terminal.driver import choose_driver
-from mpsbar.ui.terminal.filter_field import FilterField
-from mpsbar.ui.terminal.main_screen import MainScreen
 from mpsbar.ui.terminal.themes import (
     THEMES,
     Palette,
@@ -22,6 +22,82 @@ from mpsbar.ui.terminal.themes import (
     make_palette,
     theme_name,
 )
+
+_MOST_LETTERS = 60  # in the filter
+_LONGEST_TYPING = 1.0  # seconds until letters that were typed are in the field
+
+
+class ChangesCompositor(Compositor):
+    """Renders only the widgets that have changed.
+
+    textual's own asks every widget within the rectangle around all changes for all its lines:
+    on a screen whose first and last line change, every widget there is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changes: list[Region] | None = None  # while they are rendered
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        self.cuts  # noqa: B018 - they are found by all widgets, and kept: before these are fewer
+        self._changes = list(self._dirty_regions)
+        try:
+            return super().render_partial_update()
+        finally:
+            self._changes = None
+
+    @property
+    def visible_widgets(self) -> dict[Widget, tuple[Region, Region]]:
+        """From the front to the back; while changes are rendered only those that show a part of
+        one. A change within a widget hides what is behind that."""
+        widgets = super().visible_widgets
+        if self._changes is None:
+            return widgets
+        found, left = {}, self._changes
+        for widget, (region, clip) in widgets.items():
+            shown = region.intersection(clip)
+            if any(shown.overlaps(change) for change in left):
+                found[widget] = (region, clip)
+                left = [change for change in left if not shown.contains_region(change)]
+                if not left:
+                    break
+        return found
+
+
+class MainScreen(Screen[object]):
+    """That of the tables: of an update, textual renders only the widgets that have changed."""
+
+    def __init__(self) -> None:
+        super().__init__(id="_default")
+        self._compositor = ChangesCompositor()
+
+
+class FilterField(Input):
+    """In which a person types what rows must contain. Hidden until it is opened; stays as long as
+    there is a text in it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
+            max_length=_MOST_LETTERS, compact=True, select_on_focus=False,
+        )  # fmt: skip
+        self.display = False
+
+    def open(self) -> None:
+        self.display = True
+        # At once: `focus()` waits its turn, and the next keys would be lost.
+        self.screen.set_focus(self)
+
+    def close(self) -> None:
+        self.value = ""
+        self.display = False
+
+    async def wait_typed(self) -> None:
+        """Until the letters that were typed before are in the field."""
+        typed = asyncio.Event()
+        self.call_later(typed.set)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(typed.wait(), _LONGEST_TYPING)
 
 
 class BaseApp(App[None]):

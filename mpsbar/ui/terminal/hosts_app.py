@@ -22,10 +22,9 @@ from mpsbar.language import _
 from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.columns import translate
 from mpsbar.ui.process_table import TableRow, choose_columns
-from mpsbar.ui.terminal.base_app import BaseApp
+from mpsbar.ui.terminal.base_app import BaseApp, FilterField
 from mpsbar.ui.terminal.detail import ChartView, build_chart, render_title
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
-from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS, FilterField
 from mpsbar.ui.terminal.hosts_state import HostsState
 from mpsbar.ui.terminal.hosts_table import (
     HostTable,
@@ -34,7 +33,7 @@ from mpsbar.ui.terminal.hosts_table import (
     fit_columns,
     say_none,
 )
-from mpsbar.ui.terminal.key_line import KeyLine
+from mpsbar.ui.terminal.keys import LEAVING_BINDINGS, KeyLine
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
 from mpsbar.ui.terminal.themes import setting_name

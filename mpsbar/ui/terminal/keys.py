@@ -1,4 +1,5 @@
-"""The keys of `mpsbar top`: the one list that the bindings, the last line and the help are made of.
+"""The keys of `mpsbar top`: the one list that the bindings, the help and the last line are
+made of; and that line.
 
 A key of a process stands for one of the rows of its menu (ui/process_rows.py): where there is no
 such row, there is no such key.
@@ -6,12 +7,25 @@ such row, there is no such key.
 
 from dataclasses import dataclass
 
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from mpsbar.language import _
 from mpsbar.ui.columns import explain_counters
-from mpsbar.ui.terminal.filter_field import LEAVING_BINDINGS
 from mpsbar.ui.text import cells
+
+# They leave the filter before its field gets them, or of "/text, Enter, f" typed fast the f would
+# reach the field.
+LEAVING_BINDINGS = [
+    Binding(key, f"leave_filter({key == 'escape'})", show=False, priority=True)
+    for key in ("enter", "up", "down", "escape")
+]
+
+_ShownKey = tuple[str, str, str, str, bool]  # key, as people read it, caption, action, works now
+_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +94,55 @@ def help_lines() -> list[str]:
     ]
     words = ["", *explain_counters(), _("?: unknown")]
     return [f"{cells.fit(char, 4)} {text}" for char, text in keys] + words
+
+
+class KeyLine(Footer):
+    """The last line: textual's Footer, drawn anew only when the keys it shows have changed.
+
+    textual's own composes its keys at every refresh of the bindings and keeps all that were there
+    before (github.com/Textualize/textual/issues/6666): 1,200 objects each time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, show_command_palette=False)
+        self._shown: list[_ShownKey] = []
+
+    def compose(self) -> ComposeResult:
+        self._shown = self._list_keys()
+        self.styles.grid_size_columns = len(self._shown)
+        palette = self.app.COMMAND_PALETTE_BINDING
+        for key, display, caption, action, is_enabled in self._shown:
+            classes = "-command-palette" if key == palette else ""
+            yield FooterKey(key, display, caption, action, disabled=not is_enabled, classes=classes)
+
+    def bindings_changed(self, screen: Screen[object]) -> None:
+        """Behind another screen, whose keys are others, it stays as it is."""
+        if self.app.screen is self.screen and self._list_keys() != self._shown:
+            super().bindings_changed(screen)
+
+    async def recompose(self) -> None:
+        """Several changes may have asked for it: it is done once."""
+        if self.app.screen is self.screen and self._list_keys() != self._shown:
+            await super().recompose()
+
+    def _list_keys(self) -> list[_ShownKey]:
+        app, keys = self.app, []
+        for key, (_node, binding, is_enabled, _tip) in self.screen.active_bindings.items():
+            is_palette = key == app.COMMAND_PALETTE_BINDING
+            if self.show_command_palette if is_palette else binding.show:
+                display = app.get_key_display(binding)
+                keys.append((key, display, binding.description, binding.action, is_enabled))
+        shown = _fit([key for key in keys if key[0] != app.COMMAND_PALETTE_BINDING], app.size.width)
+        return keys if len(_fit(keys, app.size.width)) == len(keys) else shown
+
+
+def _fit(keys: list[_ShownKey], width: int) -> list[_ShownKey]:
+    """Where not all fit, those before the last two go: Help, which lists all, and Quit."""
+
+    def measure(key: _ShownKey) -> int:
+        return cells.width(key[1]) + cells.width(key[2]) + 2  # with a space between, and one after
+
+    shown = list(keys)
+    while len(shown) > _KEPT and sum(map(measure, shown)) - 1 > width:
+        del shown[-_KEPT - 1]
+    return shown

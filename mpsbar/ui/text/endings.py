@@ -9,7 +9,7 @@ from mpsbar.core.advice import advise_end
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
 from mpsbar.ui.text.fallbacks import render_fallbacks

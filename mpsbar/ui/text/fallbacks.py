@@ -4,8 +4,7 @@ from dataclasses import asdict
 from pathlib import PurePath
 
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.native_operations import NativeOperations
-from mpsbar.core.torch_facts import Release, parse_release
+from mpsbar.core.torch_facts import NativeOperations, Release, parse_release
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import shorten_home

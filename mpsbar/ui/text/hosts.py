@@ -7,7 +7,7 @@ from typing import Any
 
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.naming import printable
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain

@@ -1,6 +1,6 @@
 """How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
 
-from mpsbar.core.progress import RunBar, RunProgress
+from mpsbar.core.progress import RunProgress
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
@@ -62,7 +62,7 @@ def _numbers(progress: RunProgress) -> list[str]:
     if progress.fraction is not None:
         words.append(say_fraction(progress.fraction))
     elif bar is not None:
-        words.append(_count(bar))
+        words.append(f"{bar.done:,.0f} {bar.unit or 'it'}")
     elif progress.steps is not None:
         words.append(
             ngettext("{n} step", "{n} steps", progress.steps).format(n=f"{progress.steps:,}")
@@ -70,10 +70,6 @@ def _numbers(progress: RunProgress) -> list[str]:
     if speed is not None:
         words.append(say_speed(*speed))
     return words
-
-
-def _count(bar: RunBar) -> str:
-    return f"{bar.done:,.0f} {bar.unit or 'it'}"
 
 
 def _figures(number: float) -> str:

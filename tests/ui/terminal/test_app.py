@@ -35,8 +35,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import Checkup
 from mpsbar.system.settings_file import write_setting
-from mpsbar.ui.terminal.key_line import KeyLine
-from mpsbar.ui.terminal.keys import help_lines
+from mpsbar.ui.terminal.keys import KeyLine, help_lines
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")

@@ -9,9 +9,9 @@ from textual.geometry import Offset
 from textual.selection import Selection
 from ui.terminal_kit import run_app
 
+from mpsbar.ui.terminal.base_app import MainScreen
 from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.lines_view import LinesView, group_lines
-from mpsbar.ui.terminal.main_screen import MainScreen
 
 
 class Sample(App[None]):

@@ -3,7 +3,7 @@
 import pytest
 
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.native_operations import NativeOperations
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks, say_remedy
 
 NATIVE = NativeOperations({"new": (2, 14), "old": (2, 2)}, (2, 15))

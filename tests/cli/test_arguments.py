@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from interpreters import VERSIONS, need
 
-from mpsbar.cli import argparse_words
+from mpsbar.cli import arguments
 
 # For whoever writes a parser, or for what we do not use: deprecated arguments, FileType, defaults in the help.
 NEVER_SHOWN = {
@@ -43,13 +43,13 @@ def test_every_word_of_argparse_is_ours_or_never_shown(version):
     ).stdout.strip()
     words = read_words(Path(file).read_text(encoding="utf-8"))
     assert "usage: " in words
-    ours = read_words(inspect.getsource(argparse_words))
+    ours = read_words(inspect.getsource(arguments))
     assert words - NEVER_SHOWN - ours == set()
     assert not NEVER_SHOWN & ours
 
 
 def test_argparse_asks_us():
     parser = argparse.ArgumentParser()
-    assert argparse._ is argparse_words._
-    assert argparse.ngettext is argparse_words.ngettext
+    assert argparse._ is arguments._
+    assert argparse.ngettext is arguments.ngettext
     assert parser.format_usage().startswith("usage: ")

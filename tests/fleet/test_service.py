@@ -7,8 +7,8 @@ from fleet_kit import find_free_port, run_mpsbar
 from worker_kit import TIMEOUT
 
 from mpsbar.core.addresses import Address
-from mpsbar.fleet import service_check
-from mpsbar.fleet.service_check import find_service_problem
+from mpsbar.fleet import service
+from mpsbar.fleet.service import find_service_problem
 
 
 class Program:
@@ -35,7 +35,7 @@ class Program:
 
 
 def test_nobody_a_stranger_and_one_that_never_answers(monkeypatch):
-    monkeypatch.setattr(service_check, "_SECONDS", 0.5)  # none of them will ever answer
+    monkeypatch.setattr(service, "_SECONDS", 0.5)  # none of them will ever answer
     nobody = Address("127.0.0.1", find_free_port())
     assert find_service_problem(nobody) == (
         f"No metrics are served at {nobody}, the address in the setting export: "

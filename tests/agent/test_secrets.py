@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar.agent import secrets
+from mpsbar.agent.secrets import mask, shorten_command, shorten_title
 from mpsbar.core.naming import name_process
-from mpsbar.core.secrets import mask, shorten_command, shorten_title
 from mpsbar.core.torch_facts import mask_settings
 
 HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"

@@ -14,7 +14,6 @@ from worker_kit import TIMEOUT, wait_for
 
 from mpsbar.core.endings import ExitStatus
 from mpsbar.system import linux_exits
-from mpsbar.system.exits import NoExitWatch, parse_wait_status
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.system.linux_exits import PidfdWatch, parse_zombie
 from mpsbar.system.macos.exits import (
@@ -24,6 +23,7 @@ from mpsbar.system.macos.exits import (
     KqueueWatch,
     parse_exit_data,
 )
+from mpsbar.system.platform import NoExitWatch, parse_wait_status
 
 COMPUTER = LinuxComputer()
 KERNEL = tuple(map(int, os.uname().release.split(".")[:2]))

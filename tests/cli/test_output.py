@@ -8,7 +8,7 @@ import sys
 import pytest
 from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.cli.plain_characters import use_plain_characters
+from mpsbar.cli.output import use_plain_characters
 
 
 def write(text, encoding="ascii"):
