@@ -149,18 +149,12 @@ def test_twine_finds_nothing_wrong(built):
 class Installed:
     """mpsbar from its wheel, in an environment without torch, with a home of its own."""
 
-    def __init__(self, wheel, folder):
+    def __init__(self, folder):
         self.folder, self.home, self.bin = folder, folder / "home", folder / "tool/bin"
         for name in (".local/share", ".local/state", ".local/bin", ".config", "work"):
             (self.home / name).mkdir(parents=True)
         venv.create(self.home / "work/venv", with_pip=False)
         self.before = list_tree(self.home)
-        venv.create(folder / "tool", with_pip=True)
-        quiet = ("--quiet", "--disable-pip-version-check")
-        done = run(self.bin / "python", "-m", "pip", "install", *quiet, wheel)
-        if done.returncode and any(word in done.stderr for word in NO_REGISTRY):
-            pytest.skip(f"no registry: {done.stderr[-200:]}")
-        assert done.returncode == 0, done.stderr
 
     def run(self, *command, **extra):
         env = {"HOME": str(self.home), "LANG": "C.UTF-8", "PATH": f"{self.bin}:/usr/bin:/bin"}
@@ -174,11 +168,28 @@ class Installed:
         return done.stdout
 
 
-@pytest.fixture
-def installed(built):
+@pytest.fixture(scope="module")
+def tool(built):
+    """A folder with the environment that pip made: `as-made`, to be copied to `tool`, the path it names."""
     # Not pytest's tmp_path: its agent's socket is in there, whose path may have 103 bytes only.
-    with tempfile.TemporaryDirectory(prefix="mpsbar-") as folder:
-        yield Installed(built[0], Path(folder))
+    with tempfile.TemporaryDirectory(prefix="mpsbar-") as name:
+        folder = Path(name)
+        venv.create(folder / "tool", with_pip=True)
+        quiet = ("--quiet", "--disable-pip-version-check")
+        done = run(folder / "tool/bin/python", "-m", "pip", "install", *quiet, built[0])
+        if done.returncode and any(word in done.stderr for word in NO_REGISTRY):
+            pytest.skip(f"no registry: {done.stderr[-200:]}")
+        assert done.returncode == 0, done.stderr
+        (folder / "tool").rename(folder / "as-made")
+        yield folder
+
+
+@pytest.fixture
+def installed(tool):
+    shutil.copytree(tool / "as-made", tool / "tool", symlinks=True)
+    yield Installed(tool)
+    shutil.rmtree(tool / "tool")
+    shutil.rmtree(tool / "home")
 
 
 def list_tree(folder):

@@ -1,1 +1,1 @@
-"""Real programs beside mpsbar: `make wild`; ten of them in `make test`."""
+"""Real programs beside mpsbar: `make wild`; five of them in `make test`, five more in `make thorough`."""

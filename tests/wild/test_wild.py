@@ -1,10 +1,11 @@
-"""Ten of the programs of `make wild`, with what the tests have installed anyway."""
+"""Ten of the programs of `make wild`, with what the tests have installed; five only by `make thorough`."""
 
 import subprocess
 import sys
 
 import pytest
 import softmps
+from thorough import two_sizes
 
 from wild import runner
 from wild.runner import run_program
@@ -16,13 +17,14 @@ pytestmark = [
     pytest.mark.skipif(softmps.why_not() is not None, reason=str(softmps.why_not())),
 ]
 
-CORE = [
-    "plain_loop", "threads_counted", "asyncio_loop", "data_loaders", "fork_pool", "gunicorn_preload",
-    "ipython_kernel", "gevent_late", "qt_window", "mlx_loop",
-]  # fmt: skip
+# Those that run most differently: worker processes beside a training loop, a pool that forks and compiles, threads
+# that are replaced, a loop of windows, another framework. The others have tests of their own as well: kernels in
+# tests/agent/test_notebook.py, gunicorn in tests/cli/test_run_servers.py, loops and threads in tests/agent.
+SMALL = ["data_loaders", "fork_pool", "gevent_late", "qt_window", "mlx_loop"]
+MORE = ["plain_loop", "threads_counted", "asyncio_loop", "gunicorn_preload", "ipython_kernel"]
 
 
-@pytest.mark.parametrize("name", CORE)
+@two_sizes("name", small=SMALL, whole=MORE)
 def test_a_program_runs_as_it_does_without_mpsbar(name):
     for _ in range(3):  # on busy cores it may have ended before anybody came to free it
         row = run_program(name, sys.executable, forked=True)
