@@ -38,6 +38,7 @@ while True:
     time.sleep(0.02)
 """,
     "an event loop": """
+import asyncio
 async def main():
     while True:
         fill(30)  # so does asyncio
@@ -355,6 +356,7 @@ def test_while_main_waits_its_limit_and_its_queue_of_calls_are_the_hosts(workers
 
 # A loop that is over while the agent wakes it: the subclass makes sure of that.
 LOOPS = """
+import asyncio
 class Loop(asyncio.SelectorEventLoop):
     def call_soon_threadsafe(self, *arguments, **context):
         handle = super().call_soon_threadsafe(*arguments, **context)
