@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import json
+import shutil
 import sys
 import textwrap
 import threading
@@ -11,7 +12,7 @@ from subprocess import PIPE  # not all of it: the tests that start no process st
 
 import pytest
 from tqdm import tqdm
-from worker_kit import NO_MPS, need_module, wait_for
+from worker_kit import NO_MPS, Workers, need_module, wait_for
 
 from mpsbar.agent.progress import bars, reader
 from mpsbar.agent.progress.reader import ProgressReader
@@ -259,45 +260,58 @@ def test_rich(read, own_console):
 
 
 # -------------------------------------------------------------------- optimizer
+# Each in a fork of one process: an optimizer imports torch._dynamo, a second of a core.
 TRAIN = """
-import json
-import torch
+import json, os
+import torch, torch._dynamo
 from mpsbar.agent.progress import optimizer_steps, reader
-{before}
-optimizer_steps.count_steps(is_early={early})
-model = torch.nn.Linear(2, 2)
-one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
-for number in range(7):
-    model(torch.ones(1, 2)).sum().backward()
-    one.step()
-    if number % 2:
-        two.step()
-print("found", json.dumps(reader.ProgressReader().read()))
+from torch.optim.optimizer import register_optimizer_step_post_hook as register
+def train(is_early):
+    optimizer_steps.count_steps(is_early=is_early)
+    model = torch.nn.Linear(2, 2)
+    one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+    for number in range(7):
+        model(torch.ones(1, 2)).sum().backward()
+        one.step()
+        if number % 2:
+            two.step()
+    return reader.ProgressReader().read()
+for scene in ("early", "with a hook", "late"):
+    pid = os.fork()
+    if not pid:
+        if scene == "with a hook":
+            register(lambda *_: None)
+        print("found", json.dumps([scene, train(scene != "late")]))
+        os._exit(0)
+    os.waitpid(pid, 0)
 """
 
 
-def run_training(workers, before="", early=True):
-    code = TRAIN.format(before=before, early=early)
-    found = workers.run([sys.executable, "-c", code], forked=True).wait_line("found")
-    return json.loads(found.removeprefix("found "))
+@pytest.fixture(scope="module")
+def trained():
+    """What was found after a training, by its scene."""
+    workers = Workers()
+    with workers.run([sys.executable, "-c", TRAIN], forked=True) as worker:
+        lines = [worker.wait_line("found").removeprefix("found ") for _ in range(3)]
+    shutil.rmtree(workers.folder)
+    return dict(map(json.loads, lines))
 
 
-def test_steps_of_the_optimizer_that_made_most(workers):
-    found = run_training(workers)
+@pytest.mark.starts_processes
+def test_steps_of_the_optimizer_that_made_most(trained):
+    found = trained["early"]
     assert found["steps"] == 7
     assert {found[name] for name in reader.BAR_FIELDS} == {None}
 
 
-def test_a_program_with_such_a_hook_of_its_own_gets_no_other(workers):
-    before = (
-        "from torch.optim.optimizer import register_optimizer_step_post_hook as register\n"
-        "register(lambda *_: None)"
-    )
-    assert run_training(workers, before) is None
+@pytest.mark.starts_processes
+def test_a_program_with_such_a_hook_of_its_own_gets_no_other(trained):
+    assert trained["with a hook"] is None
 
 
-def test_late_and_with_torch_compile_there_is_no_hook(workers):
-    assert run_training(workers, "import torch._dynamo", early=False) is None
+@pytest.mark.starts_processes
+def test_late_and_with_torch_compile_there_is_no_hook(trained):
+    assert trained["late"] is None
 
 
 # With and without the hook, in two forks of one process: the imports of torch.compile take seconds.
