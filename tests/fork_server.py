@@ -347,7 +347,6 @@ def serve(fd: int) -> CodeType:
                     return _become_host(json.loads(text), fds)
                 for each in fds[:3]:
                     os.close(each)
-                os.write(fds[3], b"%d\n" % pid)
                 pidfd = os.pidfd_open(pid)
                 ends[pidfd] = pid, fds[3]
                 watch.register(pidfd, selectors.EVENT_READ)
@@ -364,6 +363,8 @@ def _tell_end(pidfd: int, pid: int, status: int) -> None:
 def _become_host(request: "dict[str, Any]", fds: "list[int]") -> CodeType:
     """Everything a fresh Python would have got from its command line, its parent and its environment."""
     os.setsid()
+    # Only now: as with subprocess, whoever knows its number may signal its group and does not meet ours.
+    os.write(fds[3], b"%d\n" % os.getpid())
     for number in range(3):
         os.dup2(fds[number], number)
     os.closerange(3, 1024)

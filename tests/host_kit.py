@@ -57,9 +57,10 @@ STAND_IN = '''
 '''
 
 # A host prints one line of JSON and ends when SIGUSR1 comes; its main thread may be anywhere. With
-# SIGUSR2 it goes on until enough has happened: on a busy machine that takes its time.
+# SIGUSR2 it goes on until enough has happened: on a busy machine that takes its time. Without asyncio, whose
+# import costs as much as the rest of a host's start: those that use it import it.
 REPORT = """
-import asyncio, gc, json, os, queue, signal, sys, threading, time, weakref
+import gc, json, os, queue, signal, sys, threading, time, weakref
 def report(): return {}
 def end(*_):
     print("report", json.dumps(report()), flush=True)

@@ -38,6 +38,7 @@ while True:
     time.sleep(0.02)
 """,
     "an event loop": """
+import asyncio
 async def main():
     while True:
         fill(30)  # so does asyncio
@@ -222,10 +223,11 @@ def test_our_code_on_main_starts_no_collection(workers, version):
 
 @each_kind_of_python
 @pytest.mark.parametrize("host", FRAME_HOSTS)
-def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host):
+@two_sizes("frees", small=[6], whole=[12])
+def test_no_frame_of_the_host_ends_in_the_agents_hands(workers, version, host, frees):
     worker = start_host(workers, CANARIES + ATTACH + FRAMES + FRAME_HOSTS[host], version)
     with Load(worker) as load:
-        load.free(12, seconds=0.1)
+        load.free(frees, seconds=0.1)
     check(worker)
 
 
@@ -349,12 +351,13 @@ lock.acquire()
 def test_while_main_waits_its_limit_and_its_queue_of_calls_are_the_hosts(workers, version):
     worker = start_host(workers, LEFT_WHILE_MAIN_WAITS, version)
     worker.wait_line("computes")
-    assert worker.ask("free", seconds=1)["state"] == "busy"
+    assert worker.ask("free", seconds=0.3)["state"] == "busy"
     assert worker.wait_line("looked") == "looked 0 0 True"
 
 
 # A loop that is over while the agent wakes it: the subclass makes sure of that.
 LOOPS = """
+import asyncio
 class Loop(asyncio.SelectorEventLoop):
     def call_soon_threadsafe(self, *arguments, **context):
         handle = super().call_soon_threadsafe(*arguments, **context)

@@ -5,6 +5,7 @@ import sys
 
 import fork_server
 import pytest
+from thorough import two_sizes
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -76,7 +77,8 @@ assert mpsbar.attach()
 
 
 @pytest.mark.parametrize("main", [MAIN_PARKED, MAIN_RUNNING])
-def test_an_audit_hook_that_lets_go_of_the_gil(workers, main):
+@two_sizes("frees", small=[6], whole=[15])
+def test_an_audit_hook_that_lets_go_of_the_gil(workers, main, frees):
     worker = workers.start_mps(START + PULSE + f"""
 def audit(event, args):
     if event in ("object.__getattr__", "sys._current_frames"): time.sleep(0.003)
@@ -84,7 +86,7 @@ assert mpsbar.attach()
 sys.addaudithook(audit)
 {main}
 """)  # fmt: skip
-    assert free_and_end(worker, 15).startswith("end 0 ")
+    assert free_and_end(worker, frees).startswith("end 0 ")
 
 
 def test_a_finalizer_that_starts_a_computing_thread(workers):

@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from thorough import two_sizes
 from worker_kit import NO_MPS, wait_for
 
 pytestmark = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
@@ -242,13 +243,14 @@ while True:
 """
 
 
-def test_exceptions_at_every_moment_neither_hang_a_free_nor_reach_the_host_changed(workers):
+@two_sizes("frees", small=[12], whole=[30])
+def test_exceptions_at_every_moment_neither_hang_a_free_nor_reach_the_host_changed(workers, frees):
     worker = workers.start_mps(START + STORM)
     errors = []
 
     def was_interrupted_often():
         errors.append(worker.ask("free", seconds=1)["backends"]["mps"].get("error"))
-        return len(errors) >= 30 and len(errors) - errors.count(None) > 2
+        return len(errors) >= frees and len(errors) - errors.count(None) > 2
 
     wait_for(was_interrupted_often, "Frees that a signal interrupted")
     assert set(errors) <= {None, "the process was interrupted meanwhile"}

@@ -49,7 +49,7 @@ STAND_IN = {
     """,
 }
 START = """
-import asyncio, gc, os, queue, signal, subprocess, sys, threading, time
+import gc, os, queue, signal, subprocess, sys, threading, time
 import torch, mpsbar
 assert mpsbar.attach()
 """
@@ -82,7 +82,9 @@ def path(tmp_path):
 
 def start(workers, version, path, code):
     script = workers.folder / f"worker{len(workers.started)}.py"
-    script.write_text(START + code)
+    # Only where it is used: its import costs as much as the rest of a start.
+    imports = "import asyncio" if "asyncio.run" in code else ""
+    script.write_text(imports + START + code)
     command = [interpreters.need(version), "-W", "error", str(script)]
     # `run` sets PYTHONPATH itself; the stand-in must come first.
     launcher = ["env", f"PYTHONPATH={path}", *command]

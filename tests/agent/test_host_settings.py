@@ -6,6 +6,7 @@ One exception: inside a short stretch of its own the agent may use other thresho
 import interpreters
 import pytest
 from host_kit import CANARIES, Load, ask_for_report, start_host
+from thorough import two_sizes
 
 each_kind_of_python = pytest.mark.parametrize("version", interpreters.EACH_KIND)
 
@@ -106,7 +107,8 @@ def test_the_host_finds_its_settings_as_it_set_them(workers, version, setter):
 
 
 @each_kind_of_python
-def test_the_hosts_garbage_is_collected_as_ever_while_it_is_polled(workers, version):
+@two_sizes("polls", small=[1_000], whole=[2_000])
+def test_the_hosts_garbage_is_collected_as_ever_while_it_is_polled(workers, version, polls):
     worker = start_host(workers, CANARIES + """
 import torch, mpsbar
 most = 0
@@ -125,9 +127,9 @@ while True:
     most = max(most, number(made) - number(ran))
 """, version)  # fmt: skip
     with Load(worker) as load:
-        load.poll(2000)
-        load.poll_slowly(0.5)
-        load.free(5)
+        load.poll(polls)
+        load.poll_slowly(polls / 4_000)
+        load.free(polls // 400)
     found = ask_for_report(worker, when_enough=True)
     # Alone it has some hundred at most, and a collection for every few hundred made. Beside an agent
     # that waits for a core in its midst, it goes on without one meanwhile, and makes up for it later.

@@ -107,7 +107,7 @@ STEPS = some.lists(
 )
 # Without a limit this leaves a cache of several GB behind, and little that is live.
 HOARD = [*[("take", 700 * MiB)] * 7, *[("drop", 0)] * 6, ("compute", 96), ("take", 12 * MiB)]
-two_sizes_of_examples = two_sizes("examples", small=[8], whole=[50])
+two_sizes_of_examples = two_sizes("examples", small=[4], whole=[50])
 
 
 def check_workloads(check: Any, examples: int) -> None:

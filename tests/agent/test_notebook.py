@@ -1,6 +1,7 @@
 """Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, names and no ghosts."""
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -8,8 +9,11 @@ import threading
 import uuid
 from pathlib import Path
 
+import fork_server
+import ipykernel_launcher
 import pytest
 from jupyter_client import KernelManager
+from jupyter_client.provisioning import local_provisioner
 from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, wait_for
 
 from mpsbar.agent import free, host_settings, notebook, notebook_text
@@ -25,17 +29,27 @@ from mpsbar.workers.request import free_worker
 
 MB = 1024 * 1024
 BIG = 600 * MB  # above 512 MB a buffer has its own heap: all of it comes back
-TENSOR = f"torch.ones({BIG // 4}, device='mps')"
+TENSOR = f"torch.empty({BIG // 4}, device='mps')"  # not filled: that takes a third of a second
 MPS = "%load_ext mpsbar\nimport torch, time, threading, sys\n"
 ALLOCATED = "print(torch.mps.current_allocated_memory())"
 
 on_mps = pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 
 
-class Kernel:
-    """A kernel as Jupyter starts it, and a notebook's end of it."""
+def launch_forked(command, *, env, cwd, **_):
+    """For jupyter_client's launch_kernel: the same, with torch imported already."""
+    env = env | {"JPY_PARENT_PID": str(os.getpid())}
+    null = subprocess.DEVNULL
+    return fork_server.start_python(command, env=env, cwd=cwd, stdout=null, stderr=null)
 
-    def __init__(self, workers, **extra):
+
+class Kernel:
+    """A kernel as Jupyter starts it, and a notebook's end of it.
+
+    It has torch already, as a fork, unless `fresh`: a test that looks what it says before.
+    """
+
+    def __init__(self, workers, fresh=False, **extra):
         folders = {
             name: str(workers.folder / name)
             for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR")
@@ -46,13 +60,20 @@ class Kernel:
         # never heard of again.
         place = str(workers.folder / uuid.uuid4().hex[:8])
         self.manager = KernelManager(connection_file=f"{place}.json", transport="ipc", ip=place)
-        self.manager.kernel_spec.argv[0] = sys.executable
-        self.manager.start_kernel(
-            env=env | extra,
-            cwd=workers.folder,
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+        if fresh:
+            self.manager.kernel_spec.argv[0] = sys.executable
+        else:
+            launcher = [sys.executable, ipykernel_launcher.__file__]
+            self.manager.kernel_spec.argv = [*launcher, "-f", "{connection_file}"]
+        with pytest.MonkeyPatch.context() as patch:
+            if not fresh:
+                patch.setattr(local_provisioner, "launch_kernel", launch_forked)
+            self.manager.start_kernel(
+                env=env | extra,
+                cwd=workers.folder,
+                stderr=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
         self.connect()
 
     def connect(self):
@@ -142,7 +163,7 @@ def rows(polled):
 @on_mps
 def test_an_idle_kernel_is_seen_and_freed_and_goes_on(kernels, polled):
     kernel = kernels()
-    assert kernel.run(MPS + f"x = {TENSOR}; y = x[:3].clone(); del x") == ""
+    assert kernel.run(MPS + f"x = {TENSOR}; y = x[:3].fill_(1).clone(); del x") == ""
     (worker,) = polled.poll(seconds=30)
     assert (worker.pid, worker.name, worker.state) == (kernel.pid, "notebook kernel", "live")
     assert worker.held >= BIG
@@ -197,7 +218,7 @@ def test_a_kernel_asleep_in_a_cell_says_where_and_can_be_interrupted(kernels, wo
 # ------------------------------------------------------------------------- the magic
 @on_mps
 def test_the_magic_shows_what_is_held_and_frees_it(kernels):
-    kernel = kernels(SOFTMPS_GRAPHS="0")
+    kernel = kernels(fresh=True, SOFTMPS_GRAPHS="0")
     kernel.run("%load_ext mpsbar\n%load_ext mpsbar")
     assert kernel.run("%mpsbar") == "PyTorch or MLX not loaded yet"
     assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialised"
@@ -216,7 +237,7 @@ def test_the_magic_shows_what_is_held_and_frees_it(kernels):
 
 def test_the_magic_shows_how_far_the_bars_of_the_kernel_are(kernels):
     """Between cells: a bar somebody keeps. Inside a cell: the loop that runs there."""
-    kernel = kernels()
+    kernel = kernels(fresh=True)
     kernel.run("%load_ext mpsbar\nimport io\nfrom tqdm import tqdm")
     kernel.run("kept = tqdm(total=8, desc='epochs', file=io.StringIO()); kept.update(2)")
     first, told = kernel.run("%mpsbar").splitlines()
@@ -419,10 +440,10 @@ def test_a_shell_without_magics_gets_one_line(workers, capsys, monkeypatch):
 # ------------------------------------------------------------------ restarts and names
 def test_a_restart_leaves_no_ghost_and_keeps_what_is_enabled(kernels, workers, polled, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(workers.folder / "IPYTHONDIR"))
-    plain = kernels()
+    plain = kernels(fresh=True)
     plain.run("%load_ext mpsbar")
     jupyter.enable(Path("/nonexistent"))
-    enabled = kernels()  # loads nothing by hand
+    enabled = kernels(fresh=True)  # loads nothing by hand
     first = enabled.pid
     assert rows(polled) == {plain.pid: "notebook kernel", first: "notebook kernel"}
     assert enabled.run("print(sorted(n for n in dir() if 'mpsbar' in n))\n%mpsbar") == (
@@ -439,7 +460,7 @@ def test_a_restart_leaves_no_ghost_and_keeps_what_is_enabled(kernels, workers, p
 
 
 def test_a_kernel_has_the_name_of_its_notebook_and_its_children_have_not(kernels, polled):
-    server = kernels(JPY_SESSION_NAME="/home/me/My Work/train.ipynb")
+    server = kernels(fresh=True, JPY_SESSION_NAME="/home/me/My Work/train.ipynb")
     server.run("%load_ext mpsbar")
     child = int(
         server.run(
@@ -449,7 +470,7 @@ def test_a_kernel_has_the_name_of_its_notebook_and_its_children_have_not(kernels
             "child.stdout.readline(); print(child.pid)"
         )
     )
-    code = kernels(JPY_SESSION_NAME=str(uuid.uuid4()))
+    code = kernels(fresh=True, JPY_SESSION_NAME=str(uuid.uuid4()))
     code.run("__vsc_ipynb_file__ = '/home/me/code.ipynb'\n%load_ext mpsbar")
     assert rows(polled) == {
         server.pid: "train.ipynb",

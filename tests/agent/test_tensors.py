@@ -5,6 +5,7 @@ import itertools
 import sys
 
 import pytest
+from thorough import two_sizes
 from worker_kit import NO_MPS, UNPACED, WAIT, wait_for
 
 from mpsbar.agent import tensors
@@ -250,11 +251,12 @@ def test_it_leaves_nothing_behind(torch):
 
 
 @pytest.mark.parametrize("main", ["while True: time.time()", "queue.Queue().get()"])
-def test_a_tuple_that_another_thread_fills_meanwhile_can_still_grow(workers, main):
+@two_sizes("counts", small=[4], whole=[8])
+def test_a_tuple_that_another_thread_fills_meanwhile_can_still_grow(workers, main, counts):
     """Python refuses to resize a tuple that has a second reference, as in a list of all objects."""
     worker = workers.start(f"""{UNPACED}
 import queue, threading, time, torch, mpsbar
-many = [[number] for number in range(200_000)]
+many = [[number] for number in range({25_000 * counts})]
 found = []
 def fill():
     while True:
@@ -268,7 +270,7 @@ for target in (fill, fill, tell): threading.Thread(target=target, daemon=True).s
 assert mpsbar.attach()
 {main}
 """)
-    for _ in range(8):
+    for _ in range(counts):
         worker.count_tensors()
     for _ in range(3):
         assert worker.wait_line("errors") == "errors []"

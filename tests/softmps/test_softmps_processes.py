@@ -1,12 +1,12 @@
 """In every kind of process: fork, spawn, DataLoader, torchrun, a notebook's kernel."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from device_child import CHILD_TIMEOUT_S, answer_of, environment, run_child
+from fork_server import run_python
 
 
 def test_off_it_does_nothing(usable: None) -> None:
@@ -97,15 +97,10 @@ def write_script(folder: Path, text: str) -> str:
     return str(script)
 
 
-def run_script(*command: str, **switches: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *command],
-        env=environment(switches),
-        text=True,
-        capture_output=True,
-        timeout=CHILD_TIMEOUT_S,
-        check=False,
-    )
+def run_script(script: str, **switches: str) -> str:
+    """The processes that it starts are what is tested; it may have torch already."""
+    command = [sys.executable, script]
+    done = run_python(command, env=environment(switches), cwd=Path.cwd(), timeout=CHILD_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -166,16 +161,12 @@ open(f"{tmp_path}/rank{{rank}}", "w").write(str(value.to("mps").tolist()))
 dist.destroy_process_group()
 """,
     )
-    run_script(
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--local-addr=127.0.0.1",
-        "--nproc-per-node=2",
-        script,
-        GLOO_SOCKET_IFNAME="lo",
-        OMP_NUM_THREADS="1",
+    launch = tmp_path / "launch.py"
+    launch.write_text(
+        "from torch.distributed.run import main\n"
+        f"main(['--standalone', '--local-addr=127.0.0.1', '--nproc-per-node=2', {script!r}])\n"
     )
+    run_script(str(launch), GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
     for rank in range(2):
         assert (tmp_path / f"rank{rank}").read_text() == "[3.0, 3.0]"
 

@@ -47,6 +47,8 @@ MODELS = {
 }
 
 
+# With the others that use the device: the first optimizer of a child imports torch._dynamo, a second of a core.
+@pytest.mark.xdist_group("shared in softmps")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("mode", ["device", "queued"])
 def test_training_equals_the_cpu(request: pytest.FixtureRequest, mode: str, model: str) -> None:

@@ -1,7 +1,9 @@
 """Progress read inside a process: real bars of tqdm and rich, real optimizers, nothing disturbed."""
 
+import importlib.util
 import io
 import json
+import shutil
 import sys
 import textwrap
 import threading
@@ -10,7 +12,7 @@ from subprocess import PIPE  # not all of it: the tests that start no process st
 
 import pytest
 from tqdm import tqdm
-from worker_kit import NO_MPS, need_module, wait_for
+from worker_kit import NO_MPS, Workers, need_module, wait_for
 
 from mpsbar.agent.progress import bars, reader
 from mpsbar.agent.progress.reader import ProgressReader
@@ -258,73 +260,93 @@ def test_rich(read, own_console):
 
 
 # -------------------------------------------------------------------- optimizer
+# Each in a fork of one process: an optimizer imports torch._dynamo, a second of a core.
 TRAIN = """
-import json
-import torch
+import json, os
+import torch, torch._dynamo
 from mpsbar.agent.progress import optimizer_steps, reader
-{before}
-optimizer_steps.count_steps(is_early={early})
-model = torch.nn.Linear(2, 2)
-one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
-for number in range(7):
-    model(torch.ones(1, 2)).sum().backward()
-    one.step()
-    if number % 2:
-        two.step()
-print("found", json.dumps(reader.ProgressReader().read()))
+from torch.optim.optimizer import register_optimizer_step_post_hook as register
+def train(is_early):
+    optimizer_steps.count_steps(is_early=is_early)
+    model = torch.nn.Linear(2, 2)
+    one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+    for number in range(7):
+        model(torch.ones(1, 2)).sum().backward()
+        one.step()
+        if number % 2:
+            two.step()
+    return reader.ProgressReader().read()
+for scene in ("early", "with a hook", "late"):
+    pid = os.fork()
+    if not pid:
+        if scene == "with a hook":
+            register(lambda *_: None)
+        print("found", json.dumps([scene, train(scene != "late")]))
+        os._exit(0)
+    os.waitpid(pid, 0)
 """
 
 
-def run_training(workers, before="", early=True):
-    code = TRAIN.format(before=before, early=early)
-    found = workers.run([sys.executable, "-c", code], forked=True).wait_line("found")
-    return json.loads(found.removeprefix("found "))
+@pytest.fixture(scope="module")
+def trained():
+    """What was found after a training, by its scene."""
+    workers = Workers()
+    with workers.run([sys.executable, "-c", TRAIN], forked=True) as worker:
+        lines = [worker.wait_line("found").removeprefix("found ") for _ in range(3)]
+    shutil.rmtree(workers.folder)
+    return dict(map(json.loads, lines))
 
 
-def test_steps_of_the_optimizer_that_made_most(workers):
-    found = run_training(workers)
+@pytest.mark.starts_processes
+def test_steps_of_the_optimizer_that_made_most(trained):
+    found = trained["early"]
     assert found["steps"] == 7
     assert {found[name] for name in reader.BAR_FIELDS} == {None}
 
 
-def test_a_program_with_such_a_hook_of_its_own_gets_no_other(workers):
-    before = (
-        "from torch.optim.optimizer import register_optimizer_step_post_hook as register\n"
-        "register(lambda *_: None)"
-    )
-    assert run_training(workers, before) is None
+@pytest.mark.starts_processes
+def test_a_program_with_such_a_hook_of_its_own_gets_no_other(trained):
+    assert trained["with a hook"] is None
 
 
-def test_late_and_with_torch_compile_there_is_no_hook(workers):
-    assert run_training(workers, "import torch._dynamo", early=False) is None
+@pytest.mark.starts_processes
+def test_late_and_with_torch_compile_there_is_no_hook(trained):
+    assert trained["late"] is None
 
 
+# With and without the hook, in two forks of one process: the imports of torch.compile take seconds.
 COMPILED = """
-import sys
+import os, sys
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
-if sys.argv[1] == "hook":
-    from mpsbar.agent.progress import optimizer_steps
-    optimizer_steps.count_steps(is_early=True)
-torch.manual_seed(0)
-model = torch.nn.Linear(4, 4)
-optimizer = torch.optim.Adam(model.parameters())
-counter = CompileCounterWithBackend("eager")
-step = torch.compile(optimizer.step, backend=counter)
-for _ in range(5):
-    optimizer.zero_grad()
-    model(torch.ones(2, 4)).sum().backward()
-    step()
-print("compiled", counter.frame_count, counter.op_count, model.weight.sum().item())
+def train():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+    counter = CompileCounterWithBackend("eager")
+    step = torch.compile(optimizer.step, backend=counter)
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        step()
+    return counter.frame_count, counter.op_count, model.weight.sum().item()
+torch.optim.Adam([torch.ones(1)])  # imports the rest
+for hook in (True, False):
+    pid = os.fork()
+    if not pid:
+        if hook:
+            from mpsbar.agent.progress import optimizer_steps
+            optimizer_steps.count_steps(is_early=True)
+            assert sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
+        print("compiled", *train())
+        os._exit(0)
+    os.waitpid(pid, 0)
 """
 
 
 def test_a_compiled_step_is_compiled_as_often_and_to_the_same(workers):
-    lines = [
-        workers.run([sys.executable, "-c", COMPILED, hook], forked=True).wait_line("compiled")
-        for hook in ("hook", "no hook")
-    ]
-    assert lines[0] == lines[1]
+    worker = workers.run([sys.executable, "-c", COMPILED], forked=True)
+    assert worker.wait_line("compiled") == worker.wait_line("compiled")
 
 
 # ---------------------------------------------------------------- real programs
@@ -336,54 +358,103 @@ def run_script(workers, code):
     return workers.run(command, popen={"stdin": PIPE}, SOFTMPS="1").wait_attached()
 
 
-def test_rich_under_mpsbar_run(workers):
-    need_module("rich")
-    worker = run_script(
-        workers,
-        """
-        import torch, time
+# Parts of one unchanged script, each with what it needs: every start would import torch and, for its first
+# optimizer, torch._dynamo. In this order, because the steps told are those of the optimizer that made most.
+PARTS = {
+    # Gradient accumulation: the bar counts batches, the hook the updates of the weights.
+    "accelerate": """
+        from accelerate import Accelerator
+        from accelerate.utils import tqdm
+        accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+        data = torch.utils.data.DataLoader(torch.ones(30, 2))
+        model, optimizer, data = accelerator.prepare(*make_model(), data)
+        for number, batch in enumerate(tqdm(data, desc="accelerate", mininterval=0)):
+            if number == 12:
+                stop("accelerate")
+            with accelerator.accumulate(model):
+                accelerator.backward(model(batch).sum())
+                optimizer.step()
+                optimizer.zero_grad()
+        """,
+    "torch": """
+        model, optimizer = make_model()
+        count = 0
+        for epoch in range(2):
+            for batch in torch.utils.data.DataLoader(torch.ones(34, 2), batch_size=4):
+                model(batch).sum().backward()
+                optimizer.step()
+                count += 1
+        stop("no bar", count)
+        """,
+    "tqdm": """
+        from tqdm import tqdm
+        model, optimizer = make_model()
+        for epoch in tqdm(range(2), desc="epochs", mininterval=0):
+            for step in tqdm(range(30), desc="steps", leave=False, mininterval=0):
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+                if (epoch, step) == (1, 9):
+                    stop("two bars")
+        """,
+    "rich": """
         from rich.progress import Progress
-
         with Progress() as progress:
             task = progress.add_task("epochs", total=50)
             for number in range(50):
                 if number == 20:
-                    progress.console.print("there", f"{progress.tasks[0].percentage:.0f}%")
-                    time.sleep(600)
+                    progress.console.print("rich", f"{progress.tasks[0].percentage:.0f}%")
+                    sys.stdin.readline()
                 progress.advance(task)
         """,
-    )
-    printed = worker.wait_line("there")
-    found = worker.ask("stats")["progress"]
-    assert (found["name"], found["done"], found["total"]) == ("epochs", 20, 50)
-    assert say_progress(_parse_progress(found)).startswith("epochs · 40% · ")
-    assert "40%" in printed
+}
+FIRST_PART = """
+import sys
+import torch
+kept = []
+def make_model():
+    model = torch.nn.Linear(2, 1)
+    kept.append(torch.optim.SGD(model.parameters(), lr=0.1))
+    return model, kept[-1]
+def stop(*words):
+    print(*words, flush=True)
+    sys.stdin.readline()
+"""
 
 
 def test_a_program_started_by_mpsbar_run(workers):
     """Bars and steps of an unchanged script, equal to what it counts itself."""
-    script = workers.folder / "train.py"
-    script.write_text(
-        "import os, sys, time, torch\n"
-        "from tqdm import tqdm\n"
-        "model = torch.nn.Linear(2, 2)\n"
-        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-        "for epoch in tqdm(range(2), desc='epochs', mininterval=0):\n"
-        "    for step in tqdm(range(30), desc='steps', leave=False, mininterval=0):\n"
-        "        model(torch.ones(1, 2)).sum().backward()\n"
-        "        optimizer.step()\n"
-        "        if (epoch, step) == (1, 9):\n"
-        "            print('there', flush=True)\n"
-        "            time.sleep(600)\n"
+    there = [name for name in PARTS if importlib.util.find_spec(name)]
+    worker = run_script(
+        workers, FIRST_PART + "".join(textwrap.dedent(PARTS[name]) for name in there)
     )
-    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
-    worker = workers.run(command).wait_attached()
-    worker.wait_line("there")
-    found = worker.ask("stats")["progress"]
+
+    def read_at(text):
+        printed = worker.wait_line(text)
+        found = worker.ask("stats")["progress"]
+        worker.process.stdin.write(b"\n")
+        return printed, found
+
+    if "accelerate" in there:
+        _, found = read_at("accelerate")
+        assert (found["name"], found["done"], found["total"]) == ("accelerate", 12, 30)
+        assert found["steps"] == 6
+
+    printed, found = read_at("no bar")
+    assert (found["steps"], printed) == (18, "no bar 18")
+    assert {found[name] for name in reader.BAR_FIELDS} == {None}
+    assert found["inner"] is None
+
+    _, found = read_at("two bars")
     assert (found["name"], found["done"], found["total"]) == ("epochs", 1, 2)
     assert (found["inner"]["name"], found["inner"]["total"]) == ("steps", 30)
     assert found["inner"]["done"] == 9  # the tenth is not done yet
     assert found["steps"] == 40
+
+    if "rich" in there:
+        printed, found = read_at("rich")
+        assert (found["name"], found["done"], found["total"]) == ("epochs", 20, 50)
+        assert say_progress(_parse_progress(found)).startswith("epochs · 40% · ")
+        assert "40%" in printed
 
 
 def test_a_forked_child_counts_its_own_steps(workers):
@@ -512,61 +583,6 @@ def test_mlx_training_with_a_bar(workers):
     assert (found["name"], found["done"], found["total"]) == ("mlx", counted, 80)
     assert found["unit"] == "batch"
     assert found["steps"] is None  # MLX has no hook that counts them
-
-
-def test_a_data_loader_without_a_bar_tells_its_steps(workers):
-    script = workers.folder / "plain.py"
-    script.write_text(
-        "import time, torch\n"
-        "from torch.utils.data import DataLoader\n"
-        "model = torch.nn.Linear(2, 1)\n"
-        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-        "count = 0\n"
-        "for epoch in range(2):\n"
-        "    for batch in DataLoader(torch.ones(34, 2), batch_size=4):\n"
-        "        model(batch).sum().backward()\n"
-        "        optimizer.step()\n"
-        "        count += 1\n"
-        "print('there', count, flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
-    worker = workers.run(command).wait_attached()
-    counted = int(worker.wait_line("there").split()[1])
-    found = worker.ask("stats")["progress"]
-    assert (found["steps"], counted) == (18, 18)
-    assert {found[name] for name in reader.BAR_FIELDS} == {None}
-    assert found["inner"] is None
-
-
-def test_accelerate(workers):
-    """Gradient accumulation: the bar counts batches, the hook the updates of the weights."""
-    need_module("accelerate")
-    script = workers.folder / "accelerated.py"
-    script.write_text(
-        "import time, torch\n"
-        "from accelerate import Accelerator\n"
-        "from accelerate.utils import tqdm\n"
-        "accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)\n"
-        "model = torch.nn.Linear(2, 1)\n"
-        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-        "data = torch.utils.data.DataLoader(torch.ones(30, 2))\n"
-        "model, optimizer, data = accelerator.prepare(model, optimizer, data)\n"
-        "for number, batch in enumerate(tqdm(data, desc='accelerate', mininterval=0)):\n"
-        "    if number == 12:\n"
-        "        print('there', flush=True)\n"
-        "        time.sleep(600)\n"
-        "    with accelerator.accumulate(model):\n"
-        "        accelerator.backward(model(batch).sum())\n"
-        "        optimizer.step()\n"
-        "        optimizer.zero_grad()\n"
-    )
-    command = [sys.executable, "-m", "mpsbar", "run", sys.executable, str(script)]
-    worker = workers.run(command).wait_attached()
-    worker.wait_line("there")
-    found = worker.ask("stats")["progress"]
-    assert (found["name"], found["done"], found["total"]) == ("accelerate", 12, 30)
-    assert found["steps"] == 6
 
 
 # ------------------------------------------------------------------------- cost
