@@ -20,6 +20,7 @@ from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
 from mac_sockets import use_mac_sockets
 from patience import be_patient
+from shared_rewriting import rewrite_share
 from worker_kit import Workers
 
 if TYPE_CHECKING:
@@ -52,10 +53,17 @@ restore_signals()
 # Whoever runs the tests may read mpsbar in another language.
 os.environ["MPSBAR_LANG"] = "en"
 be_patient()
+# While the tests are read nothing becomes garbage; to look for it takes a tenth of that time.
+gc.disable()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    rewrite_share(session.config)
 
 
 def pytest_collection_finish() -> None:
     """All tests and what they import stay until the end: no collection need look at them."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -27,6 +27,11 @@ from mpsbar.system.scan import FOUND_WAIT, LONGEST_WAIT, Scanner
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
 READY = "\nprint('ready', flush=True)\nimport time\ntime.sleep(3600)\n"
+# What an import of torch maps into its process, without the second of a core that Python's part of it takes.
+LOAD_TORCH = """
+import ctypes, importlib.util, os
+ctypes.CDLL(os.path.dirname(importlib.util.find_spec("torch").origin) + "/lib/libtorch_cpu.so")
+"""
 
 
 @pytest.fixture
@@ -80,7 +85,7 @@ def test_found_by_what_is_loaded_never_by_a_name(started, tmp_path):
     frozen.chmod(0o755)
     home = {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     loader = textwrap.dedent("""\
-        import os, torch
+        import os
         if not os.fork():
             import time; time.sleep(3600)
         """)
@@ -89,11 +94,11 @@ def test_found_by_what_is_loaded_never_by_a_name(started, tmp_path):
     mapping = f"import mmap; f = open({str(data)!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)"
     expected = {
         started(*python("import torch")).pid: ("torch",),
-        started(*python("import torch.nn"), env={"RANK": "1", "WORLD_SIZE": "2"}).pid: ("torch",),
+        started(*python(LOAD_TORCH), env={"RANK": "1", "WORLD_SIZE": "2"}).pid: ("torch",),
         started(*python(mlx)).pid: ("mlx",),
-        started(*python(f"import torch\n{mlx}")).pid: ("torch", "mlx"),
-        started(*python(loader)).pid: ("torch",),
-        started(str(frozen), "-c", "import torch" + READY, env=home).pid: ("torch",),
+        started(*python(f"{LOAD_TORCH}\n{mlx}")).pid: ("torch", "mlx"),
+        started(*python(LOAD_TORCH + loader)).pid: ("torch",),
+        started(str(frozen), "-c", LOAD_TORCH + READY, env=home).pid: ("torch",),
     }
     not_it = {
         started(*python("torch = 1"), "torch").pid,
@@ -218,7 +223,7 @@ def test_none_missed_and_none_invented_among_five_hundred(started):
         print("ready", flush=True)
         time.sleep(3600)
         """)
-    expected = {started(*python("import torch")).pid for _ in range(3)}
+    expected = {started(*python(LOAD_TORCH)).pid for _ in range(3)}
     ours = expected | {started(sys.executable, "-c", crowd).pid}  # each leads a session
     scanner = Scanner(LinuxComputer())
     for _ in range(20):
@@ -234,11 +239,12 @@ def test_torch_imported_late_and_then_exec(started):
     code = textwrap.dedent("""\
         import os
         print("ready", flush=True); input()
-        import torch
+        exec(os.environ["LOAD_TORCH"])
         print("imported", flush=True); input()
         os.execvp("sh", ["sh", "-c", "echo became; read x"])
         """)
-    process = started(sys.executable, "-c", code, stdin=subprocess.PIPE)
+    env = {"LOAD_TORCH": LOAD_TORCH}
+    process = started(sys.executable, "-c", code, stdin=subprocess.PIPE, env=env)
     now = [1000.0]
     scanner = Scanner(LinuxComputer(), clock=lambda: now[0])
 
@@ -267,7 +273,7 @@ def test_pid_reuse_is_noticed(started):
     last = Path("/proc/sys/kernel/ns_last_pid")
     if not os.access(last, os.W_OK):
         pytest.skip("needs root to choose the next pid")
-    first = started(*python("import torch"))
+    first = started(*python(LOAD_TORCH))
     scanner = Scanner(LinuxComputer())
     assert first.pid in {process.pid for process in scanner.scan(TIMEOUT).processes}
     first.kill()
@@ -290,7 +296,7 @@ def test_pid_reuse_is_noticed(started):
 
 
 def test_zombies_and_the_dead_are_left_out(started):
-    code = "import torch, os\nif not os.fork(): os._exit(0)"
+    code = LOAD_TORCH + "if not os.fork(): os._exit(0)"
     process = started(*python(code))
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     (zombie,) = map(int, children.read_text().split())
@@ -313,7 +319,7 @@ def test_zombies_and_the_dead_are_left_out(started):
 def test_another_users_process_is_nobodys_business(started):
     if os.geteuid():
         pytest.skip("only root can become another user")
-    other = "import os, torch\nos.setgid(65534); os.setuid(65534)"
+    other = LOAD_TORCH + "os.setgid(65534); os.setuid(65534)"
     changed = started(*python(other))
     ran = started("sh", "-c", "echo ready; exec sleep 3600", user=65534, group=65534)
     assert look_for(changed.pid, ran.pid) == {}
@@ -437,7 +443,7 @@ def test_pressure_does_not_flicker():
 
 def test_a_process_in_a_container_has_paths_of_its_own(started):
     """The same path here may be another file, or nothing."""
-    command = ("unshare", "--mount", sys.executable, "-c", "import torch" + READY)
+    command = ("unshare", "--mount", sys.executable, "-c", LOAD_TORCH + READY)
     if os.geteuid() or subprocess.run(["unshare", "--mount", "true"]).returncode:
         pytest.skip("needs the right to make a mount namespace")
     process = started(*command)

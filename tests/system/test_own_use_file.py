@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from fake_torch import make_torch, working
 from worker_kit import ROOT, wait_for
 
 from mpsbar.system import paths
@@ -38,11 +39,13 @@ def test_a_busy_monitor_is_slower_and_doctor_and_log_say_so(workers):
     busy = workers.run([sys.executable, "-c", BUSY], popen={"stdin": subprocess.PIPE}, **folders)
     busy.wait_line("slower")
 
+    light = make_torch(workers.folder / "light torch", working())
+
     def doctor():
-        # A Python without torch is checked in no time.
+        # A Python without the real torch is checked in no time.
         done = subprocess.run(
             [sys.executable, "-m", "mpsbar", "doctor", "--json", "--python", sys.executable],
-            env=workers.env(**folders), capture_output=True, text=True, cwd=ROOT, check=False,
+            env=workers.env(PYTHONPATH=light, **folders), capture_output=True, text=True, cwd=ROOT, check=False,
         )  # fmt: skip
         problems = json.loads(done.stdout)["problems"]
         return [problem["text"] for problem in problems if problem["reader"] == "own use"]

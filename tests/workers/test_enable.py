@@ -7,6 +7,8 @@ import subprocess
 import sys
 import zipfile
 from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import interpreters
@@ -610,10 +612,8 @@ def test_an_externally_managed_python_is_recognised(tmp_path):
 
 def test_a_real_torch_is_noticed(workers, this_venv):
     """The real torch of this environment, reached through a path: the copy of the agent answers."""
-    import torch
-
     shutil.rmtree(this_venv.site / "torch")
-    (this_venv.site / "real.pth").write_text(f"{Path(torch.__file__).parents[1]}\n")
+    (this_venv.site / "real.pth").write_text(f"{Path(find_spec('torch').origin).parents[1]}\n")
     environment = read_environment(this_venv.python)
     setup.enable(Environment(environment.python, environment.version, "", environment.site, False))
     env = {"MPSBAR_RUN_DIR": str(workers.run_dir), "PATH": os.environ["PATH"]}
@@ -635,7 +635,7 @@ def test_a_real_torch_is_noticed(workers, this_venv):
     with Client(path) as client:
         # The agent answers while torch is still being imported.
         wait_for(lambda: client.ask("stats")["frameworks"], "the end of the import")
-        assert client.ask("stats")["frameworks"] == {"torch": torch.__version__}
+        assert client.ask("stats")["frameworks"] == {"torch": version("torch")}
     process.communicate(b"", timeout=TIMEOUT)
     assert process.returncode == 0
 
