@@ -71,19 +71,10 @@ types: setup
 # Tests mostly wait, for their workers or a screen: `auto` is two processes a core (tests/conftest.py).
 PYTEST = $(PY) -m pytest -n auto --dist loadgroup
 
-# mypy takes one core (fifteen seconds after `make clean`): the tests begin beside it. It says what it
-# found at once, and make fails if either of them does.
-test: $(if $(ARGS),setup,lint)
-	@$(if $(ARGS),$(PYTEST) $(ARGS),$(MAKE) --no-print-directory -j2 types all-tests)
+test: $(if $(ARGS),setup,lint types)
+	$(PYTEST) $(ARGS)
 
-quick: lint
-	@$(MAKE) --no-print-directory -j2 types quick-tests
-
-.PHONY: all-tests quick-tests
-all-tests: setup
-	$(PYTEST)
-
-quick-tests: setup
+quick: lint types
 	$(PYTEST) -m "not starts_processes" $(ARGS)
 
 # What `make test` runs in a small form, whole: tests/thorough.py; and more examples of Hypothesis.
