@@ -39,8 +39,8 @@ print(build._read_periods(100 * 86400.0))
     assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
 
 
-def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
-    """Its key where IOKit's are and a field of Gpu; a Mac's driver is read, JSON has both then."""
+def test_the_gpus_temperature_from_iokit_to_the_menu(package, build_once):
+    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words in ui/text/machine.py."""
     package.insert(
         "system/macos/accelerator.py",
         "        memory_in_use=_memory_in_use(statistics),",
@@ -57,6 +57,11 @@ def test_a_new_value_of_iokit_is_read_named_and_shown(package, build_once):
         "    memory_in_use:",
         "    temperature: int | None = None\n    plugin: str | None = None",
     )
+    package.replace(
+        "ui/text/machine.py",
+        'words = [_("GPU {percent}")',
+        'words = [f"{this.temperature} °C", _("GPU {percent}")',
+    )
     _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
     if not library:
         pytest.skip("no C compiler to build the fake Mac with")
@@ -66,7 +71,10 @@ from pathlib import Path
 from readings_kit import read_accelerators
 from system.fakemac.double import FakeMac
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.history.report.page import Report, render_report
 from mpsbar.system.macos import MacComputer
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 
 mac = FakeMac(Path({library!r}))
@@ -74,33 +82,17 @@ recorded = read_accelerators("macos27-m4.ioreg.txt")[0]
 statistics = {{**recorded["PerformanceStatistics"], "Temperature(C)": 61}}
 mac.add_accelerator({{**recorded, "PerformanceStatistics": statistics, "MetalPluginName": "AGXMetalG16G"}})
 computer = MacComputer(mac.libraries, lambda: None)
-print(json.dumps(build_status(Snapshot(0.0, machine=computer.read_machine()))["machine"]["gpu"]))
+snapshot = Snapshot(0.0, machine=computer.read_machine())
+print(json.dumps(build_status(snapshot)["machine"]["gpu"]))
+texts = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
+print(*("61 °C · GPU 17%" in text for text in texts))
 assert mac.faults == "", mac.faults
 """)
-    shown = json.loads(output)
+    values, in_texts = output.splitlines()
+    shown = json.loads(values)
     assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
     assert (shown["temperature"], shown["plugin"]) == (61, "AGXMetalG16G")
-
-
-def test_a_word_more_about_the_gpu_is_in_the_menu_status_and_report(package):
-    package.replace(
-        "ui/text/wording.py",
-        'words = [_("GPU {percent}")',
-        'words = ["61 degrees", _("GPU {percent}")',
-    )
-    output = package.run("""
-from mpsbar.core.machine import Gpu, Machine
-from mpsbar.core.snapshot import Snapshot
-from mpsbar.history.report.page import Report
-from mpsbar.history.report.page import render_report
-from mpsbar.ui.menu import build_menu
-from mpsbar.ui.text.status import render_status
-
-snapshot = Snapshot(0.0, machine=Machine(gpu=Gpu(utilization=40.0)))
-shown = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
-print(*("61 degrees" in text for text in shown))
-""")
-    assert output == "True True True\n"
+    assert in_texts == "True True True"
 
 
 def test_the_words_of_the_leak_notice(package):

@@ -16,6 +16,7 @@ from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.endings import describe_end
 from mpsbar.ui.text.findings import say_health
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 from mpsbar.ui.text.status import render_table
 
 
@@ -62,7 +63,7 @@ def bare_name(name: str) -> str:
 
 
 def _render_memory(snapshot: Snapshot) -> str:
-    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
     lines.append(say_health(snapshot.health, snapshot.names))
     lines += [line for process in snapshot.processes or () for line in _settings(process)]
     return "\n".join(line for line in lines if line)

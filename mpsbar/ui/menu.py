@@ -13,6 +13,7 @@ from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState
 from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text.machine import describe_gpu, describe_machine_briefly
 
 SECTIONS = 5
 _PRINTED = UiState()  # as text, in which nothing can be clicked
@@ -43,12 +44,12 @@ def _head(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 def _health(snapshot: Snapshot) -> str:
     """The machine, or the reason when something is wrong or not known."""
     if snapshot.health.level == "ok" and not findings.is_unknown(snapshot.health):
-        return wording.machine_briefly(snapshot.machine)
+        return describe_machine_briefly(snapshot.machine)
     return findings.say_health(snapshot.health, snapshot.names)
 
 
 def _gpu(snapshot: Snapshot) -> str:
-    words = (wording.gpu(snapshot.machine.gpu), wording.sparkline(snapshot.gpu_utilization))
+    words = (describe_gpu(snapshot.machine.gpu), wording.sparkline(snapshot.gpu_utilization))
     return "   ".join(word for word in words if word)
 
 

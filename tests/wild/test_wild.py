@@ -18,8 +18,8 @@ pytestmark = [
 ]
 
 # Those that run most differently: worker processes beside a training loop, a pool that forks and compiles, threads
-# that are replaced, a loop of windows, another framework. The others have tests of their own as well: kernels in
-# tests/agent/test_notebook.py, gunicorn in tests/cli/test_run_servers.py, loops and threads in tests/agent.
+# that are replaced, a loop of windows, another framework. Kernels are also tested in tests/agent/test_notebook.py,
+# gunicorn in tests/cli/test_run_servers.py.
 SMALL = ["data_loaders", "fork_pool", "gevent_late", "qt_window", "mlx_loop"]
 MORE = ["plain_loop", "threads_counted", "asyncio_loop", "gunicorn_preload", "ipython_kernel"]
 

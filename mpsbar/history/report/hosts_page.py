@@ -16,6 +16,7 @@ from mpsbar.history.report.recorded import build_fallbacks
 from mpsbar.language import _
 from mpsbar.ui.text import hosts as host_text
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 Ends = Mapping[str, "list[RemoteEnd] | HostProblem"]
 
@@ -64,7 +65,7 @@ def _build_now(reading: HostReading) -> list[Markup]:
     snapshot = reading.status.snapshot
     level = reading.status.level
     words = "; ".join(reading.status.reasons) or level or wording.UNKNOWN
-    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
     unconnected = build_unconnected(snapshot, "")
     return [
         tag("p", words, class_=f"health {level or 'unknown'}"),

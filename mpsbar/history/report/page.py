@@ -21,6 +21,7 @@ from mpsbar.history.report.recorded import build_ends, build_past, build_runs
 from mpsbar.language import _, get_code
 from mpsbar.ui.columns import REPORTED, translate
 from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) 
     snapshot = report.snapshot
     health, time = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
     level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
-    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
     when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time)
     return tag(

@@ -30,6 +30,7 @@ from mpsbar.ui.terminal.drawing import draw_history, make_text
 from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, endings, progress, wording
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 
 class Selection(Protocol):
@@ -186,8 +187,8 @@ def _of_surroundings(process: Process | None, command: tuple[str, ...]) -> Itera
 
 def _of_machine(machine: Machine, state: Selection) -> Iterator[Fact]:
     yield _("Computer"), " · ".join(filter(None, (machine.chip, machine.model, machine.os)))
-    yield _("Memory"), wording.machine(machine)
-    if text := wording.gpu(machine.gpu):
+    yield _("Memory"), describe_machine(machine)
+    if text := describe_gpu(machine.gpu):
         yield _("GPU"), text
     if machine.on_battery is not None:
         yield _("Power"), _("battery") if machine.on_battery else _("power adapter")

@@ -13,6 +13,7 @@ from mpsbar.ui.bar import build_bar
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, make_text
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, findings, wording
+from mpsbar.ui.text.machine import describe_machine_briefly
 
 # Different without colour too; hollow while nothing is known.
 _MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
@@ -37,7 +38,7 @@ def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -
         return [health]
     left = Text.assemble(
         make_text("mpsbar", palette.style("accent", bold=True)),
-        make_text("  " + wording.machine_briefly(snapshot.machine)),
+        make_text("  " + describe_machine_briefly(snapshot.machine)),
     )
     words = []
     if snapshot.held is not None:

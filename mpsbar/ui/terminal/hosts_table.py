@@ -17,6 +17,7 @@ from mpsbar.ui.terminal.table import Heads, SteadyTable
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, progress, wording
 from mpsbar.ui.text.hosts import say_condition
+from mpsbar.ui.text.machine import describe_pressure
 
 _TALLEST = 4  # lines of one host
 _TALL_WINDOW = 34
@@ -191,4 +192,4 @@ def _say_pressure(reading: HostReading) -> str:
     machine = reading.status.snapshot.machine
     if machine.swap_used:
         return _("swap {size}").format(size=wording.size(machine.swap_used))
-    return "" if machine.pressure is None else wording.pressure(machine.pressure)
+    return "" if machine.pressure is None else describe_pressure(machine.pressure)

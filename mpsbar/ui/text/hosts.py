@@ -12,6 +12,7 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.fallbacks import render_fallbacks
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
 
@@ -30,8 +31,8 @@ def render_host(reading: HostReading, paint: Paint = plain, width: int | None = 
     if status is None:
         return f"{paint(reading.host, 'head')}  {say_silence(reading)}"
     machine = status.snapshot.machine
-    lines = [f"{paint(reading.host, 'head')}  {wording.machine(machine)}"]
-    lines.append(wording.gpu(machine.gpu))
+    lines = [f"{paint(reading.host, 'head')}  {describe_machine(machine)}"]
+    lines.append(describe_gpu(machine.gpu))
     if reading.problem is not None:
         lines.append(paint(say_silence(reading), "warning"))
     elif status.level in ("warning", "critical"):

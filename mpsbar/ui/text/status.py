@@ -8,6 +8,7 @@ from mpsbar.language import _
 from mpsbar.ui.process_table import build_rows, choose_columns
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
+from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 _GAP = "  "
 # More advice than this is not read under a table.
@@ -33,7 +34,7 @@ def render_status(
 
 def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     health = snapshot.health
-    lines = [wording.machine(snapshot.machine), wording.gpu(snapshot.machine.gpu)]
+    lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
     colour = "dim" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines.append(paint(findings.say_health(health, snapshot.names), colour))
     lines.append(wording.found(snapshot))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.machine import Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _, ngettext
@@ -139,42 +139,6 @@ def interval(seconds: float) -> str:
 
 def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}%"
-
-
-def pressure(level: str | None) -> str:
-    levels = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
-    return _("pressure {level}").format(level=levels.get(level or "", UNKNOWN))
-
-
-def machine(this: Machine) -> str:
-    """One line: Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
-    words = [machine_briefly(this)]
-    if this.memory_available is not None:
-        words.append(_("{size} available").format(size=size(this.memory_available)))
-    if this.swap_used:
-        words.append(_("{size} swap used").format(size=size(this.swap_used)))
-    return " · ".join(words)
-
-
-def machine_briefly(this: Machine) -> str:
-    """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
-    words = [this.chip or this.model or this.os or _("this computer"), size(this.memory_total)]
-    words.append(pressure(this.pressure))
-    if this.recording is not None:
-        words.append(_("RECORDED"))
-    return " · ".join(words)
-
-
-def gpu(this: Gpu) -> str:
-    """One line, or none where nothing can be read of a GPU."""
-    if this.utilization is None and this.memory_in_use is None:
-        return ""
-    words = [_("GPU {percent}").format(percent=percent(this.utilization))]
-    if this.memory_budget is None:
-        words.append(_("{size} in use").format(size=size(this.memory_in_use)))
-    else:
-        words.append(part(this.memory_in_use, this.memory_budget))
-    return " · ".join(words)
 
 
 def part(used: int | None, whole: int | None) -> str:

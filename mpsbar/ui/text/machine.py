@@ -1,0 +1,44 @@
+"""This computer and its GPU in words: for the menu, status, top, doctor and the report."""
+
+from mpsbar.core.machine import Gpu, Machine
+from mpsbar.language import _
+from mpsbar.ui.text import wording
+
+
+def describe_pressure(level: str | None) -> str:
+    levels = {"normal": _("normal"), "warning": _("warning"), "critical": _("critical")}
+    return _("pressure {level}").format(level=levels.get(level or "", wording.UNKNOWN))
+
+
+def describe_machine(this: Machine) -> str:
+    """One line: Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
+    words = [describe_machine_briefly(this)]
+    if this.memory_available is not None:
+        words.append(_("{size} available").format(size=wording.size(this.memory_available)))
+    if this.swap_used:
+        words.append(_("{size} swap used").format(size=wording.size(this.swap_used)))
+    return " · ".join(words)
+
+
+def describe_machine_briefly(this: Machine) -> str:
+    """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
+    words = [
+        this.chip or this.model or this.os or _("this computer"),
+        wording.size(this.memory_total),
+    ]
+    words.append(describe_pressure(this.pressure))
+    if this.recording is not None:
+        words.append(_("RECORDED"))
+    return " · ".join(words)
+
+
+def describe_gpu(this: Gpu) -> str:
+    """One line, or none where nothing can be read of a GPU."""
+    if this.utilization is None and this.memory_in_use is None:
+        return ""
+    words = [_("GPU {percent}").format(percent=wording.percent(this.utilization))]
+    if this.memory_budget is None:
+        words.append(_("{size} in use").format(size=wording.size(this.memory_in_use)))
+    else:
+        words.append(wording.part(this.memory_in_use, this.memory_budget))
+    return " · ".join(words)
