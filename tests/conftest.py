@@ -79,7 +79,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     Those of `make quick` compute, and each process reads all of the tests first (four seconds of a core).
     """
     cores = os.cpu_count() or 1
-    return cores if config.getoption("markexpr") == "not starts_processes" else 2 * cores
+    return cores if config.getoption("markexpr") == "not starts_processes" else 5 * cores // 2
 
 
 # A test that uses one of these, or whose module imports one of those, starts real processes. Those that

@@ -13,7 +13,7 @@ import time
 import interpreters
 import psutil
 import pytest
-from core.test_secrets import SECRETS
+from agent.test_secrets import SECRETS
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
 from mpsbar.agent import fallback_warnings, last_words

@@ -64,10 +64,19 @@ def installed(
         raise AssertionError(f"against Apple's rules: {state.faults}") from state.faults[0]
 
 
+def _forget_in_parent(name: str) -> None:
+    """`package.module` leads to a forgotten module, and monkeypatch.setattr with its name too."""
+    package, _, module = name.rpartition(".")
+    if package in sys.modules:
+        vars(sys.modules[package]).pop(module, None)
+
+
 def _replace(
     modules: dict[str, types.ModuleType], bound: tuple[str, ...]
 ) -> dict[str, types.ModuleType]:
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_of(name, bound)}
+    for name in kept:
+        _forget_in_parent(name)
     kept |= {name: sys.modules[name] for name in modules if name in sys.modules}
     sys.modules.update(modules)
     return kept
@@ -78,7 +87,12 @@ def _restore(kept: dict[str, types.ModuleType], bound: tuple[str, ...]) -> None:
     for name in list(sys.modules):
         if _is_of(name, bound + doubles):
             del sys.modules[name]
+            _forget_in_parent(name)
     sys.modules.update(kept)
+    for name, module in kept.items():
+        package, _, child = name.rpartition(".")
+        if package in sys.modules:
+            setattr(sys.modules[package], child, module)
 
 
 def _is_of(name: str, packages: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ import sysconfig
 
 import pytest
 from cli.command_kit import shown_on_a_terminal
-from core.test_secrets import SECRETS
+from agent.test_secrets import SECRETS
 from fleet_kit import run_exporter, wait_page
 from fork_server import run_mpsbar
 from host_kit import add_stand_in

@@ -161,7 +161,7 @@ def test_mpsbar_why(workers, library):
     assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")
     other = run(workers, "why", "nobody.py", "--json")
     assert (other.returncode, json.loads(other.stdout)) == (1, [])
-    assert "fits 'nobody.py'" in run(workers, "why", "nobody.py").stderr
+    assert "matches 'nobody.py'" in run(workers, "why", "nobody.py").stderr
     assert run(workers, "why", "-n", "0").returncode == 2
 
 
