@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_torch import add_startup
-from fork_server import AFTER_TORCH, run_python
+from fork_server import AFTER_TORCH, run_beside_mps, run_python
 from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -78,6 +78,15 @@ def run_many(jobs):
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda job: run_child(**job), jobs))
 
+
+# What each child process of a deep probe imports after torch, in a second and a half. It has no mpsbar.
+LOAD_SAMPLES = """
+from mpsbar.dtypes import deep_child
+deep_child._load_database()
+for name in [name for name in sys.modules if name.partition(".")[0] == "mpsbar"]:
+    del sys.modules[name]
+"""
+LOAD_SAMPLES_ON_MPS = run_beside_mps(LOAD_SAMPLES)
 
 # The sizes that are timed on a GPU take softmps five seconds, and its speed says nothing of any GPU.
 SMALL_SPEEDS = [
