@@ -7,7 +7,7 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fork_server import run_python
+from fork_server import run_beside_mps, run_python
 from schema_kit import check
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
@@ -46,12 +46,16 @@ def step(model, numbers):
 
 net, numbers = Net(), torch.randint(0, 50, (4, 7))
 """
+# A comparison collects garbage for each dtype: what `import torch` left behind need not be searched.
+QUICKLY = "import gc, torch; gc.freeze()\n"
+# torch imports it by itself in most comparisons, which takes a second.
+LOAD_DYNAMO = run_beside_mps("import torch._dynamo")
 OPTIONS = "timing=False, dtypes=['float32', 'float16', 'bfloat16']"
 FORWARD = NET + f"print(mpsbar.compare(net, numbers, {OPTIONS}).to_json())\n"
 TRAINING = NET + f"print(mpsbar.compare(step, net, numbers, {OPTIONS}).to_json())\n"
 
 
-def run_script(script, faults="", device="mps", **variables):
+def run_script(script, faults="", device="mps", *, after=LOAD_DYNAMO, **variables):
     """The last line that a script printed, as JSON."""
     others = {
         k: v for k, v in os.environ.items() if not k.startswith(("MPSBAR_", "PYTORCH_", "SOFTMPS"))
@@ -60,15 +64,15 @@ def run_script(script, faults="", device="mps", **variables):
     ours = {"SOFTMPS": "1" if device == "mps" else "0", "SOFTMPS_FAULTS": faults, "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
             "MPSBAR_DISABLE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}  # fmt: skip
     done = run_python(
-        [sys.executable, "-B", "-c", textwrap.dedent(script)], env=others | cache | ours | variables,
-        timeout=4 * TIMEOUT, cwd="/",
+        [sys.executable, "-B", "-c", QUICKLY + textwrap.dedent(script)], env=others | cache | ours | variables,
+        timeout=4 * TIMEOUT, cwd="/", after=after if device == "mps" else "",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.strip().splitlines()[-1])
     return check("compare", said) if isinstance(said, dict) and "piecewise" in said else said
 
 
-def run_many(jobs):
-    """Each job the arguments of run_script; two at a time: each imports torch."""
+def run_many(jobs, **options):
+    """Each job the arguments of run_script; two at a time."""
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda job: run_script(*job), jobs))
+        return list(pool.map(lambda job: run_script(*job, **options), jobs))

@@ -41,7 +41,9 @@ CHANGES_START = ("sitecustomize.py", "usercustomize.py", "torch", "torch.py")
 # How a sitecustomize.py begins that does the same after an import of torch: a fork runs it.
 AFTER_TORCH = "# torch may have been imported\n"
 MESSAGE = 1 << 17  # bytes; a request holds the environment and the code
-ENTRY = """import sys; sys.path[0] = {tests!r}; import fork_server
+ENTRY = """import sys; sys.path[0] = {tests!r}
+{after}
+import fork_server
 exec(fork_server.serve({fd}))
 __leave__()
 """
@@ -127,19 +129,21 @@ class Server:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            fd = theirs.fileno()
-            entry = ENTRY.format(tests=str(Path(__file__).parent), fd=fd)
             self.environment = _usual_environment()
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", entry], env=self.environment, pass_fds=[fd],
-                stdin=subprocess.DEVNULL, cwd="/", start_new_session=True,
-            )  # fmt: skip
+            self.process: Any = self._begin(theirs.fileno())
         self.control = ours
+
+    def _begin(self, fd: int) -> Any:
+        entry = ENTRY.format(tests=str(Path(__file__).parent), fd=fd, after="")
+        return subprocess.Popen(
+            [sys.executable, "-c", entry], env=self.environment, pass_fds=[fd],
+            stdin=subprocess.DEVNULL, cwd="/", start_new_session=True,
+        )  # fmt: skip
 
     def start(
         self, request: "dict[str, Any]", *, stdin: int, stdout: int, stderr: int | None
     ) -> ForkedProcess:
-        """A host; the last three as for subprocess.Popen, but no files."""
+        """A host; the last three as for subprocess.Popen, of files only the number."""
         pipes: list[Any] = []
         theirs: list[int] = []
         for number, kind in enumerate((stdin, stdout, stderr)):
@@ -149,7 +153,7 @@ class Server:
                 pipes.append(os.fdopen(read, "rb", 0) if number else os.fdopen(write, "wb", 0))
             else:
                 null = kind == subprocess.DEVNULL
-                same = theirs[1] if kind == subprocess.STDOUT else number
+                same = theirs[1] if kind == subprocess.STDOUT else number if kind is None else kind
                 theirs.append(os.open(os.devnull, os.O_RDWR) if null else os.dup(same))
                 pipes.append(None)
         ours, status = os.pipe()
@@ -165,6 +169,20 @@ class Server:
         self.process.wait()
 
 
+class ServerAfter(Server):
+    """A fork of the server that has run some more code, which takes long as well."""
+
+    def __init__(self, first: Server, after: str) -> None:
+        self.first, self.after = first, after
+        super().__init__()
+
+    def _begin(self, fd: int) -> Any:
+        entry = ENTRY.format(tests=str(Path(__file__).parent), fd=0, after=self.after)
+        command = [sys.executable, "-c", entry]
+        request = {"command": command, "env": self.environment, "cwd": "/", "leave": False}
+        return self.first.start(request, stdin=fd, stdout=1, stderr=2)
+
+
 class SharedServer(Server):
     """The server of another process, to which each request is one message."""
 
@@ -173,13 +191,14 @@ class SharedServer(Server):
         self.environment = environment
 
 
-_servers: list[Server] = []  # one, once a test has needed it
+# Once a test has needed it: one that has torch, and one for each code that was run after that.
+_servers: dict[str, Server] = {}
 _starting = threading.Lock()  # some tests start hosts from two threads
 
 
 def end_servers() -> None:
     while _servers:
-        _servers.pop().end()
+        _servers.popitem()[1].end()
 
 
 def _usual_environment() -> dict[str, str]:
@@ -195,7 +214,7 @@ def can_serve(command: "list[str]", env: "dict[str, str]") -> bool:
         return False
     if command[0] != sys.executable:
         return False
-    usual = _servers[0].environment if _servers else _usual_environment()
+    usual = next((s.environment for s in _servers.values()), None) or _usual_environment()
     options = [word for word in command[1:2] if word.startswith("-") and word not in ("-B", "-c")]
     other = {n for n in env.keys() | usual.keys() if env.get(n) != usual.get(n)} - UNDERSTOOD
     places = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
@@ -215,12 +234,13 @@ def _changes_start(path: Path) -> bool:
 def start_python(
     command: "list[str]", *, env: "dict[str, str]", cwd: "str | Path",
     stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE, stderr: int | None = subprocess.PIPE,
-    start_new_session: bool = True, bufsize: int = 0, leave: bool = False,
+    start_new_session: bool = True, bufsize: int = 0, leave: bool = False, after: str = "",
 ) -> Any:  # fmt: skip
     """`python [-B] FILE` or `python [-B] -c CODE` as a fork of a Python that has torch; else as it is.
 
     With `leave`, a program that reached its end runs its exit functions and leaves; taking torch apart
-    module by module, as Python does at its end, would cost it half a second more.
+    module by module, as Python does at its end, would cost it half a second more. `after` is code that
+    the program would run first, such as more imports of seconds: a fork comes from a server that has.
     """
     if not can_serve(command, env):
         return subprocess.Popen(
@@ -230,27 +250,46 @@ def start_python(
     assert start_new_session
     assert bufsize == 0
     request = {"command": command, "env": env, "cwd": str(cwd), "leave": leave}
-    return _need_server().start(request, stdin=stdin, stdout=stdout, stderr=stderr)
+    return _need_server(after).start(request, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
-def _need_server() -> Server:
+def _need_server(after: str = "") -> Server:
     with _starting:
-        if not _servers:
-            _servers.append(Server())
-    return _servers[0]
+        if after not in _servers:
+            first = _servers.get("") or _servers.setdefault("", Server())
+            if after:
+                _servers[after] = ServerAfter(first, after)
+    return _servers[after]
 
 
 def run_python(
     command: "list[str]", *, env: "dict[str, str]", cwd: "str | Path", timeout: float, input: str = "",  # noqa: A002
+    after: str = "",
 ) -> "subprocess.CompletedProcess[str]":  # fmt: skip
     """The same to its end, as subprocess.run with text and captured output."""
-    process = start_python(command, env=env, cwd=cwd, stdin=subprocess.PIPE, leave=True)
+    process = start_python(
+        command, env=env, cwd=cwd, stdin=subprocess.PIPE, leave=True, after=after
+    )
     try:
         out, err = process.communicate(input.encode(), timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
     return subprocess.CompletedProcess(command, process.returncode, out.decode(), err.decode())
+
+
+def run_beside_mps(code: str) -> str:
+    """For `after`, where the code asks torch for MPS: torch remembers the answer.
+
+    The device itself is made in each fork, by its own variables.
+    """
+    return f"""
+import softmps.build, torch
+torch.ops.load_library(softmps.build.build(lambda line: None))
+torch._C._has_mps = True
+{code}
+torch._C._has_mps = False
+"""
 
 
 def run_fresh(
@@ -265,7 +304,7 @@ def run_fresh(
 # ---- children of mpsbar ----
 
 
-def fork_children() -> Any:
+def fork_children(after: str = "") -> Any:
     """For mpsbar.system.child_process.start_python: the same, but children with torch are forks.
 
     Where the environment asks for a start of its own (PYTHONPATH with a start-up file, PYTORCH_
@@ -278,7 +317,7 @@ def fork_children() -> Any:
     ) -> Any:
         command, env = [python, "-B", *arguments], dict(environ)
         if can_serve(command, env):
-            return start_python(command, env=env, cwd="/", stdin=stdin)
+            return start_python(command, env=env, cwd="/", stdin=stdin, after=after)
         return start_fresh(python, arguments, environ, stdin=stdin)
 
     return start
@@ -287,9 +326,9 @@ def fork_children() -> Any:
 # `mpsbar …` whose children are forks of the test's own server.
 COMMAND = """import json, os, sys
 sys.path.insert(0, {tests!r}); import fork_server; del sys.path[0]
-fork_server._servers.append(fork_server.SharedServer(*json.loads({shared!r})))
+fork_server._servers[{after!r}] = fork_server.SharedServer(*json.loads({shared!r}))
 from mpsbar.system import child_process
-child_process.start_python = fork_server.fork_children()
+child_process.start_python = fork_server.fork_children({after!r})
 if "status" in sys.argv:  # half a second for workers is too little on busy cores
     from mpsbar.workers.poll import WorkerPoll
     WorkerPoll.poll.__defaults__ = (None, 120.0)
@@ -300,24 +339,29 @@ sys.exit(main())
 
 
 def run_mpsbar(
-    arguments: "list[str]", *, env: "dict[str, str]", timeout: float, **options: Any
+    arguments: "list[str]",
+    *,
+    env: "dict[str, str]",
+    timeout: float,
+    after: str = "",
+    **options: Any,
 ) -> "subprocess.CompletedProcess[str]":
     """`python -m mpsbar …` to its end, without the seconds that each child would need to import torch."""
-    code, fds = build_command()
+    code, fds = build_command(after)
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], env=env, pass_fds=fds, timeout=timeout,
         capture_output=True, text=True, **options,
     )  # fmt: skip
 
 
-def build_command() -> "tuple[str, list[int]]":
+def build_command(after: str = "") -> "tuple[str, list[int]]":
     """The code of such an mpsbar, and the descriptors that it needs."""
     if not sys.platform.startswith("linux") or find_spec("torch") is None:
         return "import sys; sys.argv[0] = 'mpsbar'; from mpsbar.__main__ import main; main()", []
-    server = _need_server()
+    server = _need_server(after)
     shared = json.dumps([server.control.fileno(), server.environment])
     tests = str(Path(__file__).parent)
-    return COMMAND.format(tests=tests, shared=shared), [server.control.fileno()]
+    return COMMAND.format(tests=tests, shared=shared, after=after), [server.control.fileno()]
 
 
 # ---- in the server ----

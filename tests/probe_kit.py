@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_torch import add_startup
-from fork_server import AFTER_TORCH, run_python
+from fork_server import AFTER_TORCH, run_beside_mps, run_python
 from worker_kit import NO_MPS, TIMEOUT, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -79,15 +79,25 @@ def run_many(jobs):
         return list(pool.map(lambda job: run_child(**job), jobs))
 
 
-# The sizes that are timed on a GPU take softmps five seconds, and its speed says nothing of any GPU.
+# What each child process of a deep probe imports after torch, in a second and a half. It has no mpsbar.
+LOAD_SAMPLES = """
+from mpsbar.dtypes import deep_child
+deep_child._load_database()
+for name in [name for name in sys.modules if name.partition(".")[0] == "mpsbar"]:
+    del sys.modules[name]
+"""
+LOAD_SAMPLES_ON_MPS = run_beside_mps(LOAD_SAMPLES)
+
+# The sizes that are timed on a GPU take softmps five seconds, and its speed says nothing of any GPU;
+# those of the CPU take a second. test_dtype_child runs them.
 SMALL_SPEEDS = [
-    (f", {on_gpu}, {on_cpu}, ", f", 16, {on_cpu}, ")
+    (f", {on_gpu}, {on_cpu}, ", ", 16, 16, ")
     for _, on_gpu, on_cpu, _ in operations.SPEEDS.values()
 ]
 
 
 def copy_with_small_speeds(folder):
-    """The probe's sources, in which a GPU is timed with small tensors."""
+    """The probe's sources, in which small tensors are timed."""
     for module in (operations, checks, dtype_child):
         text = Path(module.__file__).read_text()
         if module is operations:

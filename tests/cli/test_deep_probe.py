@@ -11,10 +11,11 @@ import threading
 
 import pytest
 from fork_server import build_command, run_mpsbar
-from probe_kit import needs_mps
+from probe_kit import LOAD_SAMPLES, LOAD_SAMPLES_ON_MPS, needs_mps
 from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, need_module
 
+pytestmark = pytest.mark.xdist_group("samples")  # one process that has torch's samples serves all
 LONG = 6 * TIMEOUT  # two imports of torch and of its samples on a busy machine
 
 
@@ -32,7 +33,8 @@ def mpsbar(env):
 
     def run(*arguments, **extra):
         arguments = ["probe", "--python", sys.executable, *arguments]
-        return run_mpsbar(arguments, env=env | extra, cwd=ROOT, timeout=LONG)
+        after = LOAD_SAMPLES_ON_MPS if "SOFTMPS" in extra else LOAD_SAMPLES
+        return run_mpsbar(arguments, env=env | extra, cwd=ROOT, timeout=LONG, after=after)
 
     return run
 
@@ -102,7 +104,7 @@ def test_ctrl_c_keeps_what_was_measured(env):
     ours, theirs = pty.openpty()
     # SIGINT may be ignored in the run of the tests, which a child inherits.
     usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    how, fds = build_command()
+    how, fds = build_command(LOAD_SAMPLES)
     arguments = ["probe", "--deep", "--device", "cpu", "--python", sys.executable]
     process = subprocess.Popen(
         [sys.executable, "-c", usual + how, *arguments], env=env | {"TERM": "xterm"}, cwd=ROOT,

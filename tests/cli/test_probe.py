@@ -41,10 +41,11 @@ def env(workers):
 def mpsbar(env, tmp_path):
     def run(*arguments, verb="probe", **options):
         extra = options.pop("extra", {})
-        if verb == "probe" and extra.get("SOFTMPS"):
-            # Its import takes seconds, and Metal's code generator is not here.
-            arguments = (*arguments, "--no-compile")
+        if verb == "probe":
             extra = {"PYTHONPATH": add_small_speeds(tmp_path / "small speeds")} | extra
+            if "SOFTMPS" in extra:
+                # Its import takes seconds, and Metal's code generator is not here.
+                arguments = (*arguments, "--no-compile")
         return run_mpsbar([verb, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
 
     return run
@@ -299,12 +300,13 @@ def test_a_busy_gpu_is_warned_of(monkeypatch, capsys):
 # ── a terminal ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_on_a_terminal(env, cpu):
+def test_on_a_terminal(env, cpu, tmp_path):
     """Signs, colour, and a bar that is gone at the end."""
     main, other = pty.openpty()
     code, fds = build_command()
+    small = {"PYTHONPATH": add_small_speeds(tmp_path)}
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "probe", *cpu], env=env | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
+        [sys.executable, "-c", code, "probe", *cpu], env=env | small | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
         stdin=other, stdout=other, stderr=other, cwd=ROOT, pass_fds=fds,
     )  # fmt: skip
     os.close(other)

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,15 @@ from mpsbar.dtypes.deep_results import DTYPES
 from mpsbar.dtypes.deep_runner import DeepRunner
 
 # The import of torch and of its samples, on a busy machine.
-pytestmark = [pytest.mark.timeout(20 * TIMEOUT), pytest.mark.starts_processes]
+pytestmark = [
+    pytest.mark.timeout(20 * TIMEOUT),
+    pytest.mark.starts_processes,
+    pytest.mark.xdist_group("samples"),  # one process that has them serves all
+]
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch, tmp_path, fork_children):
+def environment(monkeypatch, tmp_path, fork_deep_children):
     for name in list(os.environ):
         if name.startswith(("SOFTMPS_FAULTS", "PYTORCH_", "PYTHONPATH")):
             monkeypatch.delenv(name)
@@ -90,9 +95,8 @@ print(json.dumps(found))
 
 def read_torchs_lists():
     """The lists in the source of torch's tests for MPS, by another way than the probe's: dtypes by operation."""
-    import torch.testing._internal as internal
-
-    tree = ast.parse((Path(internal.__path__[0]) / "common_mps.py").read_text())
+    torch = Path(find_spec("torch").origin).parent  # not imported
+    tree = ast.parse((torch / "testing" / "_internal" / "common_mps.py").read_text())
     function = next(
         n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "mps_ops_modifier"
     )

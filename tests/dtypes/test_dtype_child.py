@@ -11,7 +11,15 @@ import interpreters
 import psutil
 import pytest
 from fake_torch import add_startup, make_torch
-from probe_kit import EVERY, RESULTS, environment, needs_mps, plan_for, run_child
+from probe_kit import (
+    EVERY,
+    RESULTS,
+    add_small_speeds,
+    environment,
+    needs_mps,
+    plan_for,
+    run_child,
+)
 from worker_kit import ROOT, TIMEOUT, need_module, wait_for
 
 from mpsbar.dtypes import checks, dtype_child, operations
@@ -128,9 +136,11 @@ def test_memory_stays_below_the_ceiling(on_cpu):
     assert 0 < max(answer["memory"] for answer in answers.values()) < 256 << 20
 
 
-def test_a_low_ceiling_is_held(on_cpu):
+def test_a_low_ceiling_is_held(tmp_path):
     """Either torch is refused the memory, or the throwaway stops by itself; nothing goes on above."""
-    stages, answers, done = run_child(device="cpu", ceiling=4 << 20)
+    need_module("torch")
+    small = add_small_speeds(tmp_path)
+    stages, answers, done = run_child(device="cpu", ceiling=4 << 20, PYTHONPATH=small)
     assert done.returncode == 0
     assert "end" in stages
     over = [a for a in answers.values() if a["memory"] > 4 << 20]
@@ -223,7 +233,8 @@ def test_from_an_archive(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "app.zip")],
-        env=environment(), capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT,
+        env=environment(PYTHONPATH=add_small_speeds(tmp_path / "small speeds")),
+        capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.stdout.split() == ["ok", str(RESULTS), "None"], done.stderr
 

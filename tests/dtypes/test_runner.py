@@ -33,14 +33,14 @@ def plain(monkeypatch):
             monkeypatch.delenv(name)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def small_speeds(monkeypatch, tmp_path_factory):
     folder = copy_with_small_speeds(tmp_path_factory.mktemp("sources"))
     monkeypatch.setattr("mpsbar.dtypes.runner._SOURCES", folder)
 
 
 @pytest.fixture
-def softmps(monkeypatch, fork_children, small_speeds):
+def softmps(monkeypatch, fork_children):
 
     def plant(faults="", version=""):
         monkeypatch.setenv("SOFTMPS", "1")
@@ -308,7 +308,7 @@ def test_one_that_never_reads_its_plan_does_not_hold_us(tmp_path):
 
 
 @needs_mps
-def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path, small_speeds):
+def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path):
     """Here it raises, because Metal's code generator is missing, and has written by then."""
     monkeypatch.setenv("SOFTMPS", "1")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

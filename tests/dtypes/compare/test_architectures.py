@@ -4,6 +4,7 @@ import importlib.util
 
 import pytest
 from compare_kit import needs_mps, run_many, run_script
+from fork_server import run_beside_mps
 
 pytestmark = [
     needs_mps,
@@ -13,6 +14,11 @@ pytestmark = [
     ),
 ]
 
+# What each process would import first, in three seconds.
+LOAD_TRANSFORMERS = run_beside_mps("""
+import transformers as t
+t.BertForSequenceClassification, t.GPT2LMHeadModel, t.ViTForImageClassification, t.MambaForCausalLM
+""")
 START = """
 import json, torch, torch.nn as nn, mpsbar
 torch.set_num_threads(1)
@@ -75,14 +81,14 @@ FAULTS = {
 
 
 def compare_models(names):
-    """A script for these models: one process, because each imports transformers."""
+    """A script for these models, in one process."""
     each = [EACH.replace("MODEL", MODELS[name]).replace("NAME", name) for name in names]
     return START + "".join(each) + END
 
 
 @pytest.fixture(scope="module")
 def sound():
-    return run_script(compare_models(MODELS))
+    return run_script(compare_models(MODELS), after=LOAD_TRANSFORMERS)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,11 @@ def planted():
     for name, (fault, _) in FAULTS.items():
         by_fault.setdefault(fault, []).append(name)
     jobs = [(compare_models(names), fault) for fault, names in by_fault.items()]
-    return {name: found for results in run_many(jobs) for name, found in results.items()}
+    return {
+        name: found
+        for results in run_many(jobs, after=LOAD_TRANSFORMERS)
+        for name, found in results.items()
+    }
 
 
 @pytest.mark.parametrize("name", MODELS)
