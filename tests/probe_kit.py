@@ -91,8 +91,7 @@ LOAD_SAMPLES_ON_MPS = run_beside_mps(LOAD_SAMPLES)
 # The sizes that are timed on a GPU take softmps five seconds, and its speed says nothing of any GPU;
 # those of the CPU take a second. test_dtype_child runs them.
 SMALL_SPEEDS = [
-    (f", {on_gpu}, {on_cpu}, ", ", 16, 16, ")
-    for _, on_gpu, on_cpu, _ in operations.SPEEDS.values()
+    (f", {on_gpu}, {on_cpu}, ", ", 16, 16, ") for _, on_gpu, on_cpu, _ in operations.SPEEDS.values()
 ]
 
 

@@ -171,8 +171,11 @@ def _first_line(error: BaseException) -> str:
 
 
 def _replace_home(text: str) -> str:
+    """Where a path begins with it, not in another name: as `shorten_home` of the monitor does."""
     home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
-    return text.replace(home, "~") if len(home) > 1 else text
+    if not home or home not in text:  # compiled only where it is there: the host waits
+        return text
+    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(home)}(?!\.?[\w@+%~-])", "~", text)
 
 
 def _find_place(trace: Optional[TracebackType]) -> str:

@@ -14,9 +14,10 @@ import interpreters
 import psutil
 import pytest
 from agent.test_secrets import SECRETS
+from ui.text.test_wording import HOMES
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
-from mpsbar.agent import fallback_warnings, last_words
+from mpsbar.agent import fallback_warnings, last_words, user_folders
 from mpsbar.agent.backends import IN_USE, NOT_INITIALISED, mps
 
 ATTACH = "import mpsbar, sys, os; assert mpsbar.attach()\n"
@@ -65,6 +66,27 @@ def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
     assert file.name == last_words.NAME % (
         int(read_one(workers)["ended"] * 1000), read_one(workers)["pid"]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "short"), HOMES)
+def test_the_home_is_replaced_where_the_monitor_would(monkeypatch, text, short):
+    monkeypatch.setitem(user_folders._homes, os.geteuid(), "/Users/jane/")
+    assert last_words._replace_home(text) == short
+
+
+@pytest.mark.parametrize(
+    ("home", "text", "short"),
+    [
+        ("/home/jane", "no /home/jane/x", "no ~/x"),
+        ("/home/jane", "no /home/janet/x", "no ~/x"),  # no name of another user either
+        ("/srv/jane", "no /srv/jane/x, no /srv/janet/x", "no ~/x, no /srv/janet/x"),
+        ("/", "no /x", "no /x"),
+        ("", "no /x", "no /x"),
+    ],
+)
+def test_the_home_in_the_text_of_an_error(monkeypatch, home, text, short):
+    monkeypatch.setitem(user_folders._homes, os.geteuid(), home)
+    assert last_words._first_line(OSError(text)) == short
 
 
 @pytest.mark.parametrize(

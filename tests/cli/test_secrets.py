@@ -7,8 +7,8 @@ import sys
 import sysconfig
 
 import pytest
-from cli.command_kit import shown_on_a_terminal
 from agent.test_secrets import SECRETS
+from cli.command_kit import shown_on_a_terminal
 from fleet_kit import run_exporter, wait_page
 from fork_server import run_mpsbar
 from host_kit import add_stand_in

@@ -1,6 +1,7 @@
 """The verdict: every threshold from both sides, leaks and warm-ups, and that nothing rings twice."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -24,8 +25,7 @@ def machine(**fields):
     return Machine(gpu=Gpu(**gpu), **fields)
 
 
-def process(pid, footprint, **fields):
-    return make_process(pid, **({"footprint": footprint, "gpu_client": True} | fields))
+process = partial(make_process, gpu_client=True)
 
 
 def judge_once(the_machine=None, workers=(), processes=(), before=FINE, time=0.0):
@@ -110,7 +110,7 @@ def test_a_process_against_the_budget(percent, before, after):
     past = on("process_memory", before, 7) if before else FINE
     budget = machine(memory_budget=100, memory_in_use=0)
     held = judge_once(budget, [make_worker(7, driver=percent)], before=past)
-    charged = judge_once(budget, processes=[process(7, percent)], before=past)
+    charged = judge_once(budget, processes=[process(7, footprint=percent)], before=past)
     assert level_of(held, "process_memory", 7) == after
     assert level_of(charged, "process_memory", 7) == after
 
@@ -132,12 +132,12 @@ def test_a_workers_torch_knows_the_budget_too():
 @pytest.mark.parametrize(
     "innocent",
     [
-        {"processes": [process(1, 100, gpu_client=False)]},
-        {"processes": [process(1, 100, gpu_client=None)]},
-        {"processes": [process(1, 100, footprint_kind="rss")]},
-        {"processes": [process(1, None)]},
+        {"processes": [process(1, footprint=100, gpu_client=False)]},
+        {"processes": [process(1, footprint=100, gpu_client=None)]},
+        {"processes": [process(1, footprint=100, footprint_kind="rss")]},
+        {"processes": [process(1, footprint=None)]},
         {
-            "workers": [make_worker(1, driver=10, process=process(1, 100))]
+            "workers": [make_worker(1, driver=10, process=process(1, footprint=100))]
         },  # the rest is not the GPU's
         {
             "workers": [make_worker(1, device="cuda", reserved=100, budget=100)]
@@ -150,7 +150,7 @@ def test_who_is_not_accused_of_the_gpus_memory(innocent):
 
 
 def test_a_worker_whose_counters_are_unknown_is_measured_by_its_footprint():
-    silent = Worker(1, "train.py", "busy", None, process=process(1, 95))
+    silent = make_worker(1, state="busy", age=None, backends=(), process=process(1, footprint=95))
     health = judge_once(machine(memory_budget=100, memory_in_use=0), [silent])
     assert level_of(health, "process_memory", 1) == "warning"
 
@@ -384,7 +384,7 @@ def running(footprint, held=lambda t: GB, allocated=lambda t: GB, seconds=600, s
     """A worker whose numbers are functions of the time."""
     shots = []
     for t in range(0, seconds + 1, step):
-        seen = process(7, int(footprint(t)))
+        seen = process(7, footprint=int(footprint(t)))
         counters = {"driver": held(t), "allocated": allocated(t)}
         ready = {k: None if v is None else int(v) for k, v in counters.items()}
         shots.append(
@@ -490,7 +490,7 @@ def test_a_leak_that_stops_is_over_and_comes_once():
 
 def test_another_process_with_the_same_pid_starts_innocent():
     shots = running(lambda t: GB + t * 2 * MB)
-    other = replace(process(7, 3 * GB), started=999.0)
+    other = process(7, footprint=3 * GB, started=999.0)
     new = Snapshot(602.0, (make_worker(7, process=other, driver=GB),), processes=(other,))
     assert level_of(watch([*shots, new])[-1], "leak", 7) is None
 

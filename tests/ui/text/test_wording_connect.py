@@ -1,8 +1,8 @@
 """How to connect, as it will be read and typed."""
 
 import pytest
+from samples import make_process
 
-from mpsbar.core.machine import Process
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import how_to_connect
 
@@ -32,12 +32,8 @@ def test_each_kind_has_its_way(kind, text):
     assert how_to_connect(PYTHON, kind) == text
 
 
-def make_process(**fields):
-    return Process(7, 1.0, "train.py", ("torch",), python=PYTHON, **fields)
-
-
 def test_what_is_enabled_and_starting_needs_nothing():
-    process = make_process(is_enabled=True, is_starting=True)
+    process = make_process(python=PYTHON, is_enabled=True, is_starting=True)
     nothing = "nothing to do: it connects by itself once its imports are done"
     assert wording.how_to_connect_process(process) == nothing
     assert wording.how_to_connect_in_menu(process) == nothing
@@ -46,7 +42,7 @@ def test_what_is_enabled_and_starting_needs_nothing():
 
 
 def test_what_was_enabled_after_its_start_is_restarted():
-    process = make_process(is_enabled=True)
+    process = make_process(python=PYTHON, is_enabled=True)
     text = "restart it: its environment is enabled (if that does not help: mpsbar doctor)"
     assert wording.how_to_connect_process(process) == text
     assert wording.how_to_connect_in_menu(process) == "Restart it: its environment is connected"
