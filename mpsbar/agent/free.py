@@ -7,18 +7,17 @@ from typing import Any, Callable, Optional
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_KNOWN
 from .collection import collect_on_main, find_gui_toolkit
-from .gc_pause import CollectorPause
+from .gc_pause import CollectorPause, call_directly
 from .main_thread import MainThreadJob
-
-Report = dict[str, Any]
+from .protocol import JobAnswer
 
 # How long caches that any thread may release wait for a collection on main: it is only a help.
 COLLECT_SECONDS = 0.04
 # The last Free of this process, whoever asked for it: plain numbers, and the pid they belong to.
-_last: "tuple[int, Report]" = (0, {})
+_last: "tuple[int, JobAnswer]" = (0, {})
 
 
-def read_last_free() -> Optional[Report]:
+def read_last_free() -> Optional[JobAnswer]:
     """None: this process has freed nothing yet; a forked child inherits its parent's numbers."""
     pid, report = _last
     return report if pid == os.getpid() else None
@@ -59,13 +58,13 @@ class FreeJob:
         # An attempt of a Free that is kept until it is possible: if busy, nothing at all is done.
         self.is_attempt = False
         self.paused = 0.0  # seconds that this process could do nothing else
-        self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
+        self._call: Callable[..., Any] = call_directly if pause is None else pause.call
         states = [(backend, backend.state(gpu_client)) for backend in BACKENDS]
         used = [backend for backend, state in states if state == IN_USE]
         self._not_known = [backend.NAME for backend, state in states if state == NOT_KNOWN]
         self._alone = [backend for backend in used if not backend.ANYWHERE]
         self._anywhere = [backend for backend in used if backend.ANYWHERE]
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, JobAnswer] = {}
         self._collected = False
         self._gui_toolkit = find_gui_toolkit()
         self._job: Optional[MainThreadJob] = None
@@ -81,7 +80,7 @@ class FreeJob:
             deadline = now + min(seconds, COLLECT_SECONDS)
             self._job = MainThreadJob(self._prepare, None, deadline, False, pause)
 
-    def step(self) -> Optional[Report]:
+    def step(self) -> Optional[JobAnswer]:
         """The answer once there is one, else None: call again in a millisecond or two."""
         job = self._job
         if job is not None:
@@ -127,7 +126,7 @@ class FreeJob:
         started = ((backend.NAME, backend.start_trim()) for backend in self._alone)
         return {name: trim for name, trim in started if trim is not None}
 
-    def _end(self, job: MainThreadJob, backend: Any) -> Report:
+    def _end(self, job: MainThreadJob, backend: Any) -> JobAnswer:
         """How it ended for one backend: a busy one may have trimmed its cache itself."""
         trim = (self._trims or {}).get(backend.NAME)
         if trim is None or not trim.freed:
@@ -161,7 +160,7 @@ class FreeJob:
             report["after"] = backend.measure()
             report["freed"] = max(0, report["before"] - report["after"])
 
-    def _release_anywhere(self, backend: Any) -> Report:
+    def _release_anywhere(self, backend: Any) -> JobAnswer:
         start = time.perf_counter()
         try:
             before = backend.measure()
@@ -176,17 +175,13 @@ class FreeJob:
         return {"freed": freed, "before": before, "after": after}
 
 
-def _call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
-
-
-def _outcome(job: MainThreadJob) -> Report:
+def _outcome(job: MainThreadJob) -> JobAnswer:
     if job.given_up:
         reason = job.refused
         return {
             "busy": {"code": reason.code, "where": reason.where} if reason else {"code": "busy"}
         }
-    ended: Report = {"on_main": job.on_main}
+    ended: JobAnswer = {"on_main": job.on_main}
     if job.failure is not None:
         ended["error"] = job.failure
     return ended

@@ -5,9 +5,9 @@ It is tried for some seconds, then rests: a host that computes must not be asked
 
 import os
 import time
-from typing import Any, Optional
+from typing import Optional
 
-Report = dict[str, Any]
+from .protocol import JobAnswer
 
 SECONDS = 600.0
 MOST_SECONDS = 3600.0
@@ -28,7 +28,7 @@ class KeptFree:
         self.until = time.monotonic() + seconds
         self.next_try = 0.0
         self.tries = 0
-        self.reason: Optional[Report] = None  # why the last attempt did nothing
+        self.reason: Optional[JobAnswer] = None  # why the last attempt did nothing
 
     def begin_try(self, now: float) -> float:
         """How long this attempt may wait."""
@@ -36,14 +36,14 @@ class KeptFree:
         self.next_try = now + TRY_SECONDS + REST_SECONDS
         return max(0.1, min(TRY_SECONDS, self.until - now))
 
-    def note_busy(self, answer: Report, now: float) -> None:
+    def note_busy(self, answer: JobAnswer, now: float) -> None:
         self.reason = answer.get("reason")
         self.next_try = min(now + REST_SECONDS, self.until)
 
     def is_over(self, now: float) -> bool:
         return now >= self.until
 
-    def describe(self) -> Report:
+    def describe(self) -> JobAnswer:
         left = max(0.0, self.until - time.monotonic())
         return {"asked": self.asked, "left": left, "tries": self.tries, "reason": self.reason}
 
@@ -75,6 +75,6 @@ def forget() -> bool:
     return had
 
 
-def read_kept_free() -> Optional[Report]:
+def read_kept_free() -> Optional[JobAnswer]:
     kept = find_kept()
     return None if kept is None else kept.describe()

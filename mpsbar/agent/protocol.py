@@ -16,6 +16,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 Message = dict[str, Any]
+JobAnswer = dict[str, Any]  # the result of free, tensors or limit, or a part of it
 
 
 def _refuse_constant(name: str) -> None:

@@ -15,6 +15,7 @@ from .frameworks import FRAMEWORKS, Framework
 from .gc_pause import CollectorPause
 from .host_exceptions import raised_by_us
 from .main_thread import MainThreadJob
+from .protocol import JobAnswer
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
@@ -22,7 +23,6 @@ SCAN_SECONDS = 0.2
 SPARE_SECONDS = 0.05
 MOST_GROUPS = 50
 
-Report = dict[str, Any]
 Key = tuple[str, str, str]
 
 
@@ -30,20 +30,23 @@ class TensorCensus:
     """One count of the live tensors; `step` until it answers.
 
     On main, or while no other thread can run: whoever lists all objects holds them for a moment,
-    and one that ends meanwhile would run its finalizer on our thread. On MPS also the rule of Free:
-    a tensor looked at in the middle of its operation has crashed before.
+    and one that ends meanwhile would run its finalizer on our thread. A backend with CENSUS_ALONE
+    asks for the rule of Free too.
     """
 
     def __init__(self, gpu_client: Optional[bool], pause: Optional[CollectorPause] = None) -> None:
         states = {backend.NAME: backend.state(gpu_client) for backend in BACKENDS}
         self._used = [backend for backend in BACKENDS if states[backend.NAME] == IN_USE]
-        self._report: Optional[Report] = None
+        self._report: Optional[JobAnswer] = None
         self.paused = 0.0  # seconds that this process could do nothing else
-        alone = states["mps"] not in (None, NOT_INITIALISED)
+        alone = any(
+            backend.CENSUS_ALONE and states[backend.NAME] not in (None, NOT_INITIALISED)
+            for backend in BACKENDS
+        )
         deadline = time.monotonic() + DEADLINE_SECONDS
         self._job = MainThreadJob(self._prepare, self._count, deadline, alone, pause)
 
-    def step(self) -> Optional[Report]:
+    def step(self) -> Optional[JobAnswer]:
         job = self._job
         if not job.step():
             return None
@@ -56,7 +59,7 @@ class TensorCensus:
         return self._report
 
     def _prepare(self, on_main: bool) -> None:
-        """Nothing: a census changes nothing."""
+        """Does nothing: counting needs no preparation."""
 
     def _count(self) -> None:
         allocated = {backend.NAME: backend.stats().get("allocated") for backend in self._used}
@@ -67,7 +70,7 @@ class TensorCensus:
             self.paused += time.perf_counter() - start
 
 
-def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = None) -> Report:
+def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = None) -> JobAnswer:
     """Group what gc can see; `allocated` is what each backend says is live.
 
     Off main the GIL is ours until `kept_until`, and nothing may be held any longer.
@@ -198,7 +201,7 @@ def _report(
     listed: float,
     total: float,
     cut_short: bool,
-) -> Report:
+) -> JobAnswer:
     ranked = sorted(groups.items(), key=lambda item: -item[1][1])
     rest = [numbers for _, numbers in ranked[MOST_GROUPS:]]
     visible: dict[str, int] = {}

@@ -221,7 +221,7 @@ def test_the_magic_shows_what_is_held_and_frees_it(kernels):
     kernel = kernels(fresh=True, SOFTMPS_GRAPHS="0")
     kernel.run("%load_ext mpsbar\n%load_ext mpsbar")
     assert kernel.run("%mpsbar") == "PyTorch or MLX not loaded yet"
-    assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialised"
+    assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialized"
     kernel.run(f"x = {TENSOR}; y = torch.ones(1024, device='mps'); del x")
     # Small tensors share a heap of 8 MB, and 3 MB are Metal's own.
     assert kernel.run("%mpsbar").splitlines() == [

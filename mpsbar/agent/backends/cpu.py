@@ -11,6 +11,7 @@ from . import IN_USE, Stats, loaded
 NAME = "cpu"
 FRAMEWORK = "torch"
 ANYWHERE = True
+CENSUS_ALONE = False
 CAN_LIMIT = False
 _LIBRARY = ctypes.CDLL(None)  # made once: it has a class of its own
 

@@ -11,9 +11,13 @@ FRAMEWORK = "torch"
 # From torch 2.13 empty_cache deletes graphs that running ops may be using.
 ANYWHERE = False
 ON_MAIN_ONLY = False
+# A tensor looked at in the middle of its operation has crashed before.
+CENSUS_ALONE = True
 CAN_LIMIT = True
 # It only stores two numbers, but where more is held than allowed, the cache is released first.
 LIMIT_ANYWHERE = False
+# torch reads its own variables.
+LIMIT_AT_IMPORT = False
 _HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _USUAL_RATIO = 1.7  # of what Metal recommends
 _MOST_RATIO = 2.0
@@ -23,7 +27,7 @@ _strtod.restype = ctypes.c_double
 
 
 class _Seen:
-    """What never changes back once it was seen in this process."""
+    """Facts about this process that stay true once observed."""
 
     in_use = False
     inherited = False  # initialised by the process we were forked from
@@ -83,11 +87,11 @@ def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
 
 
 def finish_work() -> None:
-    """Nothing: empty_cache waits for the GPU itself."""
+    """Does nothing: empty_cache waits for the GPU itself."""
 
 
 def start_trim() -> None:
-    """Not by a lower limit: the next allocation of a busy run would die of an error of ours."""
+    """Returns None: a lower limit would make the next allocation of a busy run fail."""
 
 
 def shrink(limit: int) -> int:
@@ -145,7 +149,7 @@ def after_fork() -> None:
 
 
 def _is_initialised(torch: Any) -> Optional[bool]:
-    """Whether the allocator exists; None where this torch (< 2.13) cannot say."""
+    """Returns whether the allocator exists, or None where this torch (< 2.13) cannot say."""
     check = getattr(torch._C, "_accelerator_isAllocatorInitialized", None)
     if check is None or not _Seen.lazy_check:
         _Seen.lazy_check = False
