@@ -11,7 +11,7 @@ import command_line
 import json_schemas
 
 from mpsbar.agent import kept_free, protocol
-from mpsbar.agent.limit import LEAST_LIMIT, MOST_LIMIT
+from mpsbar.agent.conventions import LEAST_LIMIT, MOST_LIMIT
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.settings import _ALLOWED, Settings

@@ -26,7 +26,7 @@ FOLDERS: dict[str, set[str]] = {
     "core": {"language", "agent.conventions", "agent.counters", "agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.conventions", "agent.frameworks", "agent.secrets", "agent.user_folders"},
     "workers": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.language", "agent.peer",
+        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.conventions", "agent.frameworks", "agent.language", "agent.peer",
         "agent.secrets", "agent.user_folders", "agent.protocol",
     },
     "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "ui.columns", "ui.process_table"},

@@ -15,12 +15,9 @@ from types import FrameType
 from typing import Any, Callable, Optional
 
 from . import gil_io
+from .conventions import EXPLAIN_VARIABLE, PROFILE_VARIABLE
 from .fallback_warnings import PATTERN, is_fallback, name_operation
 
-# The folder for our files, given by `mpsbar run --explain`.
-VARIABLE = "MPSBAR_EXPLAIN"
-# Set beside it where the profile log was asked for by mpsbar, not by the user.
-PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
 MOST_OPERATIONS = 100
 _MOST_TEXT = 200
 
@@ -33,7 +30,7 @@ _show: "Optional[Callable[..., Any]]" = None
 def explain_at_import(name: str) -> None:
     """Called once torch has been imported. Never raises."""
     try:
-        if name == "torch" and _show is None and os.environ.get(VARIABLE):
+        if name == "torch" and _show is None and os.environ.get(EXPLAIN_VARIABLE):
             _start(sys.modules["torch"])
     except Exception:  # noqa: BLE001, S110 - the program must run as without us
         pass
@@ -119,7 +116,7 @@ def _at_exit() -> None:
 
 
 def _write(is_final: bool) -> None:
-    folder = os.environ[VARIABLE]
+    folder = os.environ[EXPLAIN_VARIABLE]
     torch = sys.modules.get("torch")
     record = {
         "version": 1,
@@ -129,15 +126,11 @@ def _write(is_final: bool) -> None:
         "operations": summarise(),
     }
     path = os.path.join(folder, f"{os.getpid()}.json")
-    unfinished = f"{path}.new"
-    if os.path.lexists(unfinished):
-        os.unlink(unfinished)
-    gil_io.write_new_file(os.fsencode(unfinished), json.dumps(record).encode("utf-8", "replace"))
-    os.replace(unfinished, path)
+    gil_io.replace_file(path, json.dumps(record).encode("utf-8", "replace"))
 
 
 def _divert_stderr() -> None:
     """torch prints its profile log after this; `mpsbar run` shows what is no part of that."""
     sys.stderr.flush()
-    path = os.path.join(os.environ[VARIABLE], f"{os.getpid()}.log")
+    path = os.path.join(os.environ[EXPLAIN_VARIABLE], f"{os.getpid()}.log")
     gil_io.replace_by_file(2, os.fsencode(path))

@@ -277,6 +277,23 @@ def write_new_file(path: bytes, data: bytes) -> None:
         raise OSError(f"cannot write {os.fsdecode(path)}")
 
 
+def replace_file(path: str, data: bytes) -> None:
+    """Writes a small file for this user alone; nobody sees a part of it.
+
+    Who is killed meanwhile leaves a file that begins with a dot; the next write removes it.
+    """
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name}")
+    if os.path.lexists(unfinished):
+        os.unlink(unfinished)
+    write_new_file(os.fsencode(unfinished), data)
+    try:
+        os.rename(unfinished, path)
+    except OSError:
+        os.unlink(unfinished)
+        raise
+
+
 def replace_by_file(number: int, path: bytes) -> None:
     """What is written to the descriptor `number` goes to the end of a file from now on."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)

@@ -17,18 +17,17 @@ from typing import Any, Callable, Optional
 
 from . import fallback_warnings, gil_io, memory, user_folders
 from .backends import IN_USE, NOT_KNOWN, mps
-from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_title
+from .conventions import (
+    ENDED_FOLDER,
+    ENDED_NAME,
+    MOST_ENDED_FILES,
+    MOST_FALLBACKS,
+    NO_LAST_WORDS,
+)
+from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_home, shorten_title
 
-# A folder in the run directory; one file for each process: milliseconds of its end, pid.
-FOLDER = "ended"
-NAME = "%013d-%d.json"
-# A file of this name in the run directory turns it off: the setting `last_words`.
-OFF = "no-last-words"
-# More files than anyone reads: the oldest go, a few at each end.
-MOST_FILES = 500
-_MOST_REMOVED = 20
+_MOST_REMOVED = 20  # of the oldest files, at each end
 MOST_TEXT = 200
-MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # struct proc_bsdinfo of macOS's libproc: the start in seconds and microseconds.
@@ -59,8 +58,8 @@ def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> bool:
     `hello` says who this process is. False where no descriptor was free for it.
     """
     try:
-        if is_on() and not os.path.lexists(os.path.join(directory, OFF)):
-            _write(os.path.join(directory, FOLDER), _mask_texts(_build(hello(), time.time())))
+        if is_on() and not os.path.lexists(os.path.join(directory, NO_LAST_WORDS)):
+            _write(os.path.join(directory, ENDED_FOLDER), _mask_texts(_build(hello(), time.time())))
     except Exception as problem:  # noqa: BLE001 - whatever it is, the host must end as ever
         return getattr(problem, "errno", None) not in (errno.EMFILE, errno.ENFILE)
     return True
@@ -165,17 +164,9 @@ def _first_line(error: BaseException) -> str:
         # A key that the cut goes through is not known by its shape any more.
         start = start.rpartition(" ")[0] or start
     line = start.lstrip().partition("\n")[0]
-    line = _replace_home(mask(line))
+    line = shorten_home(mask(line), user_folders._homes.get(os.geteuid()))
     # Compiled only where there is a path: the host waits.
     return (re.sub(_HOME, "~", line) if "/" in line else line)[:MOST_TEXT]
-
-
-def _replace_home(text: str) -> str:
-    """Where a path begins with it, not in another name: as `shorten_home` of the monitor does."""
-    home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
-    if not home or home not in text:  # compiled only where it is there: the host waits
-        return text
-    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(home)}(?!\.?[\w@+%~-])", "~", text)
 
 
 def _find_place(trace: Optional[TracebackType]) -> str:
@@ -232,20 +223,17 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
         pass
     user_folders.check(folder)
     _remove_oldest(folder)
-    name = NAME % (int(record["ended"] * 1000), record["pid"])
-    path = os.path.join(folder, name)
-    temporary = os.path.join(folder, f".{name}")
+    name = ENDED_NAME % (int(record["ended"] * 1000), record["pid"])
     data = json.dumps(record).encode("utf-8", "replace")
-    gil_io.write_new_file(os.fsencode(temporary), data)
-    os.rename(temporary, path)
+    gil_io.replace_file(os.path.join(folder, name), data)
 
 
 def _remove_oldest(folder: str) -> None:
     names = os.listdir(folder)
-    if len(names) < MOST_FILES:
+    if len(names) < MOST_ENDED_FILES:
         return
     for name in sorted(names, key=lambda name: name.lstrip("."))[
-        : min(_MOST_REMOVED, len(names) - MOST_FILES + 1)
+        : min(_MOST_REMOVED, len(names) - MOST_ENDED_FILES + 1)
     ]:
         try:
             os.unlink(os.path.join(folder, name))

@@ -6,16 +6,11 @@ from typing import Any, Callable, Optional
 
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, NOT_KNOWN
+from .conventions import LEAST_LIMIT, LIMIT_VARIABLE, MOST_LIMIT
 from .frameworks import FRAMEWORKS
 from .gc_pause import CollectorPause, call_directly
 from .main_thread import MainThreadJob
 from .protocol import JobAnswer
-
-# Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
-LEAST_LIMIT = 64 << 20
-MOST_LIMIT = 1 << 50
-# What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
-VARIABLE = "MPSBAR_LIMIT"
 
 
 class LimitJob:
@@ -131,7 +126,7 @@ def limit_at_import(module: str) -> None:
     """
     try:
         names = {framework.name for framework in FRAMEWORKS if framework.module == module}
-        limit = int(os.environ[VARIABLE])
+        limit = int(os.environ[LIMIT_VARIABLE])
         for backend in BACKENDS if LEAST_LIMIT <= limit <= MOST_LIMIT else ():
             if backend.FRAMEWORK in names and backend.CAN_LIMIT and backend.LIMIT_AT_IMPORT:
                 backend.set_limit(limit, call_directly)

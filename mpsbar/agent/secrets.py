@@ -1,4 +1,4 @@
-"""Takes passwords and keys out of what is shown, recorded or pasted into a bug report. Pure.
+"""Takes passwords, keys and the home folder out of what is shown, recorded or pasted. Pure.
 
 Arguments and titles of processes, variables and error texts may hold them. What comes after the
 first option of a command is left out; in all else, what has the shape of a key is replaced.
@@ -126,6 +126,14 @@ def cut_options(title: str) -> str:
     option = r"-\w|--" if title.startswith(("/", "./")) else "-"
     end = re.search(rf"\s(?:{option}|\S*=)", title)
     return title[: end.start()] if end else title
+
+
+def shorten_home(text: str, home: "Optional[str]") -> str:
+    """The home folder as ~ wherever a path begins with it, not in the middle of another path."""
+    folder = (home or "").rstrip("/")
+    if not folder or folder not in text:  # compiled only where it is there: a host at its end waits
+        return text
+    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(folder)}(?!\.?[\w@+%~-])", "~", text)
 
 
 def shorten_title(title: str) -> str:

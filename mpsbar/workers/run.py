@@ -17,6 +17,7 @@ from mpsbar.agent.language import find_locale_folder
 from mpsbar.language import _
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
+from mpsbar.system.paths import data_folder, is_in_app
 
 _AGENT = Path(user_folders.__file__).parent
 SITE = _AGENT / "site"
@@ -82,6 +83,14 @@ def copy_agent(folder: Path) -> Path:
             if not _is_whole(target, files):  # unless another mpsbar was quicker
                 raise
     return target / "site"
+
+
+def find_site() -> Path:
+    """Where the sitecustomize for `build_environment` is: in the app that of a copy of the agent.
+
+    Raises OSError as `copy_agent` does.
+    """
+    return copy_agent(data_folder()) if is_in_app() else SITE
 
 
 def _is_whole(target: Path, files: AgentFiles) -> bool:
