@@ -18,13 +18,15 @@ _last: "tuple[int, JobAnswer]" = (0, {})
 
 
 def read_last_free() -> Optional[JobAnswer]:
-    """None: this process has freed nothing yet; a forked child inherits its parent's numbers."""
+    """Returns None if this process has freed nothing yet; a forked child inherits its parent's
+    numbers.
+    """
     pid, report = _last
     return report if pid == os.getpid() else None
 
 
 def remember(
-    state: str, freed: Any, seconds: float, was_kept: bool = False, reason: Optional[str] = None
+    state: str, freed: Any, seconds: float, was_pending: bool = False, reason: Optional[str] = None
 ) -> int:
     """Returns its number, by which a monitor knows whether it has shown this Free already."""
     global _last  # noqa: PLW0603 - one value, replaced as a whole
@@ -37,7 +39,7 @@ def remember(
         # What a patched framework gave is an object of the host's: not kept on our thread.
         "freed": freed if type(freed) is int else None,
         "seconds": seconds,
-        "when_possible": was_kept,
+        "when_possible": was_pending,
         "reason": reason,  # the code of why it was busy
     })  # fmt: skip
     return number
@@ -55,7 +57,7 @@ class FreeJob:
         pause: Optional[CollectorPause] = None,
     ) -> None:
         self._started = time.perf_counter()
-        # An attempt of a Free that is kept until it is possible: if busy, nothing at all is done.
+        # An attempt of a pending Free: if busy, nothing at all is done.
         self.is_attempt = False
         self.paused = 0.0  # seconds that this process could do nothing else
         self._call: Callable[..., Any] = call_directly if pause is None else pause.call
@@ -81,7 +83,7 @@ class FreeJob:
             self._job = MainThreadJob(self._prepare, None, deadline, False, pause)
 
     def step(self) -> Optional[JobAnswer]:
-        """The answer once there is one, else None: call again in a millisecond or two."""
+        """Returns the answer once there is one, else None: call again in a millisecond or two."""
         job = self._job
         if job is not None:
             if not job.step():
@@ -127,14 +129,14 @@ class FreeJob:
         return {name: trim for name, trim in started if trim is not None}
 
     def _end(self, job: MainThreadJob, backend: Any) -> JobAnswer:
-        """How it ended for one backend: a busy one may have trimmed its cache itself."""
+        """Describes how it ended for one backend: a busy one may have trimmed its cache itself."""
         trim = (self._trims or {}).get(backend.NAME)
         if trim is None or not trim.freed:
             return _outcome(job)
         return {"freed": trim.freed, "trimmed": True}
 
     def give_up(self) -> None:
-        """Answer soon, unless it runs already."""
+        """Makes it answer soon, unless it runs already."""
         if self._job is not None:
             self._job.end_waiting()
 

@@ -45,7 +45,7 @@ class LimitJob:
             self._call = call_directly
 
     def step(self) -> Optional[JobAnswer]:
-        """The answer once there is one, else None: call again in a millisecond or two."""
+        """Returns the answer once there is one, else None: call again in a millisecond or two."""
         if not self._used:
             return self._answer("refused", {"code": self._why_none()})
         job = self._job
@@ -74,7 +74,9 @@ class LimitJob:
         return "not_in_use" if NOT_INITIALISED in self._states else "no_limit"
 
     def _set_all(self) -> None:
-        """On main, or while every other thread waits; with LIMIT_ANYWHERE on the agent's thread."""
+        """Sets the limit: on main, or while every other thread waits; with LIMIT_ANYWHERE on the
+        agent's thread.
+        """
         start = time.perf_counter()
         try:
             before = {backend.NAME: backend.measure() for backend in self._used}
@@ -110,7 +112,7 @@ class LimitJob:
 
 
 def parse_limit(params: "dict[str, Any]") -> Optional[int]:
-    """The bytes of a request, None for "off"; ValueError for anything else."""
+    """Returns the bytes of a request, None for "off"; ValueError for anything else."""
     value = params.get("bytes", False)
     if value is None:
         return None
@@ -120,7 +122,7 @@ def parse_limit(params: "dict[str, Any]") -> Optional[int]:
 
 
 def limit_at_import(module: str) -> None:
-    """What `mpsbar run --limit` asked for, once a framework has been imported; never raises.
+    """Sets what `mpsbar run --limit` asked for, once a framework has been imported; never raises.
 
     Others, such as torch, have read variables of their own by then.
     """

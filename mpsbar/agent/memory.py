@@ -6,9 +6,10 @@ from .counters import COUNTERS
 
 
 def read_memory(prefix: str = "") -> "dict[str, int]":
-    """Bytes, added up over the allocators in use; what is not known is not in it.
+    """Returns bytes, added up over the allocators in use; what is not known is not in it.
 
-    Microseconds, no connection, no device that is not in use is touched, no garbage collection.
+    It takes microseconds, no connection and no garbage collection, and touches no device that is
+    not in use.
     """
     found = [backend.stats() for backend in BACKENDS if backend.state(None) == IN_USE]
     totals: dict[str, int] = {}

@@ -23,7 +23,7 @@ _ROW = (
 
 
 def render_card(backends: "dict[str, Message]", progress: Optional[Message]) -> str:
-    """HTML: a bar for each allocator in use, of its budget where that is known."""
+    """Renders HTML: a bar for each allocator in use, of its budget where that is known."""
     rows = [
         _ROW.format(name=html.escape(name), bar=_draw(backend), words=html.escape(_say(backend)))
         for name, backend in backends.items()
@@ -58,7 +58,7 @@ def _say(backend: Message) -> str:
 
 
 def describe_tensors(report: JobAnswer) -> str:
-    """The largest groups, as in the menu."""
+    """Describes the largest groups, as in the menu."""
     if report["state"] == "busy":
         reason = notebook_text.say_why(report["reason"])
         return _("busy: {reason}; nothing was counted").format(reason=reason)
@@ -82,8 +82,9 @@ def describe_tensors(report: JobAnswer) -> str:
 
 
 def read_counters() -> "tuple[Optional[int], Optional[int]]":
-    """What tensors take now, and the most they ever took where the allocators count it; None: not
-    known. Never raises: the cell's own error is to be seen."""
+    """Returns what tensors take now, and the most they ever took where the allocators count it,
+    each None if not known. Never raises: the cell's own error is to be seen.
+    """
     from .memory import read_memory
 
     try:
@@ -98,7 +99,8 @@ def describe_cell(
     after: "tuple[Optional[int], Optional[int]]",
     seconds: float,
 ) -> str:
-    """`before` and `after`: allocated, and the allocator's own peak of the whole process.
+    """Says what a cell took; `before` and `after` are allocated, and the allocator's own peak of
+    the whole process.
 
     Nothing is read in between: a thread of ours would run the person's finalizers.
     """

@@ -25,7 +25,7 @@ _REASONS = {
 
 
 def describe_memory(backends: "dict[str, Message]") -> str:
-    """A row for each allocator, under one head."""
+    """Describes each allocator in a row, under one head."""
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
@@ -64,7 +64,7 @@ def find_held(backend: Message) -> Optional[int]:
 
 
 def find_cached(backend: Message) -> "tuple[Optional[int], str]":
-    """What the allocator keeps for reuse, and a mark where only an upper bound is known."""
+    """Returns what the allocator keeps for reuse, and a mark where only an upper bound is known."""
     reserved = backend["reserved"]
     cached = derive_cached(backend["allocated"], reserved, backend["driver"])
     return cached, "≤ " if reserved is None and cached is not None else ""
@@ -84,7 +84,7 @@ def _align(rows: "list[list[str]]") -> str:
 
 
 def describe_progress(progress: Optional[Message]) -> str:
-    """Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted so far."""
+    """Says Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted."""
     if progress is None:
         return ""
     bars = [bar for bar in (progress["inner"], progress) if bar and bar.get("done") is not None]
@@ -121,7 +121,7 @@ def _figures(number: float) -> str:
 
 
 def say_freed(report: JobAnswer, still_cached: int) -> str:
-    """How a Free ended, and what it left out; `still_cached` is what live tensors pin."""
+    """Says how a Free ended, and what it left out; `still_cached` is what live tensors pin."""
     lines = [_how_it_ended(report, still_cached), *_not_collected(report), *_not_known(report)]
     return "\n".join(lines)
 

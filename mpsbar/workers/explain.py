@@ -41,7 +41,7 @@ class Explanation:
 
 
 def build_explain_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Variables for the command; a profile log that the user asked for stays as it is."""
+    """Returns variables for the command; a profile log that the user asked for stays as it is."""
     added = {EXPLAIN_VARIABLE: folder}
     if _PROFILE not in environ:
         added |= {_PROFILE: _STATISTICS, PROFILE_VARIABLE: "1"}
@@ -49,7 +49,7 @@ def build_explain_environment(environ: Mapping[str, str], folder: str) -> dict[s
 
 
 def read_explanation(folder: Path) -> Explanation:
-    """All that the processes of a run have left in `folder`."""
+    """Returns all that the processes of a run have left in `folder`."""
     by_process: dict[int, Fallbacks] = {}
     stderr: list[str] = []
     for name in _list_names(folder):

@@ -35,7 +35,7 @@ Stats = dict[str, Optional[int]]
 
 
 def loaded(name: str) -> Optional[Any]:
-    """A module the host has imported to the end, else None."""
+    """Returns a module that the host has imported to the end, else None."""
     module: Optional[ModuleType] = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None

@@ -71,7 +71,8 @@ def shrink(limit: int) -> int:  # noqa: ARG001 - MLX trims its cache by itself
 
 
 def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
-    """Beyond it MLX returns its cache and waits for running work; it does not raise.
+    """Sets the limit beyond which MLX returns its cache and waits for running work; it does not
+    raise.
 
     Never set_wired_limit: kernel panics are reported with it (mlx#3186). What the program has set
     since stays.
@@ -94,7 +95,7 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
 
 
 def read_limit() -> Optional[int]:
-    """What was set here, unless the program has set another since."""
+    """Returns what was set here, unless the program has set another since."""
     if _Limits.set is None:
         return None
     read = getattr(sys.modules["mlx.core"], "get_memory_limit", None)
@@ -102,7 +103,7 @@ def read_limit() -> Optional[int]:
 
 
 def finish_work() -> None:
-    """Wait until the GPU has done what this thread gave it; from another thread MLX cannot."""
+    """Waits until the GPU has done what this thread gave it; from another thread MLX cannot."""
     core = loaded("mlx.core")
     assert core is not None
     core.synchronize()

@@ -103,7 +103,9 @@ def shrink(limit: int) -> int:
 
 
 def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
-    """The high watermark: beyond it torch returns its cache, then raises. Frees nothing itself."""
+    """Sets the high watermark: beyond it torch returns its cache, then raises. Frees nothing
+    itself.
+    """
     torch = loaded("torch")
     assert torch is not None
     ratio = _read_first_ratio()
@@ -116,7 +118,7 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
 
 
 def read_limit() -> Optional[int]:
-    """What was set here, else by the environment. What the program set itself cannot be read."""
+    """Returns what was set here, else by the environment; what the program set cannot be read."""
     ratio = _read_first_ratio()
     if _Seen.limit is not None or _HIGH not in os.environ or not ratio:
         return _Seen.limit
@@ -133,7 +135,7 @@ def _recommended(torch: Any) -> int:
 
 
 def _read_first_ratio() -> float:
-    """torch reads it once, at the first use of the device; so do we, a moment later."""
+    """Reads the ratio once, as torch does at the first use of the device, a moment before us."""
     if _Seen.first_ratio is None:
         text = os.environ.get(_HIGH)
         ratio = _USUAL_RATIO if text is None else float(_strtod(text.encode(), None))
@@ -142,7 +144,9 @@ def _read_first_ratio() -> float:
 
 
 def after_fork() -> None:
-    """In the child. torch's own flag is set only if someone had asked is_available()."""
+    """Notes in a forked child what it inherited: torch's own flag is set only if someone had asked
+    is_available().
+    """
     torch = loaded("torch")
     if torch is not None and getattr(torch._C, "_has_mps", False):
         _Seen.inherited = _Seen.in_use or bool(_is_initialised(torch))
