@@ -1,4 +1,4 @@
-"""Sockets by number: made, recognised, and left alone once they are somebody else's."""
+"""Sockets by number: made, recognized, and left alone once they are somebody else's."""
 
 import ctypes
 import os

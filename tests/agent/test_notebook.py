@@ -1,4 +1,4 @@
-"""Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, names and no ghosts."""
+"""Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, their names, and no ended one stays listed."""
 
 import io
 import os
