@@ -552,7 +552,9 @@ def test_progress_reads_as_everywhere_else(done, rate):
 
 def test_unknown_numbers_are_question_marks():
     unknown = dict.fromkeys(("allocated", "reserved", "driver", "peak"))
-    assert notebook_text._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
+    head, row = notebook_text.describe_memory({"mps": {"state": "in use", **unknown}}).splitlines()
+    assert head.split() == ["device", "held", "allocated", "cached", "peak"]  # and no limit
+    assert row.split() == ["mps", "?", "?", "?", "?"]
 
 
 def test_reasons_read_as_everywhere_else():

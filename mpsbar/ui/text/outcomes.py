@@ -19,7 +19,7 @@ def reason(outcome: Freed | Limited | Tensors) -> str:
         "switch_interval": _("its thread switch interval is unusually long"),
         "slow": _("the machine was too busy"),
         "free_threaded": _("it runs without the GIL"),
-        "forked": _("the process was forked meanwhile"),
+        "forked": _("the process forked in the meantime"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
         "too_often": _("it was asked too often: try again later"),
