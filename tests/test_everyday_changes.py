@@ -186,7 +186,7 @@ async def person(p):
 
 play(FakeMonitor(make_snapshot()), person, (200, 50))
 """)
-    assert output == "True\n[CheckUp()]\nTrue\n"
+    assert output == "True\n[InspectPythons()]\nTrue\n"
 
 
 def test_the_icon_on_a_warning(package):

@@ -54,9 +54,9 @@ from mpsbar.dtypes.table import render_probe
 from mpsbar.dtypes.verdicts import find_changes
 shown["probe"] = render_probe(BAD, TERMINAL, "/data/probes/mps.json", find_changes(make_probe(torch="2.12.0"), BAD))
 
-from doctor.test_render import CHECKUP
+from doctor.test_render import DOCTOR_REPORT
 from mpsbar.doctor.render import render_doctor
-shown["doctor"] = render_doctor(CHECKUP, "/Users/me")
+shown["doctor"] = render_doctor(DOCTOR_REPORT, "/Users/me")
 
 from report_kit import make_ends, make_page, read_text
 from mpsbar.cli.ended_runs import render

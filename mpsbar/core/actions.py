@@ -88,7 +88,7 @@ class AskPython:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckUp:
+class InspectPythons:
     """Inspect torch in the Pythons of this user, for a bug report."""
 
 
@@ -188,7 +188,7 @@ class Quit:
 
 
 Asked = (
-    Free | FreeWhenPossible | CancelFree | Limit | FindTensors | Stop | Connect | CheckUp
+    Free | FreeWhenPossible | CancelFree | Limit | FindTensors | Stop | Connect | InspectPythons
     | ProbeDtypes
 )  # fmt: skip
 Action = (

@@ -179,8 +179,8 @@ def _judge_bfloat16(release: versions.Release, macos: tuple[int, ...] | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Checkup:
-    """What `mpsbar doctor` found."""
+class DoctorReport:
+    """The findings of `mpsbar doctor`."""
 
     machine: Machine
     pythons: tuple[tuple[Device, tuple[Reason, ...]], ...] = ()
@@ -192,16 +192,16 @@ class Checkup:
     no_icon: str | None = None  # the code of why this Python could not draw one
 
     @property
-    def worries(self) -> tuple[Reason, ...]:
+    def torch_problems(self) -> tuple[Reason, ...]:
         judged = [*(r for _, r in self.pythons), *(r for _, r in self.processes)]
         return tuple(reason for reasons in judged for reason in reasons if reason.level != "ok")
 
 
-def build_checkup(
+def build_doctor_report(
     snapshot: Snapshot, devices: tuple[Device, ...], left_out: tuple[str, ...] = ()
-) -> Checkup:
+) -> DoctorReport:
     machine = snapshot.machine
-    return Checkup(
+    return DoctorReport(
         machine=machine,
         pythons=tuple((device, judge_device(device, machine)) for device in _unique(devices)),
         processes=_judge_processes(snapshot),
