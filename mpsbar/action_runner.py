@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from mpsbar.core.dtype_results import Probe, Progress
     from mpsbar.doctor.rules import DoctorReport
-    from mpsbar.dtypes.runner import Runner
+    from mpsbar.dtypes.runner import ProbeRunner
 
 # A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
 _THREADS = 16
@@ -62,7 +62,7 @@ class ActionRunner:
         self.pending: frozenset[Asked] = frozenset()
         self.progress: Progress | None = None  # of the dtype probe
         self.gpu_clients: dict[int, bool] = {}  # whether a pid holds the GPU, set at each tick
-        self._runner: Runner | None = None
+        self._runner: ProbeRunner | None = None
         self._closing = threading.Event()  # ends an inspection between two Pythons
         self._pools: dict[bool, ThreadPoolExecutor] = {}  # True: for Stop alone
         self._lock = threading.Lock()
@@ -179,10 +179,10 @@ class ActionRunner:
         """Probe the first Python that has torch, those of workers first, and write the result."""
         from mpsbar.doctor.pythons import find_pythons
         from mpsbar.dtypes.results import write_result
-        from mpsbar.dtypes.runner import Runner
+        from mpsbar.dtypes.runner import ProbeRunner
         from mpsbar.workers.environments import read_enabled
 
-        self._runner = Runner(find_pythons(self._latest(), read_enabled()))
+        self._runner = ProbeRunner(find_pythons(self._latest(), read_enabled()))
         if self._closing.is_set():
             self._runner.cancel()
         try:

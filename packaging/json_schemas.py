@@ -27,7 +27,7 @@ from mpsbar.core.snapshot import WorkerState
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.doctor.rules import Device
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe, News
-from mpsbar.dtypes.verdicts import Change, Standing
+from mpsbar.dtypes.verdicts import Change, Support
 
 Schema = dict[str, Any]
 # In the JSON a description stands behind its type, as in the source.
@@ -176,10 +176,10 @@ def _computer(s: Schemas) -> dict[str, Any]:
 def _probe_summary(s: Schemas) -> dict[str, Any]:
     surprise = {"code": str, "level": Level, "values": dict[str, Value], "text": str}
     verdict = {
-        "verdict": Standing,
+        "verdict": Support,
         "why": str,
-        "expected": Annotated[Standing | None, "at least, for this torch"],
-        "guides": Annotated[Standing | None, "what guides say of it"],
+        "expected": Annotated[Support | None, "at least, for this torch"],
+        "guides": Annotated[Support | None, "what guides say of it"],
         "torch_says": bool | None,
         "speed": Annotated[float | None, "relative to float32: 2 is twice as fast"],
     }

@@ -655,7 +655,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
             ended.append(self.over.wait(TIMEOUT))
             return Probe("/p", "cancelled")
 
-    monkeypatch.setattr("mpsbar.dtypes.runner.Runner", Endless)
+    monkeypatch.setattr("mpsbar.dtypes.runner.ProbeRunner", Endless)
     for end in (monitor.cancel_probe, monitor.close):
         future = monitor.perform(ProbeDtypes())
         wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
