@@ -64,12 +64,12 @@ shown["report"] = read_text(make_page())
 shown["why"] = "\\n".join(map(render, make_ends()))
 
 from dtypes.compare.test_text import DATA, EVERY_TEXT
-from mpsbar.dtypes.compare import text as compare_text
+from mpsbar.dtypes.compare import render as compare_render, text as compare_text
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.cells import width
 compare_text.use_language(_, ngettext, width)
-shown["compare"] = "\\n".join(map(compare_text.render_text, (DATA, EVERY_TEXT)))
-shown["compare in a notebook"] = compare_text.render_html(EVERY_TEXT)
+shown["compare"] = "\\n".join(map(compare_render.render_text, (DATA, EVERY_TEXT)))
+shown["compare in a notebook"] = compare_render.render_html(EVERY_TEXT)
 
 from mpsbar.agent import notebook, notebook_card, notebook_text
 number = dict.fromkeys(("allocated", "reserved", "driver", "peak", "budget"), 1 << 20)

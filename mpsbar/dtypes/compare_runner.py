@@ -18,8 +18,8 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "target", "recording", "free_ram", "module_objects", "model_state",
-    "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
+    "text", "render", "structures", "target", "recording", "free_ram", "module_objects",
+    "model_state", "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
     "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")

@@ -12,9 +12,10 @@ import torch
 
 from .checking import ModuleVerdict
 from .measuring import Peak, Timing
+from .render import render_html, render_text
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_html, render_text, say_headline
+from .text import build_headline, say_headline
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
