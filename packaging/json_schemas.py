@@ -298,7 +298,7 @@ def build_limit(s: Schemas) -> Schema:
     return s.object_of({"schema": Literal[1], "limited": Limited})
 
 
-def build_doctor_json(s: Schemas) -> Schema:
+def build_doctor(s: Schemas) -> Schema:
     reasons = s.list_of(
         s.object_of({"code": str, "level": Level, "values": dict[str, Value], "text": str})
     )
@@ -442,7 +442,7 @@ FILES: dict[str, tuple[str, Callable[[Schemas], Schema]]] = {
     "probe": ("mpsbar probe --json", build_probe),
     "probe-deep": ("mpsbar probe --deep --json", build_probe_deep),
     "compare": ("mpsbar compare --json", build_compare),
-    "doctor": ("mpsbar doctor --json", build_doctor_json),
+    "doctor": ("mpsbar doctor --json", build_doctor),
     "self-test": ("mpsbar doctor --self-test --json", build_self_test),
     "run-summary": ("mpsbar run --summary=json FILE", build_run_summary),
 }

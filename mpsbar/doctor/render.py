@@ -104,7 +104,7 @@ def _render_python(device: Device) -> list[str]:
     )
     settings = " ".join(f"{name}={value}" for name, value in device.settings.items())
     details = (" · ".join(fact for fact in facts if fact), settings)
-    return [_path(device), *(f"  {wording.shorten(d, _LONGEST_LINE)}" for d in details if d)]
+    return [_path(device), *(f"  {cells.cut_middle(d, _LONGEST_LINE)}" for d in details if d)]
 
 
 def _path(device: Device) -> str:

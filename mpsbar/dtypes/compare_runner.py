@@ -19,8 +19,8 @@ from mpsbar.system.ownership import NotTrusted
 # The files of the package, each after those that it imports.
 MODULES = (
     "text", "render", "structures", "target", "recording", "free_ram", "module_objects",
-    "model_state", "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
-    "results", "comparison",
+    "model_state", "same_random", "alone", "tolerance", "whole_run", "checking", "measuring",
+    "task", "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MOST_BYTES = 16 << 20

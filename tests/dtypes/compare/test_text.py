@@ -125,7 +125,7 @@ def test_columns_hold_with_wide_characters(monkeypatch):
     text.use_language(lambda words: {"RUN TIME": "실행 시간"}.get(words, words), ngettext, width)
     table = render_text(DATA).split("\n\n")[-1].splitlines()
     assert table[0] == "                  실행 시간  VS CPU  VS FLOAT32  PEAK    ERROR"
-    assert table[3] == "bfloat16          5.25 ms   5.7×    1.9×        1.0 MB  1.0e-07"
+    assert table[3] == "bfloat16          5.25 ms    5.7×    1.9×        1.0 MB  1.0e-07"
 
 
 def test_an_unsteady_clock_is_no_speed():
