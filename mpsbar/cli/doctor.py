@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DESCRIPTION = _(
     "Checks the Pythons of running torch processes, of enabled environments, the active one and "
     "python3: torch's version, whether MPS is built and available and if not, why, the device a "
-    "script would get, and PYTORCH_* variables that do harm. Each is checked in a short-lived "
+    "script would get, and harmful PYTORCH_* variables. Each is checked in a short-lived "
     "process of its own. Exit code 0: no problems, 1: a problem was found or the named Python has "
     "no torch, 2: wrong arguments."
 )

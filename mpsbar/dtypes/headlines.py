@@ -47,7 +47,7 @@ def _say_as_expected(probe: Probe) -> str:
     if probe.ended != "ok":
         return _("As expected so far.")
     if probe.device == "mps":
-        return _("Everything is as guides and torch say.")
+        return _("All results match the guides and torch.")
     return _("Everything works as expected.")
 
 

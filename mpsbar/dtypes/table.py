@@ -189,12 +189,13 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
     notes = _say_speeds(probe, verdicts)
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
-        notes.append(_("≠ differs here"))
+        notes.append(_("≠ differs from what was measured here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
-    lines += [
-        *([" · ".join(notes)] if notes else []),
-        *(_wrap(names, style, 4) if style.with_signs else []),
-    ]
+    note = " · ".join(notes)
+    if style.with_signs:
+        lines += [*(_wrap(note, style, 4) if note else []), *_wrap(names, style, 4)]
+    elif note:
+        lines.append(note)
     return [style.paint(line, "dim") for line in lines]
 
 
@@ -209,7 +210,7 @@ def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
         sizes=", ".join(sizes), where=cores
     )
     if any(verdict.is_speed_rough for verdict in verdicts):
-        text += _("; ~ the computer was busy, measure again when it is not")
+        text += _("; ~ approximate: the computer was busy, measure again when it is idle")
     return [text]
 
 
