@@ -26,7 +26,7 @@ time.sleep(3600)
 
 
 # A reading waits half a second for workers and a quarter for the system, a screen three for its hosts,
-# doctor three for the exporter: on busy cores what is well may need more (see patience.py).
+# doctor three for the exporter: on busy cores what is well may need more (see read_timeouts_kit.py).
 PATIENT = f"""
 import sys
 from mpsbar.system.read_timeouts import Readers

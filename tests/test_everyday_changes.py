@@ -186,7 +186,7 @@ async def person(p):
 
 play(FakeMonitor(make_snapshot()), person, (200, 50))
 """)
-    assert output == "True\n[CheckUp()]\nTrue\n"
+    assert output == "True\n[InspectPythons()]\nTrue\n"
 
 
 def test_the_icon_on_a_warning(package):
@@ -215,14 +215,13 @@ with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.de
     assert output.split() == ["6.0", "GB", "?", "True"]
 
 
+# The line that someone writes for a new operation of the probe.
+DOUBLED = '    "doubled": (lambda t: t.make(3).double, FLOATS),'
+
+
 @pytest.fixture
 def with_doubled(package):
-    """The line that someone writes for a new operation of the probe."""
-    package.insert(
-        "dtypes/operations.py",
-        '    "sum": (',
-        '    "doubled": (lambda p: p.make(3).double, FLOATS),',
-    )
+    package.insert("dtypes/operations.py", '    "sum": (', DOUBLED)
     return package
 
 
@@ -260,3 +259,19 @@ print()
 print("doubled" in OPERATIONS, int(code))
 """)
     assert output.splitlines()[-1] == "True 0", output
+
+
+def test_one_more_operation_is_on_one_page_that_make_reference_writes(with_doubled):
+    """tests/cli/test_json_schema.py asks for `make reference` after it; no other made file changes."""
+    code = f"""
+import json, sys
+import mpsbar
+sys.path.append({str(REPOSITORY / "packaging")!r})
+import build_reference
+print(json.dumps(build_reference.build_files()))
+"""
+    changed = json.loads(with_doubled.run(code).splitlines()[-1])
+    with_doubled.replace("dtypes/operations.py", DOUBLED + "\n", "")
+    usual = json.loads(with_doubled.run(code).splitlines()[-1])
+    assert [path for path in usual if changed[path] != usual[path]] == ["docs/reference/probe.md"]
+    assert "| `doubled` | • | • |" in changed["docs/reference/probe.md"]

@@ -16,13 +16,13 @@ from mpsbar.core import auto_free
 from mpsbar.core.actions import (
     AutoFreeRule,
     CancelFree,
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
     FreeWhenPossible,
+    InspectPythons,
     Limit,
     Limited,
     ProbeDtypes,
@@ -338,7 +338,7 @@ def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     assert monitor.latest.pending == frozenset()
 
 
-def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tmp_path):
+def test_tensors_and_connections_and_inspections(monitor, workers, monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
     # Of what torch brought along nothing is listed: on busy cores that alone takes too long.
     worker = workers.start("import gc, torch\ngc.freeze()\nbig = torch.zeros(1 << 20)\n" + IDLE)
@@ -353,8 +353,8 @@ def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tm
     assert refused.state == "refused"
     assert read_enabled() == []
     monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
-    checkup = monitor.perform(CheckUp()).result(TIMEOUT)
-    assert checkup.pythons[0][0].torch.startswith("2.")
+    doctor_report = monitor.perform(InspectPythons()).result(TIMEOUT)
+    assert doctor_report.pythons[0][0].torch.startswith("2.")
 
 
 def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
@@ -655,7 +655,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
             ended.append(self.over.wait(TIMEOUT))
             return Probe("/p", "cancelled")
 
-    monkeypatch.setattr("mpsbar.dtypes.runner.Runner", Endless)
+    monkeypatch.setattr("mpsbar.dtypes.runner.ProbeRunner", Endless)
     for end in (monitor.cancel_probe, monitor.close):
         future = monitor.perform(ProbeDtypes())
         wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")

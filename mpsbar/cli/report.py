@@ -62,14 +62,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(target: "Path") -> "Path":
-    from mpsbar.cli.doctor import check_up_pythons
+    from mpsbar.cli.doctor import make_doctor_report
     from mpsbar.cli.status import read_snapshot
     from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 
     snapshot = read_snapshot()
     ends = read_all_ends(snapshot.time)
-    return write_report(snapshot, check_up_pythons(snapshot), target, ends)
+    return write_report(snapshot, make_doctor_report(snapshot), target, ends)
 
 
 def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path") -> "Path":

@@ -31,8 +31,8 @@ class Cell:
     operation: str
     dtype: str
     state: CellState
-    text: str | None = None  # torch's own sentence, or the signal it crashed with
-    error: float | None = None  # the largest, relative to the largest number of the result
+    text: str | None = None  # torch's own message, or the signal it crashed with
+    error: float | None = None  # the largest error, relative to the largest number of the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Probe:
     python: str  # the path that was run
     ended: ProbeEnded
     prefix: str | None = None
-    version: str | None = None  # of Python
+    version: str | None = None  # version of Python
     torch: str | None = None
     system: str | None = None  # 15.1; on Linux the kernel's
     os: str | None = None  # macOS, Linux
@@ -72,12 +72,12 @@ class Probe:
     cells: tuple[Cell, ...] = ()
     checks: tuple[Check, ...] = ()
     speeds: tuple[OperationSpeed, ...] = ()
-    load: float | None = None  # processes that wanted a core in the minute before
+    load: float | None = None  # load average of the minute before
     cores: int | None = None
     time: float | None = None  # seconds since the epoch
-    seconds: float | None = None  # that it took
-    memory: int | None = None  # the most it used, in bytes above what torch itself takes
-    ceiling: int | None = None  # the most it was allowed to use
+    seconds: float | None = None  # how long the probe took
+    memory: int | None = None  # the most it used, in bytes beyond what torch itself takes
+    ceiling: int | None = None  # the most it was allowed to use, in bytes
 
     @property
     def dtypes(self) -> tuple[str, ...]:

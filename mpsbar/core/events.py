@@ -42,11 +42,11 @@ class EndedProcess:
     ended: float  # when a scan first missed it; if mpsbar did not run then, when it was last seen
     was_seen: bool = True  # False: it ended while mpsbar was not running
     peak: int | None = None  # bytes
-    held: int | None = None  # when it was last read
+    held: int | None = None  # bytes when it was last read
     how: str = "unknown"  # the verdict's code; in older files also "pressure"
     verdict: EndVerdict | None = None  # None: recorded by an older mpsbar
     is_settled: bool = True  # False: a report of the system may still change the verdict
-    ran: float | None = None  # seconds, as far as its start is known
+    ran: float | None = None  # seconds that it ran, if its start is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ _MOST_NUMBER = 2**53
 
 @dataclass(frozen=True, slots=True)
 class FallbackOperation:
-    name: str  # as torch has it: aten::linalg_svd
+    name: str  # its name in torch: aten::linalg_svd
     count: int
-    where: str = ""  # file:line of the first
-    seconds: float | None = None  # None: torch's log did not tell
+    where: str = ""  # file:line of the first call
+    seconds: float | None = None  # None: not in torch's log
     copied: int | None = None  # bytes between the devices
 
 

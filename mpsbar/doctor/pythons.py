@@ -15,7 +15,7 @@ from mpsbar.core.dtype_results import parse_text
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
-from mpsbar.doctor.rules import Checkup, Device, build_checkup
+from mpsbar.doctor.rules import Device, DoctorReport, build_doctor_report
 from mpsbar.system.child_process import ChildAnswer, start_script
 from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
@@ -32,14 +32,14 @@ _SCRIPT = importlib.resources.files("mpsbar.doctor") / "doctor_child.py"
 OnInspected = Callable[[int, int], None]  # done, total
 
 
-def check_up(
+def inspect_all(
     snapshot: Snapshot,
     pythons: list[str],
     on_progress: OnInspected | None = None,
     stop: threading.Event | None = None,
-) -> Checkup:
+) -> DoctorReport:
     devices = inspect_pythons(pythons[:MOST_PYTHONS], on_progress, stop)
-    return build_checkup(snapshot, devices, tuple(pythons[MOST_PYTHONS:]))
+    return build_doctor_report(snapshot, devices, tuple(pythons[MOST_PYTHONS:]))
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:

@@ -28,8 +28,8 @@ class DeepCell:
     dtype: str
     state: CellState
     expected: bool | None = None  # whether torch's own tests expect it to work; None: not known
-    text: str | None = None  # torch's own sentence, the signal, or what was not compared
-    error: float | None = None  # the largest, relative to the largest number of the result
+    text: str | None = None  # torch's own message, the signal, or what was not compared
+    error: float | None = None  # the largest error, relative to the largest number of the result
 
     @property
     def news(self) -> News | None:
@@ -48,16 +48,16 @@ class DeepProbe:
     python: str
     ended: ProbeEnded
     prefix: str | None = None
-    version: str | None = None  # of Python
+    version: str | None = None  # version of Python
     torch: str | None = None
     system: str | None = None
     os: str | None = None
     device: str | None = None
     device_name: str | None = None
     fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK
-    only: str | None = None  # the pattern of names
+    only: str | None = None  # the pattern of operation names that was asked for
     error: str | None = None  # why it failed as a whole
-    total: int = 0  # cells there are
+    total: int = 0  # total number of cells
     time: float | None = None
     seconds: float | None = None
     cells: tuple[DeepCell, ...] = ()

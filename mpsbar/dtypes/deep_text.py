@@ -50,7 +50,9 @@ def say_deep_headline(probe: DeepProbe) -> str:
     if not worse:
         if probe.expectation_known:
             return _("Nothing is worse than torch itself expects.")
-        return _("This torch does not say what it expects of this device, so nothing is news.")
+        return _(
+            "This torch has no expectations for this device, so there is nothing to compare with."
+        )
     words = ngettext(
         "{n} result is worse than torch itself expects: {states}",
         "{n} results are worse than torch itself expects: {states}",

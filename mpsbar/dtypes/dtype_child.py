@@ -139,13 +139,13 @@ class _Cases:
 
     def _compare(self, build: Callable[[Any], Any], dtype: str) -> dict[str, Any]:
         """Compare the result in `dtype` on the device with that of the widest dtype on the CPU."""
-        place = self.operations.Place
+        target = self.operations.Target
         try:
-            run = build(place(self.torch, self.device, dtype))
+            run = build(target(self.torch, self.device, dtype))
             got = [tensor.detach().cpu() for tensor in _as_list(run())]
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
             return _refusal(error, "unsupported")
-        right = _as_list(build(place(self.torch, "cpu", dtype, wide=True))())
+        right = _as_list(build(target(self.torch, "cpu", dtype, wide=True))())
         off = max(map(self.operations.measure_error, got, right))
         if not off <= self.operations.TOLERANCE.get(dtype, 0.0):
             return {"state": "inaccurate", "error": _number(off)}
@@ -170,11 +170,11 @@ class _Cases:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for dtype in self.operations.SPEED_DTYPES:
-                place = self.operations.Place(self.torch, self.device, dtype)
+                target = self.operations.Target(self.torch, self.device, dtype)
                 with contextlib.suppress(Exception):  # its cell says what torch raises
                     # Where half the size takes long, the whole could take ten seconds.
-                    once = self._time_once(build(place, n // 2))
-                    run = build(place, n)
+                    once = self._time_once(build(target, n // 2))
+                    run = build(target, n)
                     if once <= _CALL_SECONDS:
                         once = self._time_once(run)
                     if once <= _CALL_SECONDS:

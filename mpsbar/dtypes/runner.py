@@ -94,7 +94,7 @@ class _Session:
                 self.answers.setdefault(other, {"state": "unknown"})
 
 
-class Runner:
+class ProbeRunner:
     """One probe: call `run` once, on any thread, and `cancel` from any other."""
 
     def __init__(

@@ -8,7 +8,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.headlines import find_headlines, say_change
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import generalise_error, say_count, say_why, standings, states
+from mpsbar.dtypes.text import generalise_error, say_count, say_why, states, support_levels
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -20,7 +20,7 @@ _SIGNS = {
     "unsupported": ("○", "plain"), "crashed": ("!", "critical"), "hung": ("∞", "critical"),
     "meaningless": ("·", "dim"), "no_memory": ("?", "dim"), "unknown": ("?", "dim"),
 }  # fmt: skip
-_STANDING_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
+_SUPPORT_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
 _MOST_CHANGES = 40
 _MOST_OTHERS = 2
 _WHY_LINES = 3
@@ -113,11 +113,11 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list
 
 
 def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
-    sign = f"{_STANDING_SIGNS[verdict.standing]} " if style.with_signs else ""
+    sign = f"{_SUPPORT_SIGNS[verdict.support]} " if style.with_signs else ""
     return [
         verdict.dtype,
-        sign + standings()[verdict.standing],
-        _differing(standings().get(verdict.guides or "", DASH), verdict.differs_from_guides),
+        sign + support_levels()[verdict.support],
+        _differing(support_levels().get(verdict.guides or "", DASH), verdict.differs_from_guides),
         _differing(_yes_or_no(verdict.torch_says), verdict.differs_from_torch),
         _strip(probe, verdict.dtype) if style.with_signs else _count(probe.of(verdict.dtype)),
         say_speed(verdict),
@@ -143,13 +143,13 @@ def _count(cells: Sequence[Cell]) -> str:
 
 def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str:
     """Colour the verdict by its surprise and the strip sign by sign."""
-    standing = f"{_STANDING_SIGNS[verdict.standing]} {standings()[verdict.standing]}"
-    usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
+    support = f"{_SUPPORT_SIGNS[verdict.support]} {support_levels()[verdict.support]}"
+    usual = {"supported": "ok", "limited": "warning"}.get(verdict.support, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
     signs = _find_signs(probe, verdict.dtype)
     strip = "".join(style.paint(sign, of_sign) for sign, of_sign in signs)
     line = line.replace(_strip(probe, verdict.dtype), strip, 1)
-    return line.replace(standing, style.paint(standing, colour), 1)
+    return line.replace(support, style.paint(support, colour), 1)
 
 
 def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]:
@@ -189,12 +189,13 @@ def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> lis
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
     notes = _say_speeds(probe, verdicts)
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
-        notes.append(_("≠ differs here"))
+        notes.append(_("≠ differs from what was measured here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
-    lines += [
-        *([" · ".join(notes)] if notes else []),
-        *(_wrap(names, style, 4) if style.with_signs else []),
-    ]
+    note = " · ".join(notes)
+    if style.with_signs:
+        lines += [*(_wrap(note, style, 4) if note else []), *_wrap(names, style, 4)]
+    elif note:
+        lines.append(note)
     return [style.paint(line, "dim") for line in lines]
 
 
@@ -209,7 +210,7 @@ def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
         sizes=", ".join(sizes), where=cores
     )
     if any(verdict.is_speed_rough for verdict in verdicts):
-        text += _("; ~ the computer was busy, measure again when it is not")
+        text += _("; ~ approximate: the computer was busy, measure again when it is idle")
     return [text]
 
 
@@ -269,8 +270,8 @@ def _say_compile(probe: Probe) -> list[str]:
     """torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
     words = states() | {"unsupported": _("raises")}
     cells = [cell for cell in probe.cells if cell.operation == COMPILE]
-    said = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
-    return [f"torch.compile: {', '.join(said)}"] if said else []
+    parts = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
+    return [f"torch.compile: {', '.join(parts)}"] if parts else []
 
 
 def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:

@@ -34,7 +34,7 @@ def say_count(number: int, state: str) -> str:
     return _("{n} {state}").format(n=number, state=state)
 
 
-def standings() -> dict[str, str]:
+def support_levels() -> dict[str, str]:
     return {
         "supported": _("supported"), "limited": _("limited"), "unsupported": _("unsupported"),
         "unknown": _("not measured"),
@@ -64,7 +64,7 @@ def say_surprise(reason: Reason) -> str:
 def say_why(verdict: Verdict, with_error: bool = True) -> str:
     """Why a dtype got its verdict, in one line; an error message of torch comes last."""
     parts = [_say_reason(verdict)]
-    if verdict.expected == "unsupported" and verdict.standing == "unsupported":
+    if verdict.expected == "unsupported" and verdict.support == "unsupported":
         parts[0] = _("as expected")
     slow = [r for r in verdict.surprises if r.code == "dtype_slow"]
     parts += [

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mpsbar.core.actions import (
     AskPython,
-    CheckUp,
     Choose,
     Connect,
     ExplainDelivery,
+    InspectPythons,
     InstallCommand,
     OpenReport,
     Quit,
@@ -37,7 +37,7 @@ _PROBLEM_WIDTH = 120  # what to do stands at its end
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
-    collecting = CheckUp() in snapshot.pending
+    collecting = InspectPythons() in snapshot.pending
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
     report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
@@ -46,7 +46,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
         *_export_problem(ui_state),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
-        Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
+        Row("diagnostics", diagnostics, actions=() if collecting else (InspectPythons(),)),
         Row("settings", _("Settings"), children=tuple(_settings(ui_state))),
         Row("about", _("About mpsbar"), actions=(ShowAbout(),)),
         Row("quit", _("Quit mpsbar"), actions=(Quit(),), shortcut="q"),

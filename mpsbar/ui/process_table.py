@@ -79,7 +79,7 @@ class FittedColumn:
     def fit(self, text: str) -> str:
         """The text in exactly this width; a long name is cut in its middle."""
         if self.key == "NAME" and cells.width(text) > self.width:
-            text = _shorten(text, self.width)
+            text = cells.cut_middle(text, self.width)
         return cells.fit(text, self.width, self.column.to_right)
 
 
@@ -168,13 +168,3 @@ def _stretch_drawings(
             more = min(spare, _WIDEST_DRAWING - widths[column.key])
             widths[column.key] += more
             widths["NOTE"] -= more
-
-
-def _shorten(name: str, width: int) -> str:
-    """Cut in the middle, in cells: both its beginning and its end help to recognise it."""
-    if width < 4:
-        return cells.cut(name, width)
-    tail = name
-    while tail and cells.width(tail) > (width - 1) // 2:
-        tail = tail[1:]
-    return cells.cut(name, width - cells.width(tail)) + tail

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from endings.ways import make_group, why_no_cgroup
+from endings.end_cases import make_group, why_no_cgroup
 from samples import GB
 from worker_kit import ROOT, TIMEOUT, wait_for
 

@@ -11,7 +11,7 @@ from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
-from endings.ways import QUICK
+from endings.end_cases import QUICK
 from mpsbar.core.events import EndedProcess
 from mpsbar.end_reader import read_all_ends
 from mpsbar.history.recorder import Recorder

@@ -4,7 +4,7 @@ import itertools
 import threading
 
 import pytest
-from patience import hurry
+from read_timeouts_kit import hurry
 from system.scripted import Scripted
 from worker_kit import wait_for
 

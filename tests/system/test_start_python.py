@@ -13,7 +13,7 @@ from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.pythons import find_pythons, inspect_python
-from mpsbar.dtypes.runner import Runner
+from mpsbar.dtypes.runner import ProbeRunner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
 from mpsbar.workers.enable import connect, read_answer
@@ -62,7 +62,7 @@ def inspect_unsafe(python):
 
 
 def probe(python):
-    probed = Runner([python]).run()
+    probed = ProbeRunner([python]).run()
     assert probed.ended == "unsafe"
     return probed.error
 
@@ -124,8 +124,8 @@ def test_the_probe_goes_on_to_the_next_and_tells_of_the_first(trap, tmp_path):
     own.mkdir(parents=True)
     (own / "python").write_text("#!/bin/sh\nexit 3\n")
     (own / "python").chmod(0o755)
-    assert Runner([str(python), str(own / "python")]).run().python == str(own / "python")
-    probed = Runner([str(python), str(tmp_path / "none")]).run()
+    assert ProbeRunner([str(python), str(own / "python")]).run().python == str(own / "python")
+    probed = ProbeRunner([str(python), str(tmp_path / "none")]).run()
     assert (probed.ended, probed.python) == ("unsafe", str(python))
     assert not mark.exists()
 

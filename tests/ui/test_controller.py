@@ -12,12 +12,12 @@ from ui.menubar_kit import MenuBarUser
 from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
     AutoFreeRule,
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     Limit,
     Limited,
     OpenReport,
@@ -32,7 +32,7 @@ from mpsbar.core.dtype_results import Progress
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row, UiState
 
@@ -437,8 +437,8 @@ def test_the_report_is_made_once_and_opened(play, is_opened):
         await p.do("report")
         assert p.controller.ui_state.is_reporting
         p.controller.perform(OpenReport())  # as from a row that is a moment old
-        assert asked(p) == [CheckUp()]
-        await p.end(0, Checkup(MAC))
+        assert asked(p) == [InspectPythons()]
+        await p.end(0, DoctorReport(MAC))
         await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
         (file,) = opened
         assert "train.py" in file.read_text(encoding="utf-8")

@@ -7,13 +7,13 @@ import pytest
 from samples import GB, MB, make_snapshot, make_training
 
 from mpsbar.core.actions import (
-    CheckUp,
     Choose,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     OpenReport,
     Quit,
     StartAtLogin,
@@ -77,7 +77,7 @@ def test_each_row_asks_for_its_own():
     assert found["stop-4711"].actions == (Stop(4711, 100.0, "train.py"),)
     assert found["connect-4720"].actions == (Connect("/v/bin/python"),)
     assert found["stop-4720"].actions == (Stop(4720, 7.0, "serve.py"),)
-    assert found["diagnostics"].actions == (CheckUp(),)
+    assert found["diagnostics"].actions == (InspectPythons(),)
     assert found["bar-gpu"].actions == (Choose("bar", "gpu"),)
     assert found["interval-5"].actions == (Choose("interval", 5.0),)
     assert found["login"].actions == (StartAtLogin(True),)
@@ -131,7 +131,7 @@ def test_a_program_without_a_python_cannot_be_connected():
 
 def test_what_is_under_way_cannot_be_clicked_again():
     seen = make_snapshot(
-        worker(), worker(4712, "other.py"), pending=frozenset([Free(4711), CheckUp()])
+        worker(), worker(4712, "other.py"), pending=frozenset([Free(4711), InspectPythons()])
     )  # fmt: skip
     found = rows(build_menu(seen, APP))
     assert (found["free-4711"].text, found["free-4711"].actions) == ("Freeing…", ())

@@ -13,8 +13,8 @@ from typing import Any, Callable
 import torch
 
 from .free_ram import read_free_ram
-from .place import synchronize
 from .recording import Hooks
+from .target import synchronize
 
 _ROUNDS = 7
 _ROUND_SECONDS = 0.02  # shorter ones measure the clock and the queue, not the model

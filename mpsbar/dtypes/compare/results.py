@@ -12,9 +12,10 @@ import torch
 
 from .checking import ModuleVerdict
 from .measuring import Peak, Timing
+from .render import render_html, render_text
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_html, render_text, say_headline
+from .text import build_headline, say_headline
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
@@ -85,7 +86,7 @@ class DtypeResult:
             self.gradients[name] = math.inf if missing else float(error.max()) / usual
 
 
-def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
+def build_comparison(session: Any, targets: dict[str, Any]) -> Comparison:
     """Build the result of a finished run; every number is finite or None, as JSON requires."""
     data = {
         "schema": 1,
@@ -103,8 +104,8 @@ def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
         "piecewise": session.piecewise,
         "steps": STEPS,
         "dtypes": {
-            name: _build_dtype(session, session.results[name], place)
-            for name, place in places.items()
+            name: _build_dtype(session, session.results[name], target)
+            for name, target in targets.items()
             if name in session.results
         },
         "slowest": _build_slowest(session),
@@ -115,16 +116,16 @@ def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
     return Comparison(_finite(data))
 
 
-def _build_dtype(session: Any, result: DtypeResult, place: Any) -> dict[str, Any]:
+def _build_dtype(session: Any, result: DtypeResult, target: Any) -> dict[str, Any]:
     whole = result.whole or WholeRun()
     base = session.results.get("float32")
     cpu = session.cpu_timing
     return {
         "state": _find_state(result, whole),
-        "eps": torch.finfo(place.precision).eps,
-        "largest_number": torch.finfo(place.precision).max,
+        "eps": torch.finfo(target.precision).eps,
+        "largest_number": torch.finfo(target.precision).max,
         "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MOST_LISTED]],
-        "followers": _find_followers(result, whole, place),
+        "followers": _find_followers(result, whole, target),
         "raised": _pair(whole.raised, "text"),
         "not_run": _pair(whole.not_run, "text"),
         "out_of_memory": whole.is_out_of_memory,
@@ -171,16 +172,18 @@ def _build_verdict(verdict: ModuleVerdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _find_followers(result: DtypeResult, whole: WholeRun, place: Any) -> list[str]:
+def _find_followers(result: DtypeResult, whole: WholeRun, target: Any) -> list[str]:
     """Modules that differ in the whole run and agree alone: only their input was wrong."""
     if not any(verdict.kind in ("differs", "NaN", "Inf") for verdict in result.culprits):
         return []
     least = max(
         (v.difference.tolerance or 0.0 for v in result.culprits if v.difference), default=0.0
     )
-    least = max(least, STEPS * torch.finfo(place.precision).eps)
-    guilty = {verdict.name for verdict in result.culprits}
-    return [name for name, error in whole.errors.items() if error > least and name not in guilty]
+    least = max(least, STEPS * torch.finfo(target.precision).eps)
+    culprit_names = {verdict.name for verdict in result.culprits}
+    return [
+        name for name, error in whole.errors.items() if error > least and name not in culprit_names
+    ]
 
 
 def _build_output(right: Any, got: Any) -> dict[str, Any] | None:

@@ -16,12 +16,12 @@ pytest.importorskip("textual")
 from ui.terminal_kit import play
 
 from mpsbar.core.actions import (
-    CheckUp,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     ProbeDtypes,
     Stop,
     Stopped,
@@ -33,7 +33,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.system.settings_file import write_setting
 from mpsbar.ui.terminal.keys import KeyLine, help_lines
 from mpsbar.ui.terminal.themes import theme_name
@@ -167,8 +167,8 @@ def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
         await p.show(make_snapshot(make_training(), dtypes=make_probe()))
         assert "dtypes: as expected" in p.screen()
         await p.press("r")
-        assert p.asked[1:] == [CheckUp()]
-        await p.end(1, Checkup(MAC))
+        assert p.asked[1:] == [InspectPythons()]
+        await p.end(1, DoctorReport(MAC))
         await p.wait_for("Report: ")
         (page,) = tmp_path.rglob("*.html")
         assert "train.py" in page.read_text()

@@ -19,8 +19,8 @@ _STANDARD = frozenset(
 _TABLES = {"_parameters", "_buffers", "_modules"}
 
 
-class HeldObjects:
-    """What one module holds: tensors by name, and every container with a copy of its content."""
+class ModuleObjects:
+    """The tensors that a module refers to, by name, and its containers with a copy of each."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -53,7 +53,7 @@ class HeldObjects:
 
 
 def put_back_content(container: Any, content: Any) -> None:
-    """Give a container the objects it held; nothing is done where it still does."""
+    """Give a container its first objects again; nothing is done where it has them."""
     if _differs(container, content):
         container.clear()
         (container.extend if hasattr(container, "extend") else container.update)(content)
