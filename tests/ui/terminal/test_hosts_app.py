@@ -251,7 +251,7 @@ def test_what_is_offered_is_what_works():
         await p.press("shift+tab", "end")
         await p.wait_for("c Answer ssh")
         await p.press("c")
-        await p.wait_for("This terminal can't be given to ssh")  # Pilot's has nothing to give
+        await p.wait_for("ssh can't use this terminal")  # Pilot's has nothing to give
 
     play([readings], person, lambda *what: asked.append(what) or "")
 
