@@ -41,7 +41,7 @@ def read_menu() -> Menu:
     """The menu that the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
+        return build_menu(monitor.read_once(), UiState(is_clickable=True, login="on"))
     finally:
         monitor.close()
 

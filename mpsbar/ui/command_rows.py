@@ -2,7 +2,6 @@
 report, diagnostics, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from mpsbar.core.actions import (
     AskPython,
@@ -214,7 +213,7 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
     rows = []
     for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
         action = Connect(python)
-        text = wording.shorten(wording.shorten_home(python, str(Path.home())), _PYTHON_WIDTH)
+        text = wording.shorten(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending
         rows.append(
             Row(

@@ -34,7 +34,7 @@ from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.process_submenu import TENSOR_ROWS
 from mpsbar.ui.rows import Row, UiState
 
-APP = UiState(is_app=True, login="off")
+APP = UiState(is_clickable=True, login="off")
 MOST = APP.most
 COUNTERS = {"allocated": 2 * GB, "reserved": 5 * GB, "driver": 6 * GB}
 worker = partial(make_training, **COUNTERS)

@@ -4,6 +4,7 @@ import logging
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 import rumps
@@ -21,6 +22,7 @@ from mpsbar.desktop.icon_visibility import check_icon, write_icon
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.system.single_instance import Claim
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.controller import Controller
@@ -73,8 +75,10 @@ class MenuBar:
             monitor,
             self._front_end,
             UiState(
-                is_app=True,
+                is_clickable=True,
                 settings=loaded.settings,
+                home=str(Path.home()),
+                native=read_native_operations(),
                 has_tool=find_tool() is not None,
                 export=None if metrics is None else ExportState(),
                 export_address=_address_of(loaded),

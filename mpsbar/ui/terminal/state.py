@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
@@ -10,6 +11,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
@@ -40,7 +42,10 @@ class TerminalState(Ordered):
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         super().__init__()
-        self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
+        self.ui_state = UiState(
+            is_clickable=True, settings=settings, most=_EVERY_ROW,
+            home=str(Path.home()), native=read_native_operations(),
+        )  # fmt: skip
         self.snapshot = snapshot
         self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
         self.total = 0  # with those
