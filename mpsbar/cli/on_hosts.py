@@ -357,5 +357,5 @@ def _judge_late(reading: "HostReading") -> "HostReading":
     from dataclasses import replace
 
     return replace(
-        reading, problem=_("nothing within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+        reading, problem=_("no reply within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
     )

@@ -1,4 +1,4 @@
-"""What verbs share for output: terminal or not, characters, colours, progress, Ctrl-C, saving."""
+"""What commands share for output: terminal, characters, colours, progress, Ctrl-C, saving."""
 
 import codecs
 import io

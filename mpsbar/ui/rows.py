@@ -122,6 +122,6 @@ class UiState:
     pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
     enabled: tuple[str, ...] | None = None  # the Pythons that are connected; None: not read yet
     home: str = ""  # the person's home folder, shown as ~
-    # What MPS has, as the front end has read it; empty: not known.
+    # What MPS has, for the submenus of ended processes; empty where those are not shown.
     native: NativeOperations = field(default_factory=lambda: NativeOperations({}, (0, 0)))
     has_tool: bool = False  # the app contains the command line tool, and can install it

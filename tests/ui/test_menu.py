@@ -180,7 +180,7 @@ def test_how_a_free_ended_stands_in_its_row():
         ),
         (  # what was not looked at is not said to be invisible
             Tensors(1, "done", not_visible={"mps": 512 * MB}, cut_short=True), False,
-            ["There are more: counting was cut short"],
+            ["There are more: counting stopped early"],
         ),
     ],
 )  # fmt: skip

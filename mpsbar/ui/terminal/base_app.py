@@ -82,7 +82,7 @@ class FilterField(Input):
 
     def __init__(self) -> None:
         super().__init__(
-            id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
+            id="filter", placeholder=_("Filter: Enter to apply, Esc to clear"),
             max_length=_MOST_LETTERS, compact=True, select_on_focus=False,
         )  # fmt: skip
         self.display = False

@@ -134,7 +134,7 @@ class FieldScreen(OverScreen[str | None]):
             yield Static(make_wrapped(self.question.title, "bold"))
             yield Static(make_wrapped(self.question.text))
             yield Input(self.text, max_length=_FIELD_LENGTH, compact=True)
-            yield Static(make_text(_("Enter sets it, Esc changes nothing"), "dim"))
+            yield Static(make_text(_("Enter to set, Esc to cancel"), "dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

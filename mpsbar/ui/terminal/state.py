@@ -11,7 +11,6 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries
-from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
@@ -44,7 +43,7 @@ class TerminalState(Ordered):
         super().__init__()
         self.ui_state = UiState(
             is_clickable=True, settings=settings, most=_EVERY_ROW,
-            home=str(Path.home()), native=read_native_operations(),
+            home=str(Path.home()),
         )  # fmt: skip
         self.snapshot = snapshot
         self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides

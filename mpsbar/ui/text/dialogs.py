@@ -8,7 +8,7 @@ from mpsbar.core.actions import Connect, Connected, Freed, Limited, Stop, Stoppe
 from mpsbar.core.limits import HEAP
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Worker
-from mpsbar.language import _
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
@@ -76,13 +76,13 @@ class Notice(NamedTuple):
 def ask_stop(action: Stop) -> Dialog:
     title = _("Stop {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
     text = _(
-        "mpsbar sends it an interrupt (SIGINT), as Ctrl-C does, so that it can save its work "
+        "mpsbar will send it an interrupt (SIGINT), like Ctrl-C, so that it can save its work "
         "first. If it keeps running, choose Stop… again."
     )
     if action.firmly:
         title = _("Terminate {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
         text = _(
-            "It was asked to stop and is still running. mpsbar now sends it a request to "
+            "It's still running after being asked to stop. mpsbar will ask it to "
             "terminate (SIGTERM): most programs end at once, without saving their work."
         )
     return Dialog(title, text, (_("Terminate") if action.firmly else _("Stop"), _("Cancel")))
@@ -144,21 +144,22 @@ def tell_limited(outcome: Limited) -> Notice:
 def ask_connect(action: Connect) -> Dialog:
     text = _(
         "{python}\n\nmpsbar copies a small agent into this environment (pip lists it as "
-        "mpsbar-agent). From their next start, its {frameworks} processes show how much memory "
-        "they hold. To remove it, uninstall mpsbar-agent there with pip or uv."
+        "mpsbar-agent). The next time they start, its {frameworks} processes show how much "
+        "memory they hold. To remove it, uninstall mpsbar-agent there with pip or uv."
     ).format(frameworks=join_labels(_("and")), python=printable(action.python, _PATH_WIDTH))
     return Dialog(_("Connect this environment?"), text, (_("Connect"), _("Cancel")))
 
 
 def say_no_python(typed: str) -> str:
     name = printable(typed.strip(), _PATH_WIDTH) or _("That")
-    return _("{name} is not the path of a Python.").format(name=name)
+    return _("{name} is not the path of a Python interpreter.").format(name=name)
 
 
 def ask_python(complaint: str = "") -> Dialog:
     text = complaint + "\n\n" if complaint else ""
     text += _(
-        "The path of its Python, such as ~/venv/bin/python or ~/miniforge3/envs/ml/bin/python"
+        "The path of its Python interpreter, such as ~/venv/bin/python or "
+        "~/miniforge3/envs/ml/bin/python"
     )
     return Dialog(_("Which environment?"), text, (_("Connect"), _("Cancel")))
 
@@ -184,9 +185,11 @@ def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
 def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     done = [outcome for outcome in outcomes if outcome.state == "done"]
     size = wording.size(sum(outcome.freed or 0 for outcome in done))
-    title = _("Freed {size} in {n} of {all} processes").format(
-        size=size, n=len(done), all=len(outcomes)
-    )
+    title = ngettext(
+        "Freed {size} from {n} of {all} process",
+        "Freed {size} from {n} of {all} processes",
+        len(outcomes),
+    ).format(size=size, n=len(done), all=len(outcomes))
     others = [outcome for outcome in outcomes if outcome.state != "done"]
     # Briefly: who has only the app has no command to type.
     lines = [

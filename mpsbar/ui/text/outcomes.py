@@ -19,10 +19,10 @@ def reason(outcome: Freed | Limited | Tensors) -> str:
         "switch_interval": _("its thread switch interval is unusually long"),
         "slow": _("the machine was too busy"),
         "free_threaded": _("it runs without the GIL"),
-        "forked": _("the process was forked meanwhile"),
+        "forked": _("the process forked in the meantime"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
-        "too_often": _("it was asked too often: try again later"),
+        "too_often": _("too many requests: try again later"),
     }.get(outcome.reason or "", _("no safe moment was found"))
     return f"{words} ({outcome.where})" if outcome.where else words
 
@@ -36,9 +36,9 @@ def freed(outcome: Freed) -> str:
     return {
         "busy": _busy(outcome),
         "waiting": _waiting(outcome),
-        "cancelled": _("it will no longer be freed when possible"),
+        "cancelled": _("waiting Free cancelled"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
             time=wording.duration(outcome.seconds)
         ),
@@ -57,7 +57,7 @@ def freed_briefly(outcome: Freed) -> str:
         size=wording.size(outcome.freed), time=wording.duration(outcome.seconds)
     )
     if outcome.when_possible:
-        words += _(", when it was possible")
+        words += _(", at the first safe moment")
     why = cause(outcome.cause)
     return f"{words} ({why})" if why else words
 
@@ -74,8 +74,8 @@ def cause(code: str | None) -> str:
 def left_alone(returned: int | None) -> str:
     """What `refilled` means: its cache is not freed automatically for a while."""
     if not returned:
-        return _("3 automatic frees returned nothing: leaving it alone for an hour")
-    return _("refilled 3 times: leaving it alone for an hour")
+        return _("3 automatic frees returned nothing: paused for an hour")
+    return _("cache refilled 3 times: automatic Free paused for an hour")
 
 
 def limited(outcome: Limited) -> str:
@@ -85,7 +85,7 @@ def limited(outcome: Limited) -> str:
     impossible = {
         "not_in_use": _("it doesn't use the GPU yet; set the limit when it does"),
         "not_known": _("can't tell whether it uses the GPU"),
-    }.get(outcome.reason or "", _("it holds no MPS or MLX memory, and no other can be limited"))
+    }.get(outcome.reason or "", _("only MPS and MLX memory can be limited, and it uses neither"))
     return {
         "busy": _("busy: {reason}; nothing was changed, try again").format(reason=reason(outcome)),
         "above": _("it needs {size}, more than {limit}: no limit was set").format(
@@ -94,7 +94,7 @@ def limited(outcome: Limited) -> str:
         + _freed_first(outcome),
         "impossible": impossible,
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the limit may still be set later").format(
             time=wording.duration(outcome.seconds)
         ),
@@ -136,7 +136,7 @@ def not_done(state: str) -> str:
     return {
         "busy": _("busy"),
         "gone": _("not connected"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer"),
         "refused": _("couldn't connect"),
         "failed": _("failed"),
@@ -199,7 +199,7 @@ def _freed_done(outcome: Freed) -> str:
     if outcome.trimmed:
         words += _("; MLX trimmed its cache at its next allocation")
     if outcome.age is not None:
-        words += _("; that was {time} ago, freeing more often would slow it down").format(
+        words += _("; that was {time} ago: freeing more often would slow the process down").format(
             time=wording.duration(outcome.age)
         )
     if outcome.not_known:
@@ -245,7 +245,7 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
     elif pid in snapshot.limited:
         yield limited_briefly(snapshot.limited[pid])
     if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
-        yield _("cache refilled 3 times: left alone")
+        yield _("cache refilled 3 times: automatic Free paused")
     if pid in snapshot.stopped:
         yield stopped(snapshot.stopped[pid])
 

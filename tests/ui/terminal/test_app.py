@@ -98,7 +98,7 @@ def test_free_all_tells_each_and_the_sum():
         assert p.asked == [Free(4711), Free(4712)]
         for number, pid in enumerate((4711, 4712)):
             await p.end(number, Freed(pid, f"w{pid}", "done", freed=GB, seconds=0.1))
-        assert "12:00:00 Freed 2.0 GB in 2 of 2 processes" in p.screen()
+        assert "12:00:00 Freed 2.0 GB from 2 of 2 processes" in p.screen()
         assert p.screen().count("freed 1.0 GB in 100 ms") == 2
 
     play(FakeMonitor(seen()), person, (100, 40))
