@@ -124,7 +124,7 @@ async def shoot_hosts(theme: Theme, size: tuple[int, int]) -> str:
                 )
                 status = RemoteStatus(moved, seen.health.level, reasons)
                 readings.append(HostReading(host, status, seen.time + 2 * step))
-            app.state.take(readings)
+            app.state.update(readings)
         async with app.run_test(size=size) as pilot:
             readings = [replace(reading) for reading in readings]  # new ones: they are drawn
             await pilot.pause(1.5)

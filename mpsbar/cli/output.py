@@ -70,7 +70,7 @@ def print_each(texts: Iterable[str], as_json: bool) -> None:
         return
 
 
-def end_as_at_ctrl_c() -> None:
+def treat_signals_as_ctrl_c() -> None:
     """Let `kill`, a service manager or a closed terminal end this command as Ctrl-C does.
 
     What waits to be written is then written, and what was started is ended.

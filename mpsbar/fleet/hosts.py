@@ -156,12 +156,12 @@ class Hosts:
     def __init__(
         self,
         names: Sequence[str],
-        words: Sequence[str],
+        arguments: Sequence[str],
         options: str = "",
         again: float | None = None,
     ) -> None:
         """`again`: seconds after which each command prints the next line; None: there is one."""
-        self._words, self._options, self._again = list(words), options, again
+        self._arguments, self._options, self._again = list(arguments), options, again
         self._hosts = {name: self._start(name) for name in dict.fromkeys(names)}
 
     @property
@@ -186,7 +186,7 @@ class Hosts:
                 host.close()
 
     def _start(self, name: str, socket: Path | None = None) -> Host:
-        command = build_command(name, self._words, self._options, socket)
+        command = build_command(name, self._arguments, self._options, socket)
         return Host(name, command, self._again)
 
 

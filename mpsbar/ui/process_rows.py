@@ -21,10 +21,10 @@ _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = _build_rows(snapshot, ui_state)
-    return (_heads(snapshot), *rows) if rows and ui_state.is_clickable else rows
+    return (_headers(snapshot), *rows) if rows and ui_state.is_clickable else rows
 
 
-def _heads(snapshot: Snapshot) -> Row:
+def _headers(snapshot: Snapshot) -> Row:
     """The names of the columns."""
     cells = (_("Name"), _("Device"), _("Memory"), "")
     what = _("What a connected process holds; for others, their footprint.")
@@ -34,14 +34,14 @@ def _heads(snapshot: Snapshot) -> Row:
         else _("The bar is the share of this computer's memory.")
     )
     text = ", ".join(cell for cell in cells if cell)
-    return Row("heads", text, cells, tooltip=f"{what} {whole}", is_heading=True)
+    return Row("headers", text, cells, tooltip=f"{what} {whole}", is_heading=True)
 
 
 def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     families = snapshot.families
     doubles = Counter(process.name for family in families for process in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
-    most = ui_state.most - ui_state.is_clickable  # the heads take a line
+    most = ui_state.most - ui_state.is_clickable  # the headers take a line
     if len(rows) <= most:  # a longer menu would scroll and hide its end
         left = min(_MOST_ENDED, most - len(rows))
         ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])

@@ -174,7 +174,7 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
         is_pending = FindTensors(pid) in snapshot.pending
         words = [_("Counting…") if is_pending else _("Not counted yet")]
     elif found.state != "done":
-        words = [outcomes.tensors_refused(found)]
+        words = [outcomes.say_tensors_refused(found)]
     else:
         words = _say_tensors(found)
     lines = [wording.shorten(text, _WIDTH) for text in words]

@@ -30,7 +30,7 @@ from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.menubar.app_commands import APP_COMMANDS
 from mpsbar.ui.menubar.front_end import MenuBarFrontEnd, give_focus_back
 from mpsbar.ui.menubar.icon import MenuBarIcon
-from mpsbar.ui.menubar.menu_items import Level, listen
+from mpsbar.ui.menubar.menu_items import MenuLevel, listen
 from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded, is_tracking
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text.alerts import say_alert
@@ -40,8 +40,8 @@ OPEN_SECONDS = 0.5  # between two updates of an open menu
 CLOSED_SECONDS = 5.0  # the bar follows each tick; this is for what comes without one
 AWAKE_TICKS = 12  # after so many without a wake event the computer did not sleep
 ICON_SECONDS = 3.0  # after the start: the bar has settled
-FOCUS_SECONDS = 0.2  # between two looks whether macOS has activated us
-FOCUS_LOOKS = 10
+FOCUS_SECONDS = 0.2  # between two checks whether macOS has activated us
+FOCUS_TRIES = 10
 _log = logging.getLogger("mpsbar")
 
 
@@ -107,7 +107,7 @@ class MenuBar:
     def _start(self) -> None:
         menu = self._app.menu
         controller = self._controller
-        self._level = Level(
+        self._level = MenuLevel(
             menu, SECTIONS, guarded(controller.click), guarded(controller.open_children)
         )
         self._delegate = listen(
@@ -118,7 +118,7 @@ class MenuBar:
         self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
-        AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_LOOKS)
+        AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_TRIES)
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._apply_settings()
         self._controller.read_login()
@@ -130,10 +130,10 @@ class MenuBar:
         """On the ticking thread."""
         AppHelper.callAfter(guarded(self._refresh))
 
-    def _give_focus_back(self, looks: int) -> None:
+    def _give_focus_back(self, tries: int) -> None:
         """macOS activates an app a moment after it was asked to."""
-        if not give_focus_back() and looks > 1:
-            AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), looks - 1)
+        if not give_focus_back() and tries > 1:
+            AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), tries - 1)
 
     def _tick(self) -> None:
         self._note_lost_close()

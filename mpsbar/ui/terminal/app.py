@@ -74,7 +74,7 @@ class TerminalApp(BaseApp):
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
-        self._said_why = ""  # why there are no processes, as it is shown
+        self._shown_reason = ""  # why there are no processes, as it is shown
         for complaint in loaded.complaints:
             self.state.note(complaint, "warning")
 
@@ -277,7 +277,7 @@ class TerminalApp(BaseApp):
         self._show()
 
     def _take(self) -> None:
-        self.state.take(self._monitor.latest)
+        self.state.update(self._monitor.latest)
         if self.state.bells:
             self.state.bells = 0
             self.bell()
@@ -297,8 +297,8 @@ class TerminalApp(BaseApp):
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
-        if words != self._said_why:
-            self._said_why = words
+        if words != self._shown_reason:
+            self._shown_reason = words
             empty.update(make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:

@@ -34,7 +34,7 @@ from mpsbar.ui.terminal.hosts_table import (
     say_none,
 )
 from mpsbar.ui.terminal.keys import HOST_KEYS, KeyLine, build_bindings, find_actions, list_help
-from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
+from mpsbar.ui.terminal.table import SteadyTable, build_headers, draw_row
 from mpsbar.ui.terminal.themes import setting_name
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.hosts import say_answering, say_silence
@@ -45,7 +45,7 @@ _MOST_HOST_NAME = 24
 _KEY_ACTIONS = find_actions(HOST_KEYS)
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
-Free = Callable[[str, int | None, float | None], str]
+FreeOnHost = Callable[[str, int | None, float | None], str]
 # Lets ssh ask on the terminal, which is free meanwhile; whether there is a connection then.
 Ask = Callable[[str], bool]
 
@@ -59,7 +59,7 @@ class HostsApp(BaseApp):
     def __init__(
         self,
         read: Callable[[], list[HostReading]],
-        free: Free,
+        free: FreeOnHost,
         settings: Settings,
         ask: Ask = lambda _host: False,
     ) -> None:
@@ -254,7 +254,7 @@ class HostsApp(BaseApp):
     # --- drawing
 
     def _take(self) -> None:
-        if self.state.take(self._read()):
+        if self.state.update(self._read()):
             self._show()
             self._tell_questions()
             self.refresh_bindings()
@@ -296,7 +296,7 @@ class HostsApp(BaseApp):
         layout = (columns, height, self.palette)
         drawn = {each.host: self._keep(each.host, each, layout, draw) for each in state.readings}
         selected = table.cursor_key or next(iter(drawn), "")
-        table.show_cells(columns.heads, drawn, selected, height)
+        table.show_cells(columns.headers, drawn, selected, height)
 
     def _show_processes(self) -> None:
         self._sync_selection()
@@ -311,7 +311,7 @@ class HostsApp(BaseApp):
         if width <= 0:
             return
         columns = choose_columns(state.rows, self._sample(), width, "top", gap=1, is_steady=True)
-        heads = [("HOST", translate("HOST"), name), *build_heads(columns, state)]
+        headers = [("HOST", translate("HOST"), name), *build_headers(columns, state)]
         silent = {reading.host for reading in state.readings if reading.problem is not None}
 
         def draw(row: TableRow) -> list[Text]:
@@ -325,7 +325,10 @@ class HostsApp(BaseApp):
             return [first, *drawn]
 
         layout = (name, tuple(columns), state.filter, self.palette)
-        seen, empty = self._find_seen(), self._empty.setdefault(len(heads), [Text("")] * len(heads))
+        seen, empty = (
+            self._find_seen(),
+            self._empty.setdefault(len(headers), [Text("")] * len(headers)),
+        )
         drawn = {}
         for place, row in enumerate(state.rows):
             if place in seen:
@@ -336,7 +339,7 @@ class HostsApp(BaseApp):
         hosts = {reading.host for reading in state.readings}
         for key in [key for key in self._drawn if key not in drawn and key not in hosts]:
             del self._drawn[key]
-        self.main_table.show_cells(heads, drawn, state.selected)
+        self.main_table.show_cells(headers, drawn, state.selected)
         if (words := say_none(state)) != self._none:
             widget = self.main_screen.query_one("#empty", Static)
             self._none, widget.display = words, bool(words)

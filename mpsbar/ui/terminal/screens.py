@@ -189,9 +189,9 @@ class TableScreen(OverScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
 
-    def __init__(self, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def __init__(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        self.heading, self._heads, self._rows = title, heads, rows
+        self.heading, self._headers, self._rows = title, headers, rows
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box large"):
@@ -200,7 +200,7 @@ class TableScreen(OverScreen[None]):
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)
-        table.add_columns(*self._heads)
+        table.add_columns(*self._headers)
         table.add_rows([make_text(cell) for cell in row] for row in self._rows)
 
 

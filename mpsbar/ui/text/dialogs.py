@@ -136,7 +136,9 @@ def _explain_limit(worker: Worker) -> str:
 
 def tell_limited(outcome: Limited) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
-    text = outcome_text.limited_briefly(outcome) if is_gone else outcome_text.limited(outcome)
+    text = (
+        outcome_text.say_limited_briefly(outcome) if is_gone else outcome_text.say_limited(outcome)
+    )
     level: Literal["ok", "warning"] = "ok" if outcome.state == "done" else "warning"
     return Notice(_name(outcome.name), text, "outcome", level)
 
@@ -168,12 +170,12 @@ def tell_connected(outcome: Connected) -> Dialog:
     failed = outcome.state in ("refused", "no_answer")
     title = _("Couldn't connect") if failed else _("Connected")
     path = printable(outcome.python, _PATH_WIDTH)
-    return Dialog(title, f"{path}\n\n{outcome_text.connected(outcome)}", (_("OK"),))
+    return Dialog(title, f"{path}\n\n{outcome_text.say_connected(outcome)}", (_("OK"),))
 
 
 def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
-    text = outcome_text.freed_briefly(outcome) if is_gone else outcome_text.freed(outcome)
+    text = outcome_text.say_freed_briefly(outcome) if is_gone else outcome_text.say_freed(outcome)
     return Notice(
         _name(outcome.name),
         text,
@@ -193,7 +195,7 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     others = [outcome for outcome in outcomes if outcome.state != "done"]
     # Briefly: who has only the app has no command to type.
     lines = [
-        f"{_name(other.name)}: {outcome_text.freed_briefly(other)}"
+        f"{_name(other.name)}: {outcome_text.say_freed_briefly(other)}"
         for other in others[:_MOST_LINES]
     ]
     return Notice(title, "\n".join(lines), "summary")
@@ -202,12 +204,12 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
 def tell_stopped(outcome: Stopped) -> Notice:
     # Its row says that it was asked to stop.
     kind: Literal["detail", "outcome"] = "detail" if outcome.state == "asked" else "outcome"
-    return Notice(_name(outcome.name), outcome_text.stopped(outcome), kind)
+    return Notice(_name(outcome.name), outcome_text.say_stopped(outcome), kind)
 
 
 def tell_tensors_refused(name: str, outcome: Tensors) -> Notice:
     """The submenu of the process says the same."""
-    return Notice(_name(name), outcome_text.tensors_refused(outcome), "detail", "warning")
+    return Notice(_name(name), outcome_text.say_tensors_refused(outcome), "detail", "warning")
 
 
 def tell_failure(what: str, error: Exception, log_file: str) -> Notice:

@@ -152,12 +152,12 @@ def test_long_names_are_cut_in_the_middle():
     ],
 )
 def test_every_ending_of_a_free_has_its_sentence(outcome, text):
-    assert outcomes.freed(outcome) == text
+    assert outcomes.say_freed(outcome) == text
 
 
 def test_every_recorded_state_of_a_free_and_a_limit_has_words():
     states = {*get_args(FreeState), *get_args(LimitState)} - {"done", "waiting", "cancelled"}
-    assert {state: outcomes.not_done(state) for state in states} == {
+    assert {state: outcomes.say_not_done(state) for state in states} == {
         "busy": "busy",
         "gone": "not connected",
         "ended": "the process has ended",
