@@ -129,7 +129,7 @@ def _code(text: str) -> str:
 
 def build_commands() -> str:
     parts = [
-        f"{_MADE}# Commands\n\nThe same words as `mpsbar VERB --help` and `man mpsbar`. Without a verb, mpsbar is the menu "
+        f"{_MADE}# Commands\n\nThe same words as `mpsbar COMMAND --help` and `man mpsbar`. Without a command, mpsbar is the menu "
         "bar on a Mac, elsewhere `mpsbar top`, or `mpsbar status` in a pipe.\n\n"
     ]
     options = ((_code(", ".join(o.names)), o.help) for o in command_line.read_main_options())

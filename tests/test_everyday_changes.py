@@ -169,8 +169,8 @@ for arguments in (["--help"], ["held", "--help"], ["held", "--bytes"]):
 def test_a_new_key_of_top(package):
     package.insert(
         "ui/terminal/keys.py",
-        '        Key("question_mark"',
-        """        Key("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
+        '    KeyBinding("v", "tree"',
+        """    KeyBinding("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
     )
     output = package.run("""
 from samples import make_snapshot

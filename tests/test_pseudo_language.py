@@ -39,7 +39,7 @@ def list_rows(rows):
 freed = {4711: Freed(4711, "train.py", "done", 3 << 30, 0.04)}
 for state in (APP, UiState()):
     menu = build_menu(replace(SCENE, freed=tuple(freed.values())) if isinstance(SCENE.freed, tuple) else SCENE, state)
-    shown[f"menu of {'the app' if state.is_app else 'the command'}"] = "\\n".join(
+    shown[f"menu of {'the app' if state.is_clickable else 'the command'}"] = "\\n".join(
         [menu.bar.label, menu.bar.tooltip, *list_rows(menu.rows)]
     )
 

@@ -88,12 +88,12 @@ def _print() -> int:
 
 def _validate() -> int:
     from mpsbar.system.settings_file import read_settings
-    from mpsbar.ui.text.settings import settings_are_well
+    from mpsbar.ui.text.settings import say_settings_ok
 
     loaded = read_settings()
     for complaint in loaded.complaints:
         print(complaint)
     if loaded.complaints:
         return 1
-    print(settings_are_well(loaded, os.path.lexists(loaded.file)))
+    print(say_settings_ok(loaded, os.path.lexists(loaded.file)))
     return 0

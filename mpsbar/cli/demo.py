@@ -231,7 +231,7 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     (action,) = free.actions
     assert isinstance(action, Free)
     outcome = monitor.perform(action).result()
-    print(outcomes.freed(outcome))
+    print(outcomes.say_freed(outcome))
     return outcome
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width
+from mpsbar.cli.output import is_coloured, line_width, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -27,7 +27,7 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
     """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
     from mpsbar.cli.status import make_recorder
 
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     monitor = make_recorder()
     try:
         snapshot = monitor.read_once()
@@ -88,7 +88,7 @@ class _Lines:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._printed = 0
-        self._keys: list[str] = []  # of the columns that the last head named
+        self._keys: list[str] = []  # of the columns that the last header named
 
     def render(self, snapshot: "Snapshot", row: "TableRow") -> Iterator[str]:
         from mpsbar.ui.process_table import choose_columns
@@ -106,8 +106,8 @@ class _Lines:
                 name=row.cells["NAME"], pid=self._pid
             )
         if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
-            heads = [cells.fit(c.head, c.width, c.column.to_right) for c in columns]
-            head = "  ".join([cells.fit(_("TIME"), len(clock)), *heads]).rstrip()
+            headers = [cells.fit(c.header, c.width, c.column.to_right) for c in columns]
+            head = "  ".join([cells.fit(_("TIME"), len(clock)), *headers]).rstrip()
             yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")
         self._keys = keys
         self._printed += 1

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width, print_each
+from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -192,7 +192,7 @@ def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]"
             yield f"{host}: {wording.workers_connected(0)}"
         else:
             for outcome in outcomes:
-                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}"
+                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.say_freed(outcome)}"
 
 
 def _ask_each(
@@ -226,7 +226,7 @@ def _watch(
 ) -> int:
     from mpsbar.fleet.hosts import Hosts
 
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
         asking(options) as questions,
@@ -357,5 +357,5 @@ def _judge_late(reading: "HostReading") -> "HostReading":
     from dataclasses import replace
 
     return replace(
-        reading, problem=_("nothing within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+        reading, problem=_("no reply within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
     )

@@ -1,4 +1,4 @@
-"""mpsbar without a verb: the menu bar on a Mac with a screen, else top, else status."""
+"""mpsbar without a command: the menu bar on a Mac with a screen, else top, else status."""
 
 import argparse
 import os

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width, print_each
+from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.watch is None:
         print(_render(read_snapshot(), options))
         return 0
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     monitor = make_recorder()
     try:
         print_each(_watch(monitor, options), options.json)

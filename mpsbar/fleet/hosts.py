@@ -23,9 +23,10 @@ _LATE = 10.0
 _MOST_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What it says, in English, about a verb or an option that it does not know.
+# What it says, in English, about a command or an option that it does not know.
 _OLDER = (
-    "unrecognized arguments", "invalid choice", "there is no verb", "invalid int value",
+    "unrecognized arguments", "invalid choice", "invalid int value", "unknown command",
+    "there is no verb",  # of versions up to this one
 )  # fmt: skip
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
@@ -95,7 +96,7 @@ class Host:
                     self._note(problem=wrong)
                 noise += 1
                 if noise > _MOST_NOISE:
-                    return wrong or HostProblem(_("it sent something other than an answer"))
+                    return wrong or HostProblem(_("unexpected reply"))
         except TooMuch:
             return HostProblem(_("its answer is too long"))
         if has_answered and not self._again:
@@ -105,7 +106,7 @@ class Host:
     def _note_silence(self) -> None:
         """What is known is old by now; the next line that comes makes it good."""
         if self.reading.problem is None:
-            text = _("nothing within {seconds:g} seconds").format(seconds=self._longest)
+            text = _("no reply within {seconds:g} seconds").format(seconds=self._longest)
             self._note(problem=HostProblem(text))
 
     def _note(
@@ -155,12 +156,12 @@ class Hosts:
     def __init__(
         self,
         names: Sequence[str],
-        words: Sequence[str],
+        arguments: Sequence[str],
         options: str = "",
         again: float | None = None,
     ) -> None:
         """`again`: seconds after which each command prints the next line; None: there is one."""
-        self._words, self._options, self._again = list(words), options, again
+        self._arguments, self._options, self._again = list(arguments), options, again
         self._hosts = {name: self._start(name) for name in dict.fromkeys(names)}
 
     @property
@@ -185,7 +186,7 @@ class Hosts:
                 host.close()
 
     def _start(self, name: str, socket: Path | None = None) -> Host:
-        command = build_command(name, self._words, self._options, socket)
+        command = build_command(name, self._arguments, self._options, socket)
         return Host(name, command, self._again)
 
 
@@ -236,7 +237,7 @@ def _ask_host(
     except OSError as problem:
         return HostProblem(problem.strerror or str(problem))
     if running is None:
-        return HostProblem(_("it was not asked"))
+        return HostProblem(_("not contacted"))
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -258,9 +259,9 @@ def _ask_host(
                 wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MOST_NOISE:
-                return wrong or HostProblem(_("it sent something other than an answer"))
+                return wrong or HostProblem(_("unexpected reply"))
         if is_late.is_set():
-            return HostProblem(_("nothing within {seconds:g} seconds").format(seconds=seconds))
+            return HostProblem(_("no reply within {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
     except TooMuch:
         return HostProblem(_("its answer is too long"))

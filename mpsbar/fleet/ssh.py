@@ -63,14 +63,14 @@ def split_options(options: str) -> list[str]:
 
 
 def build_command(
-    host: str, words: Sequence[str], options: str = "", socket: Path | None = None
+    host: str, arguments: Sequence[str], options: str = "", socket: Path | None = None
 ) -> list[str]:
-    """`words` are mpsbar's arguments there, `socket` that of an open connection to use (None: as
+    """`arguments` are those of mpsbar there, `socket` that of an open connection to use (None: as
     the user's ssh does); UserError if there is no ssh, or no such host."""
     # Its answer is JSON, and what it complains about is looked at here: in English, whatever is
     # spoken there.
     variables = f'PATH="$PATH:{_PLACES}:{_APP}"; MPSBAR_LANG=en; export PATH MPSBAR_LANG'
-    script = f"{variables}; exec mpsbar {shlex.join(words)}"
+    script = f"{variables}; exec mpsbar {shlex.join(arguments)}"
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours; of -S it takes the last.
     own = split_options(options)

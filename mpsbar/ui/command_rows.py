@@ -2,7 +2,6 @@
 report, diagnostics, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from mpsbar.core.actions import (
     AskPython,
@@ -87,7 +86,7 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
     yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
     yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(ui_state)))
-    yield Row("auto-free", _("Automatic Free"), children=tuple(_auto_free(settings)))
+    yield Row("auto-free", _("Free Automatically"), children=tuple(_auto_free(settings)))
     if ui_state.export is not None:
         yield _export(ui_state, ui_state.export)
     if ui_state.login is not None:
@@ -135,8 +134,8 @@ def _auto_free(settings: Settings) -> Iterator[Row]:
     yield Row("keep-cache", _("Keep Cache Below"), children=children, tooltip=tip)
     for key, text, tip in (
         ("free_when_idle", _("Free When Idle"),
-         _("Frees a cache after a minute of rest, if it is large or memory is short.")),
-        ("free_at_critical_pressure", _("Free at Critical Pressure"),
+         _("Frees a cache after a minute of inactivity, if it is large or memory is short.")),
+        ("free_at_critical_pressure", _("Free at Critical Memory Pressure"),
          _("Frees the caches of idle processes when memory pressure becomes critical.")),
     ):  # fmt: skip
         on = getattr(settings, key)
@@ -214,7 +213,7 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
     rows = []
     for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
         action = Connect(python)
-        text = wording.shorten(wording.shorten_home(python, str(Path.home())), _PYTHON_WIDTH)
+        text = wording.shorten(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending
         rows.append(
             Row(

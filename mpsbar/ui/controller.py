@@ -311,15 +311,15 @@ class Controller:
             self.front_end.ask(dialogs.ask_limit(worker, action.limit), confirm)
             return
 
-        def take(text: str) -> None:
+        def on_answer(text: str) -> None:
             try:
                 self._limit(Limit(action.pid, parse_limit(text, budget), action.started))
             except UserError as complaint:
                 question = dialogs.ask_own_limit(worker, budget, str(complaint))
-                self.front_end.ask_text(question, text, take)
+                self.front_end.ask_text(question, text, on_answer)
 
         usual = dialogs.suggest_limit(worker, budget)
-        self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, take)
+        self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, on_answer)
 
     def _tell_tensors(self, name: str, outcome: Tensors) -> None:
         if outcome.state != "done":
@@ -350,7 +350,7 @@ class Controller:
         self.read_pythons()
 
     def _ask_python(self, text: str = "", complaint: str = "") -> None:
-        def take(typed: str) -> None:
+        def on_answer(typed: str) -> None:
             python = Path(typed.strip()).expanduser()
             if python.is_absolute() and python.is_file():
                 action = Connect(str(python))
@@ -358,7 +358,7 @@ class Controller:
             else:
                 self._ask_python(typed, dialogs.say_no_python(typed))
 
-        self.front_end.ask_text(dialogs.ask_python(complaint), text, take)
+        self.front_end.ask_text(dialogs.ask_python(complaint), text, on_answer)
 
     def _watch_end(self, action: WatchEnd) -> None:
         self._monitor.watch_end(action)

@@ -62,19 +62,19 @@ def _build_row(process: Worker | Process, snapshot: Snapshot) -> TableRow:
 @dataclass(frozen=True, slots=True)
 class FittedColumn:
     column: Column
-    head: str
+    header: str
     width: int
 
     @property
     def key(self) -> str:
         return self.column.key
 
-    def mark_head(self, mark: str) -> str:
-        """The head with a mark after it, which shows by what the table is sorted."""
-        head = self.head
-        while cells.width(head + mark) > self.width:
-            head = head[:-1]
-        return cells.pad(head + mark, self.width, True) if self.column.to_right else head + mark
+    def mark_header(self, mark: str) -> str:
+        """The header with a mark after it, which shows by what the table is sorted."""
+        header = self.header
+        while cells.width(header + mark) > self.width:
+            header = header[:-1]
+        return cells.pad(header + mark, self.width, True) if self.column.to_right else header + mark
 
     def fit(self, text: str) -> str:
         """The text in exactly this width; a long name is cut in its middle."""
@@ -117,7 +117,7 @@ def choose_columns(
         shown = [c for c in shown if c.key == "NAME" or room >= _LEAST_NOTE]
         widths["NOTE"] = room
     return [
-        FittedColumn(column, cells.cut(column.head(snapshot), wide), wide)
+        FittedColumn(column, cells.cut(column.header(snapshot), wide), wide)
         for column in wanted
         if column in shown and (wide := widths[column.key])
     ]
@@ -140,7 +140,7 @@ def _measure(
     column: Column, rows: Sequence[TableRow], snapshot: Snapshot, is_steady: bool
 ) -> int:  # fmt: skip
     words = [row.cells.get(column.key, "") for row in rows]
-    longest = max([cells.width(column.head(snapshot)), *map(cells.width, words)])
+    longest = max([cells.width(column.header(snapshot)), *map(cells.width, words)])
     if column.key == "NAME":
         longest = min(longest, MOST_NAME)
     return max(longest, column.width) if is_steady or column.drawing else longest

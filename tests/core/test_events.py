@@ -18,7 +18,7 @@ def test_frees_push_no_alert_out_of_the_menu():
         log.add(float(pid), make_alert(pid))
     for number in range(1000):
         log.add(100.0 + number, Freed(5, "serve.py", "done", 1 << 30, cause="keep_below"))
-    menu = build_menu(make_snapshot(time=1200.0, events=log.recent), UiState(is_app=True))
+    menu = build_menu(make_snapshot(time=1200.0, events=log.recent), UiState(is_clickable=True))
     (recent,) = [row for row in menu.rows if row.key == "recent"]
     assert [row.key for row in recent.children] == [f"recent-{n}" for n in range(12, 2, -1)]
 

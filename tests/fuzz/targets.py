@@ -43,7 +43,7 @@ from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.hosts import build_hosts, render_ends, render_hosts
-from mpsbar.ui.text.outcomes import limited as say_limited
+from mpsbar.ui.text.outcomes import say_limited
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
@@ -220,7 +220,7 @@ def fuzz_remote_status(data: bytes) -> None:
         json.dumps(build_hosts([reading]), allow_nan=False)
     with suppress(parse_status.NotAStatus):
         for outcome in parse_status.parse_freed(line):
-            assert_clean(f"{outcome.name} {outcomes.freed(outcome)}")
+            assert_clean(f"{outcome.name} {outcomes.say_freed(outcome)}")
     listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
     with suppress(parse_status.NotAStatus):
         ends = parse_status.parse_ends(listed)

@@ -69,7 +69,7 @@ WAYS = {
         ("train.py", "Free When Idle"), ("home", "a", *("down",) * 4, "enter"),
     ),
     "keep all below": (
-        ("Settings", "Automatic Free", "Keep Cache Below", "4.0 GB"),
+        ("Settings", "Free Automatically", "Keep Cache Below", "4.0 GB"),
         ("A", "enter", *("down",) * 3, "enter"),
     ),
 }  # fmt: skip
@@ -290,7 +290,7 @@ def test_free_all_sums_up_once_all_have_answered(play):
         assert sums(p) == []
         await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
         (text,) = sums(p)
-        assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
+        assert text.startswith("Freed 1.0 GB from 1 of 2 processes")
         busy = "notebook kernel: busy: another thread is computing; nothing was freed"
         assert sum(busy in text for text in p.said()) == 1
 
@@ -306,7 +306,9 @@ def test_stop_asks_first(play):
         await p.end(0, Stopped(4711, "train.py", "another"))
         first, second, ended = p.said()
         assert first == second
-        assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
+        assert first.startswith(
+            "Stop train.py (PID 4711)?: mpsbar will send it an interrupt (SIGINT)"
+        )
         assert ended.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)

@@ -34,7 +34,7 @@ from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.process_submenu import TENSOR_ROWS
 from mpsbar.ui.rows import Row, UiState
 
-APP = UiState(is_app=True, login="off")
+APP = UiState(is_clickable=True, login="off")
 MOST = APP.most
 COUNTERS = {"allocated": 2 * GB, "reserved": 5 * GB, "driver": 6 * GB}
 worker = partial(make_training, **COUNTERS)
@@ -180,7 +180,7 @@ def test_how_a_free_ended_stands_in_its_row():
         ),
         (  # what was not looked at is not said to be invisible
             Tensors(1, "done", not_visible={"mps": 512 * MB}, cut_short=True), False,
-            ["There are more: counting was cut short"],
+            ["There are more: counting stopped early"],
         ),
     ],
 )  # fmt: skip

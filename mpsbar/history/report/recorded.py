@@ -165,7 +165,7 @@ def _say_event(event: RecordedEvent) -> str:
         words = _("{name}: memory limit {limit}")
         if event.code != "done":
             words = _("{name}: memory limit {limit} not set ({why})")
-        return words.format(name=name, limit=limit, why=outcomes.not_done(event.code))
+        return words.format(name=name, limit=limit, why=outcomes.say_not_done(event.code))
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
@@ -173,11 +173,11 @@ def _say_event(event: RecordedEvent) -> str:
 
 
 def _say_free(event: RecordedEvent) -> str:
-    cause = outcomes.cause(str(event.values.get("cause", "")))
+    cause = outcomes.say_free_cause(str(event.values.get("cause", "")))
     if event.code == "refilled":
-        return outcomes.left_alone(event.size)
+        return outcomes.say_left_alone(event.size)
     words = _("freed {size}") if event.code == "done" else _("not freed ({why})")
-    words = words.format(size=wording.size(event.size), why=outcomes.not_done(event.code))
+    words = words.format(size=wording.size(event.size), why=outcomes.say_not_done(event.code))
     return f"{words} ({cause})" if cause else words
 
 

@@ -43,7 +43,7 @@ class HostsState(Ordered):
         self._limit: int | None = None  # of processes in each of these
         self._order: list[str] = []
 
-    def take(self, readings: list[HostReading]) -> bool:
+    def update(self, readings: list[HostReading]) -> bool:
         """Whether one of them is new."""
         before = {reading.host: reading for reading in self.readings}
         new = [reading for reading in readings if before.get(reading.host) is not reading]
@@ -154,8 +154,8 @@ class HostsState(Ordered):
             else:
                 left[host] += 1
         for host, n in left.items():
-            words = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
-            kept.append(TableRow(f"{host}/more", None, words, {}))
+            cells = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
+            kept.append(TableRow(f"{host}/more", None, cells, {}))
         if not self.sort:  # the rows of each host are together
             places = {host: place for place, host in enumerate(hosts)}
             kept.sort(key=lambda row: places[row.cells["HOST"]])
@@ -168,10 +168,10 @@ class HostsState(Ordered):
         snapshot, left = self._limit_processes(reading.host)
         rows = []
         for row in build_rows(snapshot):
-            words = row.cells | {"HOST": reading.host}
+            cells = row.cells | {"HOST": reading.host}
             if reading.problem is not None:
-                words["NOTE"] = say_since(reading)
-            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=words))
+                cells["NOTE"] = say_since(reading)
+            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=cells))
         return tuple(rows), left
 
     def _limit_processes(self, host: str) -> tuple[Snapshot, int]:

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
@@ -40,7 +41,10 @@ class TerminalState(Ordered):
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         super().__init__()
-        self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
+        self.ui_state = UiState(
+            is_clickable=True, settings=settings, most=_EVERY_ROW,
+            home=str(Path.home()),
+        )  # fmt: skip
         self.snapshot = snapshot
         self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
         self.total = 0  # with those
@@ -58,7 +62,7 @@ class TerminalState(Ordered):
         self._series: dict[tuple[int, float | None], ProcessSeries] = {}
         self._marks: dict[int | None, deque[ChartMark]] = {}  # by pid; None: of the machine
 
-    def take(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """Show another snapshot; its events are noted once."""
         if snapshot is not self._taken:
             self.snapshot = self._taken = snapshot
@@ -158,9 +162,9 @@ class TerminalState(Ordered):
         for end in self.snapshot.ended[:_MOST_ENDED]:
             key = f"ended-{end.pid}-{int(end.started or end.ended)}"
             note = endings.describe_end(end, self.snapshot.time)
-            words = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
+            cells = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
             self._ended[key] = end
-            rows.append(TableRow(key, None, words, {}))
+            rows.append(TableRow(key, None, cells, {}))
         return rows
 
     def _keep_series(self, snapshot: Snapshot) -> None:
@@ -191,7 +195,7 @@ class TerminalState(Ordered):
             if not what.asked_here or what.cause is not None:  # the controller notes our own
                 name = self.snapshot.names.get(what.pid, what.name)
                 level = "ok" if what.state == "done" else "warning"
-                self.note(f"{name}: {outcomes.freed(what)}", level)
+                self.note(f"{name}: {outcomes.say_freed(what)}", level)
         elif isinstance(what, Limited):
             pass  # noted by the controller
         elif isinstance(what, Alert) and what.kind == "ended":

@@ -50,7 +50,7 @@ def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = N
     rows = build_rows(snapshot)
     columns = choose_columns(rows, snapshot, width, "status")
     head = _GAP.join(
-        cells.fit(column.head, column.width, column.column.to_right) for column in columns
+        cells.fit(column.header, column.width, column.column.to_right) for column in columns
     )
     lines = [
         _GAP.join(column.fit(row.cells.get(column.key, "")) for column in columns) for row in rows

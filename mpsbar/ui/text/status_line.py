@@ -32,10 +32,10 @@ FIELDS = {
     "health": "ok, warning, critical",
     "workers": _("number of connected processes"),
     "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
-    "progress": _("how far the longest-running job is"),
-    "left": _("time it still needs"),
+    "progress": _("progress of the longest-running job"),
+    "left": _("its time remaining"),
     "top": _("name of the worker that holds the most"),
-    "top_held": _("what it holds"),
+    "top_held": _("memory held by that worker"),
 }
 
 

@@ -58,7 +58,7 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        ("done", "Freed 3.0 GB in 40 ms, when it was possible"),
+        ("done", "Freed 3.0 GB in 40 ms, at the first safe moment"),
         ("busy", "Busy: no safe moment was found; tried for 10 min; nothing was freed"),
     ],
 )
@@ -113,7 +113,7 @@ def test_free_all_is_one_notice(mac):
         user.end(2, Freed(3, "c.py", "busy", reason="main_computing"))
         assert user.notices.told == [
             (
-                "Freed 3.0 GB in 2 of 3 processes",
+                "Freed 3.0 GB from 2 of 3 processes",
                 "c.py: busy: the main thread is computing; nothing was freed",
                 "freed-all",
             )

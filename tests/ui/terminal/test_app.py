@@ -35,7 +35,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
 from mpsbar.doctor.rules import DoctorReport
 from mpsbar.system.settings_file import write_setting
-from mpsbar.ui.terminal.keys import KeyLine, help_lines
+from mpsbar.ui.terminal.keys import KEYS, KeyLine, list_help
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -98,7 +98,7 @@ def test_free_all_tells_each_and_the_sum():
         assert p.asked == [Free(4711), Free(4712)]
         for number, pid in enumerate((4711, 4712)):
             await p.end(number, Freed(pid, f"w{pid}", "done", freed=GB, seconds=0.1))
-        assert "12:00:00 Freed 2.0 GB in 2 of 2 processes" in p.screen()
+        assert "12:00:00 Freed 2.0 GB from 2 of 2 processes" in p.screen()
         assert p.screen().count("freed 1.0 GB in 100 ms") == 2
 
     play(FakeMonitor(seen()), person, (100, 40))
@@ -713,7 +713,7 @@ def test_the_help_can_be_read_to_its_end_and_a_question_answered_at_any_size(siz
         for _ in range(14):
             await p.press("pagedown")
             read += "\n" + p.screen()
-        words = {word for line in help_lines() for word in line.split()}
+        words = {word for line in list_help(KEYS) for word in line.split()}
         assert words <= set(read.replace("│", " ").split())
         assert "?: unknown" in p.screen()
         await p.press("q", "s")
