@@ -20,7 +20,7 @@ def package(tmp_path):
 
 
 def test_how_long_history_is_kept_is_one_number(package):
-    package.replace("history/retention.py", "KEEP = 7 * 24 * _HOUR", "KEEP = 30 * 24 * _HOUR")
+    package.replace("history/retention.py", "KEEP_DAYS = 7", "KEEP_DAYS = 30")
     output = package.run("""
 from pathlib import Path
 from mpsbar.history import database, retention
@@ -35,8 +35,24 @@ print(connection.execute("SELECT 100 - time / 86400000 FROM minutes ORDER BY 1")
 build.read_start = lambda: 0.0
 build.read_period = lambda since, until, points: round((until - since) / 3600)
 print(build._read_periods(100 * 86400.0))
+
+import contextlib, sys, time
+from mpsbar.cli.main import run
+from mpsbar.end_reader import read_all_ends
+from mpsbar.system import paths
+now = time.time()
+connection = database.open_database(paths.history_file(), 50_000_000)
+for days in (10, 31):
+    ended = int(now - days * 86400) * 1000
+    connection.execute(
+        "INSERT INTO runs (pid, name, head, connected, first, last, ended, how) VALUES (?, 'train.py', 1, 1, ?, ?, ?, 'finished')",
+        (4_000_000 + days, ended - 60_000, ended, ended),
+    )
+print([end.pid for end in read_all_ends(now)])
+with contextlib.redirect_stderr(sys.stdout):
+    run(["why", "serve.py"])
 """)
-    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
+    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)", "[4000010]", "mpsbar: no run that ended in the last 30 days matches 'serve.py'; to see all: mpsbar why"]
 
 
 def test_the_gpus_temperature_from_iokit_to_the_menu(package, build_once):

@@ -224,7 +224,7 @@ def fuzz_remote_status(data: bytes) -> None:
     listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
     with suppress(parse_status.NotAStatus):
         ends = parse_status.parse_ends(listed)
-        assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15))))
+        assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15)), 7))
 
 
 class _Ticked:

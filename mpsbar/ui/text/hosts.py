@@ -86,16 +86,17 @@ def render_ends(
     ends: list[RemoteEnd] | HostProblem,
     which: str | None,
     read_native: Callable[[], NativeOperations],
+    days: int,
 ) -> str:
-    """How runs ended on one host, newest first, in that host's own words."""
+    """How runs ended on one host in the last days, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
         return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
     if not ends and which is not None:
-        text = _("{host}: no run that ended in the last 7 days matches {name!r}")
-        return text.format(host=host, name=printable(which, 60))
+        text = _("{host}: no run that ended in the last {n} days matches {name!r}")
+        return text.format(host=host, n=days, name=printable(which, 60))
     if not ends:
-        text = _("{host}: no run has ended in the last 7 days, as far as mpsbar knows")
-        return text.format(host=host)
+        text = _("{host}: mpsbar knows of no run that ended there in the last {n} days")
+        return text.format(host=host, n=days)
     return "\n\n".join(f"{host}: {render_end(end, read_native)}" for end in ends)
 
 
