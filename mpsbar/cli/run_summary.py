@@ -262,8 +262,8 @@ def render_summary(summary: Mapping[str, object]) -> str:
     lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
     if not summary["connected_processes"]:
         unknown = _(
-            "No process of it was connected when mpsbar checked (once a second): its GPU memory is "
-            "unknown."
+            "None of its processes was connected when mpsbar checked (once a second), so its GPU "
+            "memory is unknown."
         )
         lines.append(f"  {unknown}")
     children = summary["failed_children"]

@@ -148,7 +148,7 @@ def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
         raise ValueError(complaint.format(schema=record.get("schema")))
     ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
-        raise ValueError(_("damaged: it does not say how the probe ended"))
+        raise ValueError(_("damaged: the outcome of the probe is missing"))
     return cast("ProbeEnded", ended)
 
 

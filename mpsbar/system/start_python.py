@@ -56,7 +56,7 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    text = _("{danger}, who could run code as you; {advice}")
+    text = _("{danger}, so other users could run code as you; {advice}")
     return text.format(danger=danger.reason, advice=_advise(danger))
 
 
