@@ -437,7 +437,7 @@ class Monitor:
         )
         if failure is None:
             ended = explained or []
-        corrected, _ = self._attempt("reading reports", partial(ends.look_again, snapshot.time))
+        corrected, _ = self._attempt("reading reports", partial(ends.recheck, snapshot.time))
         for _tracked, end in (*ended, *(corrected or ())):
             self._tracker.correct(end)
         self._attempt("watching for ends", partial(ends.follow, snapshot))
@@ -445,7 +445,7 @@ class Monitor:
 
     def _find_reset(self, snapshot: Snapshot, ends: "EndFollower") -> None:
         """Mark every process that used the GPU when its count of recoveries rose."""
-        if not ends.note_reset(snapshot):
+        if not ends.conditions.note_reset(snapshot):
             return
         users = {process.pid for process in snapshot.processes or () if process.gpu_client}
         users |= {worker.pid for worker in snapshot.workers if metal_held(worker)}

@@ -207,15 +207,15 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
         why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
     is_mac = computer.footprint_kind == "footprint"
     words = find_last_words(end.pid, end.began)
-    pressure, swap_growth = collector.read_memory(end.ended)
+    conditions = collector.conditions
     return judge_end(
         EndEvidence(
             status=status,
             is_connected=bool(collector.usage.workers),
             words=words,
-            pressure=pressure,
-            swap_growth=swap_growth,
-            gpu_reset=collector.was_reset(end.ended),
+            pressure=conditions.find_worst_pressure(end.ended),
+            swap_growth=conditions.find_swap_growth(end.ended),
+            gpu_reset=conditions.was_reset(end.ended),
             exit_reason=why,
             is_mac=is_mac,
             torch=words.frameworks.get("torch") if words is not None else collector.usage.torch,
