@@ -154,7 +154,9 @@ def test_a_reset_of_the_gpu_and_who_died_of_it(scene):
     def machine(count):
         return replace(MAC, gpu=Gpu(recoveries=count))
 
-    assert not scene.follower.conditions.note_reset(make_snapshot(machine=machine(21)))  # the first is no rise
+    assert not scene.follower.conditions.note_reset(
+        make_snapshot(machine=machine(21))
+    )  # the first is no rise
     scene.tick(ENDED - 1, worker(), machine=machine(21))
     assert not scene.follower.conditions.note_reset(make_snapshot(machine=machine(None)))
     assert scene.follower.conditions.note_reset(make_snapshot(time=ENDED, machine=machine(22)))

@@ -52,19 +52,24 @@ print([end.pid for end in read_all_ends(now)])
 with contextlib.redirect_stderr(sys.stdout):
     run(["why", "serve.py"])
 """)
-    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)", "[4000010]", "mpsbar: no run that ended in the last 30 days matches 'serve.py'; to see all: mpsbar why"]
+    assert output.splitlines() == [
+        "[(10,), (29,)]",
+        "(1, 720)",
+        "[4000010]",
+        "mpsbar: no run that ended in the last 30 days matches 'serve.py'; to see all: mpsbar why",
+    ]
 
 
 def test_the_gpus_temperature_from_iokit_to_the_menu(package, build_once):
     """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words in ui/text/machine.py."""
     package.insert(
-        "system/macos/accelerator.py",
+        "system/macos/iokit_values.py",
         "        memory_in_use=_memory_in_use(statistics),",
         """        temperature=_count(statistics.get("Temperature(C)")),
         plugin=_text(properties.get("MetalPluginName")),""",
     )
     package.replace(
-        "system/macos/accelerator.py",
+        "system/macos/iokit_values.py",
         "FIXED = (MODEL, CORES, MATCHED_CLASS)",
         'FIXED = (MODEL, CORES, MATCHED_CLASS, "MetalPluginName")',
     )
@@ -137,7 +142,7 @@ def test_free_by_a_part_of_the_name(package):
     """Which processes a command means is one file."""
     package.replace(
         "cli/targets.py",
-        "if name in _names_of(worker, snapshot)",
+        "if is_called(name, *_names_of(worker, snapshot))",
         "if any(name in each for each in _names_of(worker, snapshot))",
     )
     output = package.run("""

@@ -6,7 +6,6 @@ that each of them follows; and only the one that holds a lock frees, until it en
 
 import json
 import math
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, read_bytes, read_stamp, replace_own_file
+from mpsbar.system.ownership import is_running
 from mpsbar.system.single_instance import Claim, claim
 
 _LOCK = "auto-free"
@@ -45,7 +45,7 @@ class SharedAutoFree:
 
         Its start must be known: after the process has ended, another may have its pid.
         """
-        rules = {key: rule for key, rule in _read(self._file).items() if _is_running(key[0])}
+        rules = {key: rule for key, rule in _read(self._file).items() if is_running(key[0])}
         rules.pop((action.pid, action.started), None)
         if action.rule != AutoFreeRule():
             rules[action.pid, action.started] = action.rule
@@ -94,13 +94,3 @@ def _is_size(value: Any) -> bool:
 
 def _is_flag(value: Any) -> bool:
     return value is None or type(value) is bool
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
