@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, Reports
+from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.process_tracker import Ended, TrackedProcess
+from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP
@@ -29,7 +29,7 @@ _RANK = re.compile(r"(.+) rank \d+ of (\d+)")
 
 @dataclass(slots=True)
 class _Unsettled:
-    """An end about which the system may still write."""
+    """An end whose verdict may change, because the system may still write about it."""
 
     tracked: TrackedProcess
     end: EndedProcess
@@ -62,14 +62,14 @@ class EndFollower:
         self.conditions.add(snapshot)
         self._reports.refresh()
 
-    def explain(self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]) -> Ended:
+    def explain(self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]) -> EndedPairs:
         """The same ends with their verdicts. Those that were ended by a launcher come last."""
 
         def is_asked_to_end(item: tuple[TrackedProcess, EndedProcess]) -> bool:
             found = exits.get(item[0].pid)
             return found is not None and found.status is not None and found.status.signal == 15
 
-        explained: Ended = []
+        explained: EndedPairs = []
         for tracked, end in sorted(ended, key=is_asked_to_end):
             found = exits.get(tracked.pid)
             is_same = found is not None and found.started == tracked.started
@@ -157,14 +157,14 @@ class EndFollower:
         self._recent.append((end.ended, tracked.parent, end))
         return end
 
-    def _read_reports(self, end: EndedProcess, status: ExitStatus | None) -> Reports:
+    def _read_reports(self, end: EndedProcess, status: ExitStatus | None) -> SystemReports:
         number = None if status is None else status.signal
         # A scan misses a process up to a minute after its end; the kernel says it at once.
         earliest = end.ended - (GAP if status is None else RESET_SECONDS)
         return self._reports.read(EndedPid(end.pid, end.started, earliest, end.ended, number))
 
     def _became_another(self, tracked: TrackedProcess) -> bool:
-        """Whether it runs on with another command line: exec() keeps pid and start."""
+        """Returns whether it runs on with another command line: exec() keeps pid and start."""
         if tracked.started is None or not self._watch.is_running(tracked.pid, tracked.started):
             return False
         try:
@@ -193,7 +193,7 @@ class EndFollower:
 def explain_unseen(
     end: EndedProcess, now: float, reports: ReportReader, boot: float | None, is_mac: bool
 ) -> EndedProcess:
-    """An end that nobody saw: `ended` is when the process was last seen."""
+    """Explains an end that nobody saw; its `ended` is when the process was last seen."""
     record = find_last_words(end.pid, end.started, last_seen=end.ended, or_of_parent=True)
     if record is not None and record.verdict is not None:  # `mpsbar run --summary` saw it
         verdict = replace(record.verdict, fallbacks=record.fallbacks)
@@ -243,15 +243,15 @@ def _set_time(
 
 
 def _may_be_reported(evidence: EndEvidence) -> bool:
-    """Whether macOS may yet write something that changes the verdict."""
+    """Returns whether macOS may yet write something that changes the verdict."""
     status = evidence.status
     if status is not None and status.code is not None:
         return False
     return evidence.words is None or evidence.words.error is None
 
 
-def _merge(before: Reports, now: Reports) -> Reports:
-    return Reports(
+def _merge(before: SystemReports, now: SystemReports) -> SystemReports:
+    return SystemReports(
         now.crash or before.crash, now.jetsam or before.jetsam, now.gpu_event or before.gpu_event,
         now.panic or before.panic, now.kernel_log or before.kernel_log,
         before.cgroup_kill if now.cgroup_kill is None else now.cgroup_kill, now.unreadable,

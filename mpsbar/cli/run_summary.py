@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.run_usage import Collector, Usage
-from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, Reports
+from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, SystemReports
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.naming import name_process
@@ -20,7 +20,7 @@ from mpsbar.core.verdicts import EndVerdict, judge_end
 from mpsbar.language import _, english
 from mpsbar.system import this_computer
 from mpsbar.system.files import replace_file
-from mpsbar.system.foreground import CommandEnd, end_like, run_command
+from mpsbar.system.foreground import CommandEnd, exit_like, run_command
 from mpsbar.system.last_words import (
     complete_fallbacks,
     find_last_words,
@@ -68,7 +68,7 @@ def run(
     json_file: str | None,
     explain: "Callable[[], Explanation] | None" = None,
 ) -> int:
-    """OSError: the command could not be started."""
+    """Runs the command, says how it went and ends as it did. OSError: it could not be started."""
     computer = this_computer()
     collector = Collector(computer)
     try:
@@ -105,7 +105,7 @@ def run(
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
-    return end_like(end.status)
+    return exit_like(end.status)
 
 
 def name_command(command: Sequence[str]) -> str:
@@ -226,9 +226,9 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
 
 def _read_reports(
     end: CommandEnd, status: ExitStatus | None, reader: ReportReader, is_mac: bool
-) -> Reports:
+) -> SystemReports:
     if status is None or status.signal is None:
-        return Reports()
+        return SystemReports()
     ended = EndedPid(end.pid, None, end.began, end.ended, status.signal)
     found = reader.read(ended)
     waited = 0.0

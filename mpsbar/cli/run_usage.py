@@ -83,7 +83,7 @@ class Collector:
                     self.others[end.pid] = end
 
     def _belongs(self, pid: int) -> bool:
-        """Whether the command started it, at whatever remove; asked once for each process."""
+        """Returns whether the command started it, at whatever remove; asked once a process."""
         if pid not in self._is_ours:
             self._is_ours[pid] = self._find_root(pid)
         return self._is_ours[pid]

@@ -59,9 +59,9 @@ class Probe:
     python: str  # the path that was run
     ended: ProbeEnded
     prefix: str | None = None
-    version: str | None = None  # of Python
+    version: str | None = None  # version of Python
     torch: str | None = None
-    system: str | None = None  # 15.1; on Linux the kernel's
+    system: str | None = None  # version of macOS, such as 15.1; on Linux, of the kernel
     os: str | None = None  # macOS, Linux
     device: str | None = None
     device_name: str | None = None
@@ -75,7 +75,7 @@ class Probe:
     load: float | None = None  # processes that wanted a core in the minute before
     cores: int | None = None
     time: float | None = None  # seconds since the epoch
-    seconds: float | None = None  # that it took
+    seconds: float | None = None  # duration of the probe in seconds
     memory: int | None = None  # the most it used, in bytes above what torch itself takes
     ceiling: int | None = None  # the most it was allowed to use
 

@@ -61,7 +61,9 @@ class Process:
     gpu_percent: float | None = None  # of one GPU, 0 to 100
     gpu_client: bool | None = None  # whether it has given the GPU work; False: opened at most
     is_napping: bool | None = None  # slowed down by macOS's App Nap; None: not known
-    is_enabled: bool = False  # its environment is, by now; or it was started by `mpsbar run`
+    is_enabled: bool = (
+        False  # whether its environment is enabled by now, or `mpsbar run` started it
+    )
     is_starting: bool = False  # enabled before its start, a moment ago: it will connect by itself
 
 

@@ -155,7 +155,7 @@ def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tu
 
 
 def is_fallback_on(settings: Mapping[str, str]) -> bool:
-    """Whether the fallback is certainly on; releases differ on a value that is no number."""
+    """Returns whether it is certainly on; releases differ on a value that is no number."""
     number = _WHOLE.match(settings.get(FALLBACK, ""))
     return number is not None and int(number[0]) != 0
 

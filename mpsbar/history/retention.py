@@ -60,7 +60,7 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
     connection.execute("COMMIT")
 
 
-def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
+def enforce_size_cap(connection: sqlite3.Connection, cap: int) -> None:
     """Drop the oldest rows until there is room, and shrink the file."""
     room = find_room(cap)
     if _read_used(connection) > room * _FULL:

@@ -35,7 +35,7 @@ class SharedAutoFree:
         self._stamp: object = None  # of the file, when it was last read
 
     def may_free(self) -> bool:
-        """Whether this monitor is the one that frees. Where locks do not work, each of them is."""
+        """Returns whether this monitor is the one that frees; where locks do not work, each is."""
         if self._claim is None:
             self._claim = claim(_LOCK)
         return self._claim is not None
@@ -56,7 +56,7 @@ class SharedAutoFree:
         replace_own_file(self._file, json.dumps(entries).encode())
 
     def read(self) -> Rules | None:
-        """All choices; None: they are those of the last call."""
+        """Returns all choices; None if they are those of the last call."""
         stamp = read_stamp(self._file)
         if stamp == self._stamp:
             return None

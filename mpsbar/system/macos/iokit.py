@@ -38,7 +38,7 @@ class Registry:
         self._openers: dict[int, Any] = {}
 
     def read_accelerator(self) -> Properties | None:
-        """None where there is none. Raises OSError while IOKit fails."""
+        """Returns None where there is none. Raises OSError while IOKit fails."""
         statistics = self._read_statistics()
         if statistics is None:
             self._search()
@@ -121,7 +121,7 @@ class Registry:
         }
 
     def _read_opener(self, entry: int) -> Any:
-        """None also while it is being opened: the kernel adds the creator after the entry."""
+        """Returns None while it is being opened too: the kernel adds the creator later."""
         if self._class(entry) != iokit_values.CLIENT_CLASS:
             return None
         return self._read_property(entry, iokit_values.CREATOR)
@@ -197,7 +197,7 @@ class Foundation:
         return reference
 
     def to_python(self, reference: int | None, depth: int = 0) -> Any:
-        """None for nothing, for what has no counterpart, and for what is too large."""
+        """Returns None for nothing, for what has no counterpart, and for what is too large."""
         if not reference or depth > _DEEPEST:
             return None
         convert = self._converters.get(self._cf.CFGetTypeID(reference))

@@ -1,6 +1,6 @@
-"""How a process ended, in words: briefly for a row, in a sentence, and what the sentence rests on.
+"""Words how a process ended: briefly for a row, in a sentence, and by its evidence.
 
-Pure. What is only likely is worded as that everywhere.
+Pure. What is only likely is always worded as likely.
 """
 
 from collections.abc import Callable

@@ -21,7 +21,7 @@ UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
 
 
 def is_unknown(health: Health) -> bool:
-    """Whether too little could be read to call it well."""
+    """Returns whether too little could be read to call it well."""
     return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
 
 

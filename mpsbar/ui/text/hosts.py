@@ -75,9 +75,9 @@ def say_silence(reading: HostReading) -> str:
 
 
 def say_since(reading: HostReading) -> str:
-    if reading.heard is None:
+    if reading.answered_at is None:
         return _("no answer")
-    at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
+    at = time.strftime("%H:%M:%S", time.localtime(reading.answered_at))
     return _("no answer since {at}").format(at=at)
 
 
@@ -139,4 +139,4 @@ def _build_host(reading: HostReading) -> dict[str, Any]:
         whole = build_status(reading.status.snapshot)
         status = {key: whole[key] for key in _HOST_KEYS}
         status["health"] = {"level": reading.status.level, "reasons": list(reading.status.reasons)}
-    return {"problem": reading.problem, "heard": reading.heard, "status": status}
+    return {"problem": reading.problem, "heard": reading.answered_at, "status": status}
