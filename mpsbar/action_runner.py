@@ -158,7 +158,7 @@ class ActionRunner:
                 return self._probe()
 
     def _same_process(self, pid: int, started: float | None) -> Callable[[], bool]:
-        """A question for the moment when a connection stands: a pid may be used again."""
+        """Returns a check that the pid is still this process, for when a connection stands."""
 
         def is_same() -> bool:
             try:

@@ -33,7 +33,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
-from mpsbar.core.process_tracker import Ended, ProcessTracker
+from mpsbar.core.process_tracker import EndedPairs, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import GAP, Trends, metal_held
 from mpsbar.system import this_computer
@@ -404,7 +404,7 @@ class Monitor:
             logging.getLogger("mpsbar").warning("%s", reason)
         self._attempt("reporting its own use", partial(write_own_use, reason))
 
-    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
+    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[EndedPairs, EndedPairs]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.
 
         Returns the processes that ended, and those of which more is known now.
@@ -425,8 +425,8 @@ class Monitor:
         return ended, corrected
 
     def _explain(
-        self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]
-    ) -> tuple[Ended, Ended]:
+        self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]
+    ) -> tuple[EndedPairs, EndedPairs]:
         """The ends with their verdicts, and earlier ones whose verdict has changed."""
         ends = self._ends
         if ends is None:
@@ -437,7 +437,7 @@ class Monitor:
         )
         if failure is None:
             ended = explained or []
-        corrected, _ = self._attempt("reading reports", partial(ends.look_again, snapshot.time))
+        corrected, _ = self._attempt("reading reports", partial(ends.recheck, snapshot.time))
         for _tracked, end in (*ended, *(corrected or ())):
             self._tracker.correct(end)
         self._attempt("watching for ends", partial(ends.follow, snapshot))
@@ -445,7 +445,7 @@ class Monitor:
 
     def _find_reset(self, snapshot: Snapshot, ends: "EndFollower") -> None:
         """Mark every process that used the GPU when its count of recoveries rose."""
-        if not ends.note_reset(snapshot):
+        if not ends.conditions.note_reset(snapshot):
             return
         users = {process.pid for process in snapshot.processes or () if process.gpu_client}
         users |= {worker.pid for worker in snapshot.workers if metal_held(worker)}
@@ -475,7 +475,7 @@ class Monitor:
                 if outcome.state == "done" or outcome.when_possible:
                     self._outcomes.add(outcome, time.monotonic())
 
-    def _record(self, snapshot: Snapshot, ended: Ended, corrected: Ended) -> Snapshot:
+    def _record(self, snapshot: Snapshot, ended: EndedPairs, corrected: EndedPairs) -> Snapshot:
         """Write the history, and add what it knows of processes that ended before we started."""
         if self._recorder is None or snapshot.machine.recording is not None:
             return snapshot
@@ -524,5 +524,5 @@ class Monitor:
 
 
 def _is_trivial(outcome: Outcome) -> bool:
-    """Whether it is not worth showing: an automatic free that found the process busy."""
+    """Returns whether it is not worth showing: an automatic free that found the process busy."""
     return isinstance(outcome, Freed) and outcome.cause is not None and outcome.state != "done"

@@ -37,7 +37,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
-from mpsbar.end_follower import LOOK_AGAIN_SECONDS
+from mpsbar.end_follower import RECHECK_SECONDS
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system import paths, this_computer
 from mpsbar.system.auto_free_file import SharedAutoFree
@@ -493,7 +493,7 @@ def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_even
     monitor.tick()
     assert monitor.tick().events == ()
     assert [gone.pid for gone in monitor.latest.ended] == [2]  # shown at once
-    for seconds in LOOK_AGAIN_SECONDS:
+    for seconds in RECHECK_SECONDS:
         assert monitor.latest.events == ()
         later[0] = seconds
         monitor.tick()

@@ -112,11 +112,12 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
     else:
+        from mpsbar.history.retention import KEEP_DAYS
         from mpsbar.system.native_operations import read_native_operations
         from mpsbar.ui.text.hosts import render_ends
 
         texts = (
-            render_ends(host, ends, options.which, read_native_operations)
+            render_ends(host, ends, options.which, read_native_operations, KEEP_DAYS)
             for host, ends in found.items()
         )
         print("\n\n".join(texts))

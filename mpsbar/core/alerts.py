@@ -15,7 +15,7 @@ from mpsbar.core.actions import WatchEnd
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import FILLING_LEAST, LEAK_SPAN, LEVELS, SWAP_SPAN
-from mpsbar.core.process_tracker import SCANS_TO_END, Ended, ProcessTracker, TrackedProcess
+from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP, gpu_memory
 
@@ -96,7 +96,7 @@ class Alerts:
         self._quiet_until = float("-inf")
 
     def consider(
-        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "Ended | tuple[()]" = ()
+        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "EndedPairs | tuple[()]" = ()
     ) -> tuple[Alert, ...]:
         """Return the alerts due now; the tracker must have seen this snapshot already.
 
@@ -153,7 +153,7 @@ class Alerts:
         reason = Reason("gpu_reset", "warning", values)
         return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
 
-    def _find_failed(self, ended: "Ended | tuple[()]") -> list[Alert]:
+    def _find_failed(self, ended: "EndedPairs | tuple[()]") -> list[Alert]:
         """Alerts for runs of some length that failed; those that are watched have their own."""
         alerts = []
         for tracked, end in ended:
@@ -269,7 +269,7 @@ class Alerts:
 
 
 def is_known_absent(reason: Reason, snapshot: Snapshot, resumed: float) -> bool:
-    """Whether a reason that is not in the snapshot is really gone, not merely unreadable.
+    """Returns whether a reason that is not in the snapshot is really gone, not merely unreadable.
 
     `resumed` is the time since which there has been no gap between snapshots.
     """

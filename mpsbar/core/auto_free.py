@@ -174,7 +174,7 @@ class AutoFree:
         )
 
     def _has_refilled(self, followed: _Followed, now: float) -> bool:
-        """Whether this is the last of several times in a row: then it is left alone for an hour."""
+        """Returns whether it refilled several times in a row: then it is left alone for an hour."""
         if now - followed.freed >= REFILL_SECONDS:
             followed.refills = followed.returned = 0
             return False

@@ -61,7 +61,7 @@ class Probe:
     prefix: str | None = None
     version: str | None = None  # version of Python
     torch: str | None = None
-    system: str | None = None  # 15.1; on Linux the kernel's
+    system: str | None = None  # version of macOS, such as 15.1; on Linux, of the kernel
     os: str | None = None  # macOS, Linux
     device: str | None = None
     device_name: str | None = None
@@ -75,8 +75,8 @@ class Probe:
     load: float | None = None  # load average of the minute before
     cores: int | None = None
     time: float | None = None  # seconds since the epoch
-    seconds: float | None = None  # how long the probe took
-    memory: int | None = None  # the most it used, in bytes beyond what torch itself takes
+    seconds: float | None = None  # duration of the probe
+    memory: int | None = None  # the most it used, in bytes above what torch itself takes
     ceiling: int | None = None  # the most it was allowed to use, in bytes
 
     @property
@@ -148,7 +148,7 @@ def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
         raise ValueError(complaint.format(schema=record.get("schema")))
     ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
-        raise ValueError(_("damaged: it does not say how the probe ended"))
+        raise ValueError(_("damaged: the outcome of the probe is missing"))
     return cast("ProbeEnded", ended)
 
 

@@ -58,7 +58,7 @@ class TrackedProcess:
     seen: tuple[Worker | None, Process | None] = (None, None)  # what `update` has read last
 
 
-Ended = list[tuple[TrackedProcess, EndedProcess]]
+EndedPairs = list[tuple[TrackedProcess, EndedProcess]]
 Exits = Mapping[int, Exit]  # by pid
 
 
@@ -68,7 +68,7 @@ class ProcessTracker:
         self.ended: tuple[EndedProcess, ...] = ()  # worth a row; newest first
         self._exited: dict[tuple[int, float | None], float] = {}  # by pid and start: until when
 
-    def update(self, snapshot: Snapshot, exits: Exits | None = None) -> Ended:
+    def update(self, snapshot: Snapshot, exits: Exits | None = None) -> EndedPairs:
         """Follow one more snapshot; return the processes that have ended, each once.
 
         `exits` are those that the kernel says have ended: they need not be missed by two scans.
@@ -154,7 +154,7 @@ class ProcessTracker:
             number=free.number, asked_here=False, when_possible=free.when_possible,
         )  # fmt: skip
 
-    def _follow_present(self, snapshot: Snapshot) -> Ended:
+    def _follow_present(self, snapshot: Snapshot) -> EndedPairs:
         """Update all that are present; return those whose pid belongs to another process now."""
         replaced = []
         workers = {worker.pid: worker for worker in snapshot.workers if worker.state != "gone"}
@@ -179,7 +179,7 @@ class ProcessTracker:
             tracked.parent = parent
         return replaced
 
-    def _take_exits(self, snapshot: Snapshot, exits: Exits) -> Ended:
+    def _take_exits(self, snapshot: Snapshot, exits: Exits) -> EndedPairs:
         now = snapshot.time
         self._exited = {key: until for key, until in self._exited.items() if until > now}
         ended = []

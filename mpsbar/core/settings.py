@@ -13,11 +13,11 @@ from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 from mpsbar.language import _
 
-Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
+BarContent = Literal["memory", "gpu", "progress", "dot", "icon"]
 Theme = Literal["dark", "light", "contrast"]
 Origin = Literal["default", "file", "environment", "flag"]
 THEMES: tuple[Theme, ...] = ("dark", "light", "contrast")
-BARS: tuple[Bar, ...] = ("memory", "gpu", "progress", "dot", "icon")
+BARS: tuple[BarContent, ...] = ("memory", "gpu", "progress", "dot", "icon")
 # The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
 KEEP_CACHE_BELOW = ("1GB", "2GB", "4GB", "8GB", "16GB")
@@ -30,7 +30,7 @@ Groups = Mapping[str, tuple[str, ...]]  # hosts by the name of their group
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    bar: Bar = "memory"  # what the menu bar shows
+    bar: BarContent = "memory"  # what the menu bar shows
     interval: float = 2.0  # seconds between two readings
     alerts: bool = True  # whether there are any
     # What alerts are for.
@@ -43,8 +43,8 @@ class Settings:
     theme: Theme = "dark"  # of `mpsbar top`
     welcome: bool = True  # at the top of the menu, until an environment is connected
     export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
-    hosts: tuple[str, ...] = ()  # of --hosts
-    groups: Groups = field(default_factory=dict)  # for --host NAME
+    hosts: tuple[str, ...] = ()  # hosts that --hosts means
+    groups: Groups = field(default_factory=dict)  # named groups for --host NAME
 
     @property
     def keep_cache_bytes(self) -> int:

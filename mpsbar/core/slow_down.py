@@ -167,7 +167,7 @@ def _is_nearly_done(progress: RunProgress) -> bool:
 
 
 def _find_phase(progress: RunProgress, unit: str) -> str:
-    """The same for "Epoch 3" and "Epoch 4", another for "Validation"."""
+    """Returns a name that "Epoch 3" and "Epoch 4" share, and "Validation" does not."""
     bar = progress.inner or progress.bar
     return f"{unit} {re.sub(r'[0-9]+', '', bar.name if bar else '')}"
 
@@ -197,7 +197,7 @@ def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | 
 
 
 def _changed(earlier: Sequence[object], later: Sequence[object], usual: object) -> bool:
-    """Whether a value was the usual one all the time before, and another for half of the time."""
+    """Returns whether a value was the usual one before, and another for half of the time."""
     others = [value for value in later if value is not None and value != usual]
     return all(value == usual for value in earlier) and 2 * len(others) >= len(later)
 
@@ -213,7 +213,7 @@ def _find_other(pid: int, earlier: list[_Context], later: list[_Context]) -> int
 def _falls_back_more(
     pid: int, earlier: list[_Context], later: list[_Context], steps: float
 ) -> bool:
-    """Whether twice as many operations a second run on the CPU, though there are fewer steps."""
+    """Returns whether the CPU runs twice as many operations a second, for fewer steps."""
     before, now = _fallback_rate(pid, earlier), _fallback_rate(pid, later)
     if before is None or now is None:
         return False

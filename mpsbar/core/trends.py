@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
 # A tuple, because a front end draws one while the ticking thread makes the next.
 Series = tuple[Point, ...]
-_Totals = tuple[int | None, int | None, int | None, int | None]
+_MachineTotals = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Trend:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it moved in one direction all the time: neither a jump nor a finished warm-up.
+        """Returns whether it moved in one direction all the time: no jump, no finished warm-up.
 
         The median of a saw-tooth moves, but not both of its edges. A straight line makes half of
         its growth in each step and an eighth after the last median; half and a third of those
@@ -116,7 +116,7 @@ class Trends:
     def __init__(self) -> None:
         self.machine = MachineSeries()
         self._processes: dict[int, ProcessSeries] = {}  # by pid
-        self._totals: dict[int, tuple[Worker, _Totals]] = {}  # of the last reading, by pid
+        self._totals: dict[int, tuple[Worker, _MachineTotals]] = {}  # of the last reading, by pid
         self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
@@ -132,7 +132,7 @@ class Trends:
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
             series.footprint = append(series.footprint, now, process.footprint)
-        totals: dict[int, tuple[Worker, _Totals]] = {}
+        totals: dict[int, tuple[Worker, _MachineTotals]] = {}
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
@@ -228,7 +228,7 @@ def metal_held(worker: Worker) -> int | None:
     return worker.total(lambda backend: backend.held if backend.name in METAL else None)
 
 
-def _add_up(worker: Worker) -> _Totals:
+def _add_up(worker: Worker) -> _MachineTotals:
     allocated = worker.total(lambda backend: backend.allocated)
     return worker.held, allocated, worker.cached, _read_speed(worker)
 

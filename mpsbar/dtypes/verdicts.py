@@ -26,8 +26,6 @@ GUIDES: dict[str, Support] = {
     "float32": "supported", "float16": "limited", "bfloat16": "unsupported",
     "int32": "limited", "int64": "limited",
 }  # fmt: skip
-# Operations that MPS got in a later release than the dtype itself.
-_LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
 # If a call takes so much longer than in float32, the GPU has no fast path for the dtype.
 _SLOW_TIMES = 4.0
 # If the rounds of one operation differ by more, something else was computing meanwhile.
@@ -145,7 +143,8 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
 def _is_known_gap(cell: Cell, probe: Probe) -> bool:
     if cell.operation == COMPILE:  # no verdict on the dtype; wrong results of it are news
         return cell.state not in _BAD
-    since, release = _LATER.get((cell.operation, cell.dtype)), versions.parse_release(probe.torch)
+    since = versions.LATER_ON_MPS.get((cell.operation, cell.dtype))
+    release = versions.parse_release(probe.torch)
     is_older = since is not None and release is not None and release < since
     return is_older and probe.device == "mps" and cell.state == "unsupported"
 

@@ -57,14 +57,18 @@ class Host:
     def _run(self) -> None:
         pause = _FIRST_PAUSE
         while not self._closed.is_set():
-            before = self.reading.heard
+            before = self.reading.answered_at
             problem = self._ask()
             if self._closed.is_set():
                 return
             self._note(problem=problem, is_done=not self._again)
             if not self._again:
                 return
-            pause = _FIRST_PAUSE if self.reading.heard != before else min(2 * pause, _LONGEST_PAUSE)
+            pause = (
+                _FIRST_PAUSE
+                if self.reading.answered_at != before
+                else min(2 * pause, _LONGEST_PAUSE)
+            )
             self._closed.wait(pause)
 
     def _ask(self) -> HostProblem | None:
@@ -116,11 +120,11 @@ class Host:
         is_done: bool = False,
     ) -> None:
         last = self.reading
-        heard = last.heard if status is None else time.time()
+        answered_at = last.answered_at if status is None else time.time()
         self.reading = HostReading(
             last.host,
             status or last.status,
-            heard,
+            answered_at,
             None if problem is None else problem.text,
             is_done,
             problem is not None and problem.needs_person,

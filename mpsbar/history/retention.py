@@ -7,7 +7,8 @@ from mpsbar.history.database import MACHINE_COLUMNS, find_room
 
 _HOUR = 3600_000  # milliseconds, as all times in the file
 KEEP_FULL = _HOUR  # every reading; after that one row a minute
-KEEP = 7 * 24 * _HOUR
+KEEP_DAYS = 7
+KEEP = KEEP_DAYS * 24 * _HOUR
 _MINUTE = 60_000
 _MOST_EVENTS = 10_000
 _MOST_RUNS = 5_000
@@ -59,7 +60,7 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
     connection.execute("COMMIT")
 
 
-def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
+def enforce_size_cap(connection: sqlite3.Connection, cap: int) -> None:
     """Drop the oldest rows until there is room, and shrink the file."""
     room = find_room(cap)
     if _read_used(connection) > room * _FULL:

@@ -13,7 +13,7 @@ from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.events import Alert, EndedProcess, Event
 from mpsbar.core.machine import SAME_START
-from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
+from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, EndedPairs, Sizes, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
 from mpsbar.core.verdicts import build_record
@@ -90,7 +90,7 @@ class PendingRows:
         self,
         snapshot: Snapshot,
         present: Iterable[TrackedProcess],
-        ended: Ended,
+        ended: EndedPairs,
     ) -> None:
         now, time = snapshot.time, int(snapshot.time * 1000)
         self.machine.append((time, *_read_machine(snapshot)))

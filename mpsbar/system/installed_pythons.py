@@ -47,14 +47,14 @@ def find_installed(home: Path, root: Path = Path("/")) -> list[str]:
 
 
 def has_framework(prefix: Path) -> bool:
-    """Whether torch or another framework lies in its packages."""
+    """Returns whether torch or another framework lies in its packages."""
     names = {framework.module.partition(".")[0] for framework in FRAMEWORKS}
     sites = prefix.glob("lib/python3*/site-packages")
     return any((site / name).is_dir() for site in sites for name in names)
 
 
 def is_usable_shim(python: str, xcode_select: str = XCODE_SELECT) -> bool:
-    """False for Apple's python3 where the Command Line Tools are missing; True for any other."""
+    """Returns False only for Apple's python3 where the Command Line Tools are missing."""
     if os.path.realpath(python) != os.path.realpath(APPLE_PYTHON):
         return True
     try:

@@ -215,7 +215,7 @@ class LinuxComputer:
         return b"".join(parts)
 
     def _read_executable(self, pid: int) -> str | None:
-        """None also for a process in a container: its paths mean nothing here."""
+        """Returns None for a process in a container too: its paths mean nothing here."""
         try:
             own, other = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
             if own != other:
@@ -247,7 +247,7 @@ class LinuxComputer:
         )
 
     def _read_battery(self) -> bool | None:
-        """Whether no power supply is online; None where none is known.
+        """Returns whether no power supply is online; None where none is known.
 
         psutil would take a wireless mouse's battery (hidpp_battery_0) for the computer's.
         """

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from mpsbar.core.endings import Reports, Unreadable
+from mpsbar.core.endings import SystemReports, Unreadable
 from mpsbar.system.platform import EndedPid
 
 SIGKILL = 9
@@ -54,19 +54,19 @@ class LinuxReports:
                 count.before, count.now = count.now, self._read_count(path)
                 count.read_at = now
 
-    def read(self, end: EndedPid) -> Reports:
+    def read(self, end: EndedPid) -> SystemReports:
         path = self._groups.pop(end.pid, None)
         if end.signal != SIGKILL:
-            return Reports()
+            return SystemReports()
         log, unreadable = self._read_log()
         is_logged = end.pid in parse_kills(log, _uptime() - _LOG_SECONDS) if end.is_exact else False
         kill = self._was_killed(path) if path is not None else None
         if kill and log and end.is_exact and not is_logged:
             kill = False  # the log names those that were killed, and it is another
-        return Reports(kernel_log=is_logged, cgroup_kill=kill, unreadable=unreadable)
+        return SystemReports(kernel_log=is_logged, cgroup_kill=kill, unreadable=unreadable)
 
     def _was_killed(self, path: str) -> bool | None:
-        """Whether its cgroup counted one more in the last minute; each counts for one end."""
+        """Returns whether its cgroup counted one more in the last minute, each for one end."""
         count = self._counts[path]
         before, now = count.now if count.before is None else count.before, self._read_count(path)
         if now is None or before is None:

@@ -154,7 +154,7 @@ def _list_claimed(details: Details) -> Iterator[str]:
 
 
 def _is_venv_of(path: str, executable: str | None) -> bool:
-    """Whether it is a venv's link to the file that runs; then the name cannot be made up."""
+    """Returns whether it is a venv's link to the file that runs: such a name is not made up."""
     if not path.startswith("/") or executable is None:
         return False
     has_settings = (Path(path).parent.parent / "pyvenv.cfg").exists()

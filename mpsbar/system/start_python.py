@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.language import _
-from mpsbar.system.ownership import Danger, NotTrusted, find_danger
+from mpsbar.system.ownership import NotTrusted, UnsafePath, find_danger
 
 _MOST_LINKS = 40
 _MOST_BYTES = 64 * 1024
@@ -56,11 +56,11 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    text = _("{danger}, who could run code as you; {advice}")
+    text = _("{danger}, so other users could run code as you; {advice}")
     return text.format(danger=danger.reason, advice=_advise(danger))
 
 
-def _advise(danger: Danger) -> str:
+def _advise(danger: UnsafePath) -> str:
     if danger.kind == "owner" and os.geteuid() == 0:
         return _("run mpsbar as {user} instead").format(user=danger.who)
     if danger.remedy is None:
@@ -69,7 +69,7 @@ def _advise(danger: Danger) -> str:
     return text.format(command=danger.remedy)
 
 
-def find_danger_of(python: str) -> Danger | None:
+def find_danger_of(python: str) -> UnsafePath | None:
     """The first of the files that decide what `python` runs and somebody else can change."""
     paths = list(_follow(python))
     # Lazily: nothing is read before it was judged.

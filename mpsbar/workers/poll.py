@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.agent import protocol, user_folders
 from mpsbar.core.snapshot import Worker
+from mpsbar.system.ownership import is_running
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 
@@ -204,16 +205,15 @@ class WorkerPoll:
 
     def _has_ended(self, polled: _Polled) -> bool:
         """Whether the process that made the socket is gone, or its pid is another's by now."""
+        if not is_running(polled.pid):
+            return True
+        if self._read_start is None:
+            return False
         try:
-            os.kill(polled.pid, 0)
-            if self._read_start is None:
-                return False
             made = os.lstat(polled.path).st_mtime
             return self._read_start(polled.pid) > made + _SAME_SECONDS
-        except (ProcessLookupError, FileNotFoundError):
+        except (ProcessLookupError, FileNotFoundError, PermissionError):
             return True
-        except PermissionError:
-            return True  # another user's
         except OSError:
             return False
 

@@ -300,7 +300,7 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
         in out
     )
-    assert "empty: no run has ended in the last 7 days" in out
+    assert "empty: mpsbar knows of no run that ended there in the last 7 days" in out
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
     assert (code, out) == (1, "empty: no run that ended in the last 7 days matches 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")

@@ -148,7 +148,7 @@ def run(workers, *arguments):
 def test_mpsbar_why(workers, library):
     nothing = run(workers, "why")
     assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr.startswith("mpsbar: no run has ended in the last 7 days")
+    assert nothing.stderr.startswith("mpsbar knows of no run that ended in the last 7 days")
     ways = {way.name: way for way in WAYS}
     pids = run_unseen(workers, [ways["exception"], ways["sys.exit(3)"]], library)
     by_name = {way.name: pid for pid, way in pids.items()}

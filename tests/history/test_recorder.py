@@ -616,7 +616,7 @@ def test_a_recorder_that_is_killed_has_written_what_it_saw(file, workers):
         try:
             with closing(open_to_read(file)) as connection:
                 return connection.execute("SELECT count(*) FROM machine").fetchone()[0]
-        except sqlite3.Error:
+        except (FileNotFoundError, sqlite3.Error):
             return 0
 
     try:

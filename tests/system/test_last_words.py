@@ -207,7 +207,7 @@ def test_what_torch_printed_after_the_record_is_added_to_it(folder):
 def history(folder, monkeypatch):
     """What the history knows of ended processes."""
     ends = []
-    monkeypatch.setattr(end_reader, "_read_history", lambda _: list(ends))
+    monkeypatch.setattr(end_reader, "_read_history", lambda *_: list(ends))
     return ends
 
 

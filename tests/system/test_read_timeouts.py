@@ -6,14 +6,14 @@ import pytest
 from worker_kit import wait_for
 
 from mpsbar.system import read_timeouts
-from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
+from mpsbar.system.read_timeouts import MOST_STUCK, Stuck, TimeoutPool
 
 # Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
 TIMEOUT = 60
 
 
 def readers(stall_seconds=0.05):
-    return Readers(stall_seconds)
+    return TimeoutPool(stall_seconds)
 
 
 def hang(gate):
@@ -55,13 +55,13 @@ def test_one_stuck_read_does_not_stop_the_rest():
 @pytest.fixture
 def processor(monkeypatch):
     """Reading threads get none until it is set, as beside many busy programs."""
-    gate, run = threading.Event(), read_timeouts._Reader._run
+    gate, run = threading.Event(), read_timeouts._ReadThread._run
 
     def starved(self):
         assert gate.wait(TIMEOUT)
         run(self)
 
-    monkeypatch.setattr(read_timeouts._Reader, "_run", starved)
+    monkeypatch.setattr(read_timeouts._ReadThread, "_run", starved)
     yield gate
     gate.set()
 

@@ -81,7 +81,9 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
     python, mark = trap
     python.parent.chmod(0o777)
     folder = python.parent
-    assert f"{folder} is writable by everyone, who could run code as you" in refuse(str(python))
+    assert f"{folder} is writable by everyone, so other users could run code as you" in refuse(
+        str(python)
+    )
     assert f"chmod go-w {folder}, or start your script with mpsbar run" in refuse(str(python))
     assert not mark.exists()
 
@@ -91,7 +93,7 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
 def test_one_of_another_user_is_not_run_as_root(trap, refuse):
     python, mark = trap
     os.chown(python, EVE, EVE)
-    words = f"{python} belongs to another user ({EVE}), who could run code as you"
+    words = f"{python} belongs to another user ({EVE}), so other users could run code as you"
     assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} instead")
     assert not mark.exists()
 
@@ -149,7 +151,9 @@ def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
     python, mark = trap
     os.chown(python.parent, EVE, EVE)
     done = mpsbar(verb, "--python", str(python))
-    words = f"{python.parent} belongs to another user ({EVE}), who could run code as you; "
+    words = (
+        f"{python.parent} belongs to another user ({EVE}), so other users could run code as you; "
+    )
     assert f"{words}run mpsbar as {EVE} instead" in done.stdout + done.stderr
     assert "not run: " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

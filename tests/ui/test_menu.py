@@ -243,7 +243,7 @@ def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
         " 1.0 GB more"
     )
     assert texts[1].endswith(", ran for 2 h, peak 11.2 GB")
-    assert "Evidence: the record that its agent left when Python ended" in texts
+    assert "Evidence: the exit record written by its agent" in texts
     assert any(text.startswith("→ Use a smaller batch size in train.py") for text in texts)
     assert texts[-1] == "Copy Details"
     assert row.children[-1].actions[0].text.startswith("train.py (1)\ntrain.py ran out of memory")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from mpsbar.history.reader import Column, TimeSeries
+from mpsbar.history.reader import SeriesColumn, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -120,7 +120,7 @@ def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Mark
     )
 
 
-def _path(chart: Chart, column: Column, top: int) -> str:
+def _path(chart: Chart, column: SeriesColumn, top: int) -> str:
     """A path of steps: a value holds until the next reading, but not over a gap."""
     parts: list[str] = []
     before: tuple[float, float] | None = None  # time and height

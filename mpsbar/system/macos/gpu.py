@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from mpsbar.core.machine import Gpu, Problem
-from mpsbar.system.macos.accelerator import (
+from mpsbar.system.macos.iokit import Registry
+from mpsbar.system.macos.iokit_values import (
     Properties,
     choose_accelerator,
     parse_clients,
     parse_gpu,
 )
-from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.macos.native import Libraries
 from mpsbar.system.platform import GpuClient
 from mpsbar.system.read_timeouts import BackgroundValue

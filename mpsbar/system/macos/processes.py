@@ -133,7 +133,7 @@ def read_footprint(system: ctypes.CDLL, pid: int) -> Footprint:
 
 
 def _is_napping(system: ctypes.CDLL, pid: int) -> bool | None:
-    """Whether macOS slows it down because nobody sees its windows; None: not known."""
+    """Returns whether macOS slows it down because nobody sees its windows; None: not known."""
     buffer = ctypes.create_string_buffer(BSDINFO_FLAGS.size)
     size = system.proc_pidinfo(pid, BSDINFO_FLAVOR, 0, buffer, BSDINFO_FLAGS.size)
     return bool(BSDINFO_FLAGS.unpack(buffer)[0] & SUPPRESSED) if size == len(buffer) else None

@@ -7,7 +7,7 @@ import os
 import pwd
 from pathlib import Path
 
-from mpsbar.core.endings import GpuEvent, Panic, Reports, Unreadable
+from mpsbar.core.endings import GpuEvent, Panic, SystemReports, Unreadable
 from mpsbar.system.files import read_bytes
 from mpsbar.system.macos import report_files
 from mpsbar.system.macos.report_files import CRASH, GPU_EVENT, JETSAM, ReportName
@@ -36,12 +36,12 @@ class MacReports:
         )
 
     def note(self, pid: int) -> None:
-        """Nothing has to be read while it lives."""
+        """Does nothing: all that macOS writes about an end is still there afterwards."""
 
     def refresh(self) -> None:
-        """Nothing is read at a tick."""
+        """Does nothing: reports are read only after an end."""
 
-    def read(self, end: EndedPid) -> Reports:
+    def read(self, end: EndedPid) -> SystemReports:
         names, unreadable = self._list()
         crash = jetsam = None
         events: list[GpuEvent] = []
@@ -66,7 +66,7 @@ class MacReports:
                     crash = found.report
         panic = self._find_panic(names, end) if end.restarted else None
         near = [e for e in events if -_SAME_EVENT <= e.time - end.latest <= _SAME_EVENT]
-        return Reports(
+        return SystemReports(
             crash, jetsam, near[0] if near and end.is_exact else None, panic,
             unreadable=unreadable,
         )  # fmt: skip

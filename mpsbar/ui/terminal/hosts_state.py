@@ -117,7 +117,7 @@ class HostsState(Ordered):
     def _follow(self, reading: HostReading) -> Snapshot:
         """The last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
-        snapshot = replace(reading.status.snapshot, time=reading.heard or 0.0)
+        snapshot = replace(reading.status.snapshot, time=reading.answered_at or 0.0)
         most = _MOST_FOLLOWED // len(self.readings)
         chosen = self.process.pid if self.process and self.host == reading.host else None
         rest = [worker for worker in snapshot.workers[most:] if worker.pid == chosen]

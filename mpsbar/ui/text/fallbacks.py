@@ -47,7 +47,7 @@ def _render_first(
         words = (
             _("CPU fallbacks: none known")
             if found.is_complete
-            else _("CPU fallbacks: unknown (none seen, but there was no time to look everywhere)")
+            else _("CPU fallbacks: unknown (none found, but the check was cut short)")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
@@ -125,8 +125,8 @@ def say_remedy(name: str, torch: str | None, native: NativeOperations) -> str:
     if not name.startswith("aten::"):
         return _("put this step on the CPU, or do it in another way")
     return _(
-        "no torch up to {version} has it on MPS: replace it, or put this step on the CPU, so that "
-        "its copies are under your control"
+        "no torch up to {version} has it on MPS: replace it, or put this step on the CPU, where "
+        "you control the copies"
     ).format(version=_release(native.newest))
 
 
@@ -138,7 +138,9 @@ def say_limits(found: Fallbacks) -> list[str]:
     """What is not known of them."""
     lines = []
     if not found.is_counted:
-        return [_("Without mpsbar run --explain torch names only the first of a process.")]
+        return [
+            _("Without mpsbar run --explain, only the first operation of each process is known.")
+        ]
     if not found.is_profiled and found.operations:
         lines.append(
             _("How long they took is not known: torch {torch} printed no profile.").format(
@@ -149,6 +151,9 @@ def say_limits(found: Fallbacks) -> list[str]:
         lines.append(_("A process ended before it could report all: there may be more."))
     if not found.is_profiled:
         lines.append(
-            _("Counted by torch's warnings: what a program does with warnings off is missing.")
+            _(
+                "Counted by torch's warnings: operations that ran while the program had warnings "
+                "off are missing."
+            )
         )
     return lines
