@@ -148,7 +148,7 @@ def test_json_is_read_again():
         ("{", "is incomplete or not JSON"), ("[]", "not a result of mpsbar probe --deep"),
         ('{"kind": "mpsbar probe", "schema": 1}', "not a result of mpsbar probe --deep"),
         ('{"kind": "mpsbar deep probe", "schema": 9}', "written by another version"),
-        ('{"kind": "mpsbar deep probe", "schema": 1, "ended": 3}', "does not say how"),
+        ('{"kind": "mpsbar deep probe", "schema": 1, "ended": 3}', "outcome of the probe"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_said_to_be_damaged(tmp_path, text, words):
