@@ -49,7 +49,7 @@ class Schemas:
         self.definitions: dict[str, Schema] = {}
 
     def of(self, hint: Any) -> Schema:
-        """What asdict() and json make of a type; a dict is a schema already."""
+        """Returns the schema of what asdict() and json make of a type; a dict is one already."""
         if isinstance(hint, dict):
             return hint
         if hint is Any:
@@ -130,7 +130,7 @@ def _read_counters(counters: Sequence[AllocatorCounter]) -> dict[str, Any]:
 
 
 def _computer(s: Schemas) -> dict[str, Any]:
-    """What one computer tells of itself, here and over ssh."""
+    """Returns what one computer tells of itself, here and over ssh."""
     backend = {"name": str, "framework": str, "state": str, **_read_counters(SENT)}
     worker = {
         "pid": int,

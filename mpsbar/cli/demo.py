@@ -127,7 +127,7 @@ def plan_workers() -> dict[str, dict[str, str]]:
 
 
 def _has_software_mps() -> bool:
-    """Whether the tests' MPS in software is here, and this torch can be used with it."""
+    """Returns whether the tests' MPS in software is here and works with this torch."""
     found = importlib.util.find_spec("softmps")
     return found is not None and not importlib.import_module("softmps").why_not()
 

@@ -147,8 +147,7 @@ def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -
 
 
 def _find_service_problem() -> str | None:
-    """Why the metrics that the setting `export` promises are not served; None: they are, or it is
-    off."""
+    """Returns why the metrics of `export` are not served; None if they are or it is off."""
     from mpsbar.core.addresses import parse_address
     from mpsbar.core.settings import OFF
     from mpsbar.fleet.service import find_service_problem

@@ -62,7 +62,7 @@ def find_tool() -> str | None:
 
 
 def suggest_folders(home: str) -> tuple[str, ...]:
-    """The user's own folder first: it needs no administrator."""
+    """Suggests the user's own folder first: it needs no administrator."""
     return str(Path(home, ".local/bin")), "/usr/local/bin"
 
 
@@ -120,7 +120,7 @@ def _renew(wanted: str, path: str, in_app: str) -> LinkState:
 
 
 def _is_on_path(folder: str) -> bool:
-    """Also by /etc/paths: an app that was opened from the Finder does not have the shell's PATH."""
+    """Reads /etc/paths too: an app opened from the Finder does not have the shell's PATH."""
     return folder in {*os.environ.get("PATH", "").split(os.pathsep), *_read_paths(_PATHS)}
 
 

@@ -180,7 +180,7 @@ class CommandQueue:
 
 
 def _clean(text: str, most: int) -> str:
-    """Only printable characters and line ends, at least one character, at most `most`."""
+    """Keeps only printable characters and line ends, from one to `most` characters."""
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text[:most])
     return clean + "…" if len(text) > most else clean or " "
 
@@ -195,7 +195,7 @@ def write_delivery(check: DeliveryCheck) -> None:
 
 
 def read_delivery() -> DeliveryCheck | None:
-    """None: no alert was sent yet, or the file cannot be read."""
+    """Returns None if no alert was sent yet, or the file cannot be read."""
     if not is_usable(paths.delivery_file()):
         return None
     try:

@@ -43,12 +43,12 @@ def inspect_all(
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """Where torch may be, one path for each environment: the active one's, then those in use."""
+    """Finds where torch may be, a path for each environment: the active one, then those in use."""
     return _find(snapshot, enabled, {"torch"})
 
 
 def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """The Pythons that have any framework, by their files."""
+    """Finds the Pythons that have any framework, by their files."""
     pythons = _find(snapshot, enabled, {framework.name for framework in FRAMEWORKS})
     return [python for python in pythons if has_framework(Path(python).parent.parent)]
 
@@ -129,13 +129,13 @@ def _list_candidates(
 
 
 def _list_active() -> Iterator[str]:
-    """What a person has activated in this shell comes before all that is guessed."""
+    """Lists what a person has activated in this shell, which comes before all that is guessed."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             yield str(Path(prefix, "bin", "python"))
 
 
 def _find_environment(python: str) -> str:
-    """The folder of a venv, whose python is a link to somewhere else; else the file itself."""
+    """Returns the folder of a venv, whose python is a link elsewhere; else the file itself."""
     folder = Path(python).parent.parent
     return str(folder if (folder / "pyvenv.cfg").exists() else Path(python).resolve())

@@ -65,7 +65,7 @@ def build_doctor_json(report: DoctorReport) -> dict[str, Any]:
 
 
 def _render_icon(report: DoctorReport) -> list[str]:
-    """Lines about the menu bar icon; none where there never was one."""
+    """Renders lines about the menu bar icon; none where there never was one."""
     lines = [] if report.no_icon is None else [say_no_icon(report.no_icon)]
     if report.icon is not None:
         when = datetime.fromtimestamp(report.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -75,7 +75,7 @@ def _render_icon(report: DoctorReport) -> list[str]:
 
 
 def _render_alerts(report: DoctorReport) -> list[str]:
-    """One line where alerts are not shown for certain, with what to do."""
+    """Renders a line with what to do where it is not certain that alerts are shown."""
     if report.alerts is None or report.alerts.delivery in ("shown", "unknown"):
         return []
     return [say_delivery(report.alerts.delivery)]

@@ -24,7 +24,7 @@ COMPUTED = 8.0  # ones(2, 2) @ ones(2, 2), summed
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What torch can do in one Python. None: not known."""
+    """What torch can do in one Python; None is not known."""
 
     python: str  # the path that was run
     ended: InspectionEnd
@@ -56,7 +56,7 @@ class Device:
 
 
 def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
-    """All findings, the worst first; what is only worth knowing has the level "ok"."""
+    """Returns all findings, the worst first; what is only worth knowing has the level "ok"."""
     reasons = [*_judge_end(device)]
     if device.ended in ("ok", "crashed", "exited", "hung"):
         reasons += _judge_choice(device)
@@ -69,7 +69,7 @@ def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
 
 
 def why_no_mps(device: Device, machine: Machine) -> Reason | None:
-    """Why there is no MPS; None: it is available, or nothing is known of it."""
+    """Returns why there is no MPS; None if it is available, or nothing is known of it."""
     if device.mps_available or device.mps_built is None:
         return None
     if device.system != "darwin" and not device.mps_built:
@@ -86,14 +86,14 @@ def why_no_mps(device: Device, machine: Machine) -> Reason | None:
 
 
 def _may_use_mps(device: Device) -> bool:
-    """On a Mac this includes a torch that crashed first: a setting may be the cause."""
+    """Returns True also for a torch that crashed first on a Mac: a setting may be the cause."""
     if device.mps_built is not None:
         return device.mps_built
     return device.system == "darwin" and device.torch_file is not None
 
 
 def _why_unavailable(device: Device, machine: Machine) -> Reason:
-    """Why MPS is built in but not available: torch does not say, or names the wrong macOS."""
+    """Returns why MPS is not available though built in: torch does not say, or wrongly."""
     too_old = _macos_too_old(device, machine)
     if too_old is not None:
         return Reason("mps_macos_too_old", "warning", too_old)
@@ -114,7 +114,7 @@ def _macos_too_old(device: Device, machine: Machine) -> dict[str, Value] | None:
 
 
 def _macos(device: Device, machine: Machine) -> tuple[int, ...] | None:
-    """The version of macOS; a Python built long ago reads 10.16 on any newer one."""
+    """Returns the version of macOS; a Python built long ago reads 10.16 on any newer one."""
     if device.system != "darwin":
         return None
     version = device.os_version
@@ -211,7 +211,7 @@ def build_doctor_report(
 
 
 def _unique(devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Each environment once: a shim and a second name lead to the same one."""
+    """Keeps each environment once: a shim and a second name lead to the same one."""
     found: dict[object, Device] = {}
     for device in devices:
         is_known = device.prefix is not None

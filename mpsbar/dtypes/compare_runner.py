@@ -33,7 +33,7 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """How it ended; `data` is that of mpsbar.compare()."""
+    """The end and the result of a comparison; `data` is that of mpsbar.compare()."""
 
     python: str
     ended: CompareEnd
@@ -66,7 +66,7 @@ class CompareRunner:
         return result
 
     def _run_in(self, python: str, on_progress: OnProgress) -> FileComparison:
-        """A dtype that crashes Python is that dtype's result: the others have a process again."""
+        """Runs the rest in a new process if Python crashes, which is the result of that dtype."""
         wanted = list(self.options.get("dtypes") or DTYPES)
         results: list[FileComparison] = []
         while wanted:
@@ -134,7 +134,7 @@ class _ChildOutput:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """The plan as one line, with the text of the files: the child's Python may lack mpsbar."""
+    """Builds one line of the plan and the files' texts: the child's Python may lack mpsbar."""
     folder = _SOURCES / "compare"
     texts = [[name, (folder / f"{name}.py").read_text("utf-8")] for name in MODULES]
     return json.dumps({**plan, "texts": texts}).encode() + b"\n"
@@ -175,7 +175,7 @@ _NOTHING: dict[str, Any] = {
 
 
 def _join(results: Sequence[FileComparison]) -> FileComparison:
-    """The dtypes of all processes in order; speeds and memory against the float32 of the first."""
+    """Joins the dtypes of all processes; speeds and memory relate to the first's float32."""
     last = results[-1]
     whole = [result.data for result in results if result.data is not None]
     if not whole:
@@ -199,7 +199,7 @@ def _join(results: Sequence[FileComparison]) -> FileComparison:
 
 
 def _mask_all(value: Any) -> Any:
-    """What a model raises may hold a password: no text of the result shows one."""
+    """Masks secrets in every text: what a model raises may hold a password."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, list):

@@ -310,7 +310,7 @@ class DeepRunner:
 
 
 def _count_children(only: str | None) -> int:
-    """One for each core; a name without wildcards is one operation, too little to share."""
+    """Counts one for each core; a name without wildcards is one operation, too little to share."""
     if only is not None and not any(sign in only for sign in "*?["):
         return 1
     return max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))

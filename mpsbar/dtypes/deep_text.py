@@ -33,7 +33,7 @@ def render_deep(
     path: str | None = None,
     before: DeepProbe | None = None,
 ) -> str:
-    """The whole page; `before` is the result it is compared with."""
+    """Renders the whole page; `before` is the result it is compared with."""
     parts = [
         "" if before is None else "\n".join(_render_changes(before, probe)),
         "\n".join([*_headlines(probe, style), style.paint(_subject(probe), "dim")]),
@@ -45,7 +45,7 @@ def render_deep(
 
 
 def say_deep_headline(probe: DeepProbe) -> str:
-    """What is worse than torch expects, in one line."""
+    """Says what is worse than torch expects, in one line."""
     worse = probe.find_news("worse")
     if not worse:
         if probe.expectation_known:
@@ -77,7 +77,7 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
 
 
 def _say_better(number: int) -> str:
-    """Tests of torch run many samples, the probe runs the first one of each."""
+    """Says "perhaps" because torch's tests run many samples, the probe only the first."""
     text = ngettext(
         "{n} works although torch's tests expect a failure (perhaps with other samples)",
         "{n} work although torch's tests expect a failure (perhaps with other samples)",
@@ -129,7 +129,7 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
 
 
 def _list_news(probe: DeepProbe) -> list[str]:
-    """What is worse than torch expects: an operation, its dtypes, and why."""
+    """Lists what is worse than torch expects: an operation, its dtypes, and why."""
     groups: dict[tuple[str, str], list[DeepCell]] = {}
     for cell in probe.find_news("worse"):
         groups.setdefault((cell.operation, cell.state), []).append(cell)
@@ -144,7 +144,7 @@ def _list_news(probe: DeepProbe) -> list[str]:
 
 
 def _render_changes(before: DeepProbe, probe: DeepProbe) -> list[str]:
-    """Torch, device and system where they differ, then the operations."""
+    """Renders torch, device and system where they differ, then the operations."""
     subjects = [
         "  " + say_change(Change("subject", name, old or wording.UNKNOWN, new or wording.UNKNOWN))
         for (name, old), new in zip(before.subject.items(), probe.subject.values(), strict=True)
@@ -184,7 +184,7 @@ def _footer(probe: DeepProbe, path: str | None) -> list[str]:
 
 
 def render_csv(probe: DeepProbe) -> str:
-    """One line for each operation and dtype."""
+    """Renders a line for each operation and dtype."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("operation", "dtype", "state", "expected", "news", "error", "text"))

@@ -41,7 +41,7 @@ class Target:
         self.seed = 0
 
     def make(self, *shape: int) -> Any:
-        """The same random numbers on every target, rounded to the dtype, too small to overflow."""
+        """Makes the same random numbers on every target, rounded, too small to overflow."""
         self.seed += 1
         generator = self.torch.Generator().manual_seed(self.seed)
         if self.name in (*INTEGERS, *BOOL):
@@ -59,7 +59,7 @@ class Target:
         return tensor.to(self._widest()) if self.wide else tensor.to(self.device)
 
     def plain(self, tensor: Any) -> Any:
-        """Indices and masks, which keep their own dtype."""
+        """Puts indices and masks on the device; they keep their own dtype."""
         return tensor.to(self.device)
 
     def _widest(self) -> Any:
@@ -266,7 +266,7 @@ SPEEDS: dict[str, tuple[Callable[[Target, int], Any], int, int, str]] = {
 
 
 def measure_error(got: Any, right: Any) -> float:
-    """The largest difference, relative to the largest number; infinite if shapes differ or NaN."""
+    """Returns the largest difference over the largest number; infinite for NaN or other shapes."""
     if got.shape != right.shape:
         return float("inf")
     right = right.detach()

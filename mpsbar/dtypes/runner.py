@@ -144,7 +144,7 @@ class ProbeRunner:
 
     @contextlib.contextmanager
     def _making_compile_folder(self) -> Iterator[None]:
-        """torch.compile writes what it compiles into a folder: ours is removed in any case.
+        """Makes a folder for what torch.compile writes, and removes it in any case.
 
         On a full disk there is none, and torch.compile is left out.
         """
@@ -210,7 +210,7 @@ class ProbeRunner:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """The plan as one line, with the text of the cases: the child's Python has no mpsbar."""
+    """Builds one line of the plan and the cases' texts: the child's Python has no mpsbar."""
     texts = {
         name: (_SOURCES / f"{name}.py").read_text("utf-8") for name in ("operations", "checks")
     }
@@ -234,7 +234,7 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
-    """How the probe ended if the child process came to its end."""
+    """Returns how the probe ended if the child process came to its end."""
     if session.stages.get("torch", {}).get("found") is False:
         return "no_torch"
     if "version" not in session.stages.get("import", {}):
@@ -245,7 +245,7 @@ def _parse_end(session: _Session) -> ProbeEnded:
 
 
 def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
-    """How the probe ended if the child process died before the first cell."""
+    """Returns how the probe ended if the child process died before the first cell."""
     if code is None:
         return "hung"
     if "python" not in session.stages:

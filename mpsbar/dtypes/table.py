@@ -46,7 +46,7 @@ def render_probe(
     changes: Sequence[Change] | None = None,
     last: Probe | None = None,
 ) -> str:
-    """The whole probe; `path` is the file of the result, `changes` are those since another one."""
+    """Renders the probe; `path` is the file of the result, `changes` are since another one."""
     verdicts = judge_dtypes(probe)
     parts = [
         "" if changes is None else render_changes(changes),
@@ -77,7 +77,7 @@ def _subject(probe: Probe, style: TableStyle) -> str:
 
 
 def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]:
-    """Each on a line of its own, the most important first."""
+    """Renders each headline on a line of its own, the most important first."""
     signs = {"critical": "✗ ", "warning": "! "} if style.with_signs else {}
     lines = [
         style.paint(signs.get(headline.level, "") + headline.text, headline.level)
@@ -126,7 +126,7 @@ def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
 
 
 def _find_signs(probe: Probe, dtype: str) -> list[tuple[str, str]]:
-    """A sign and its style for each operation."""
+    """Finds a sign and its style for each operation."""
     known = {cell.operation: cell.state for cell in probe.of(dtype)}
     return [_SIGNS[known.get(operation, "meaningless")] for operation in probe.operations]
 
@@ -153,7 +153,7 @@ def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str
 
 
 def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]:
-    """The reason beside the row where there is room, else under it."""
+    """Puts the reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
     if not style.with_signs or width(line) + 2 + width(why) <= style.width:
@@ -163,7 +163,7 @@ def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]
 
 
 def _wrap(text: str, style: TableStyle, most: int) -> list[str]:
-    """Lines of whole words; what does not fit into `most` lines ends with an ellipsis."""
+    """Wraps at whole words; what does not fit into `most` lines ends with an ellipsis."""
     room = max(40, style.width - 4)
     lines = [line.rstrip() for line in wrap(text, room)]
     if len(lines) <= most:
@@ -183,7 +183,7 @@ def _yes_or_no(value: bool | None) -> str:
 
 
 def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
-    """The signs that occur, and the order of the operations."""
+    """Renders the signs that occur, and the order of the operations."""
     found = {cell.state for cell in probe.cells}
     signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
@@ -215,7 +215,7 @@ def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _failures(probe: Probe, style: TableStyle) -> list[str]:
-    """What does not work and in torch's words why: each sentence once, however many say it."""
+    """Lists what does not work and why in torch's words, each sentence only once."""
     groups: dict[tuple[str, str | None], list[Cell]] = {}
     for cell in probe.cells:
         if cell.state not in ("works", "meaningless", "unknown"):
@@ -236,7 +236,7 @@ def _failures(probe: Probe, style: TableStyle) -> list[str]:
 
 
 def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
-    """float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
+    """Says where: float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
     by_operations: dict[tuple[str, ...], list[str]] = {}
     for dtype in dict.fromkeys(cell.dtype for cell in cells):
         names = tuple(cell.operation for cell in cells if cell.dtype == dtype)
@@ -267,7 +267,7 @@ def _say_checks(probe: Probe) -> str:
 
 
 def _say_compile(probe: Probe) -> list[str]:
-    """torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
+    """Says: torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
     words = states() | {"unsupported": _("raises")}
     cells = [cell for cell in probe.cells if cell.operation == COMPILE]
     parts = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]

@@ -19,7 +19,7 @@ _NAMES_IN_TORCH = {
 
 # Functions, not constants: a language is chosen after this module is imported.
 def states() -> dict[str, str]:
-    """The state of a cell or a check, in words."""
+    """Returns the words for each state of a cell or a check."""
     return {
         "works": _("works"), "inaccurate": _("wrong results"),
         "fallback": _("falls back to the CPU"), "unsupported": _("unsupported"),
@@ -30,7 +30,7 @@ def states() -> dict[str, str]:
 
 
 def say_count(number: int, state: str) -> str:
-    """2 wrong results."""
+    """Says a count and a state: 2 wrong results."""
     return _("{n} {state}").format(n=number, state=state)
 
 
@@ -42,7 +42,7 @@ def support_levels() -> dict[str, str]:
 
 
 def say_surprise(reason: Reason) -> str:
-    """One surprise, for a headline: float16 gives wrong results in 2 operations."""
+    """Says a surprise for a headline: float16 gives wrong results in 2 operations."""
     values = reason.values
     if "check" in values:
         return _say_check(reason)
@@ -62,7 +62,7 @@ def say_surprise(reason: Reason) -> str:
 
 
 def say_why(verdict: Verdict, with_error: bool = True) -> str:
-    """Why a dtype got its verdict, in one line; an error message of torch comes last."""
+    """Says in one line why a dtype got its verdict; an error message of torch comes last."""
     parts = [_say_reason(verdict)]
     if verdict.expected == "unsupported" and verdict.support == "unsupported":
         parts[0] = _("as expected")
@@ -139,7 +139,7 @@ def affected_releases(bug: Bug) -> str:
 
 
 def say_end(probe: Probe) -> str:
-    """Why nothing was measured, in one sentence."""
+    """Says in one sentence why nothing was measured."""
     words = {
         "no_python": _("there is no Python at {python}"),
         "not_python": _("{python} can't be run as Python"),

@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def differs_from_torch(self) -> bool:
-        """Whether torch lists a dtype that does not work, or does not list one that works."""
+        """Returns whether torch lists a dtype that does not work, or leaves out one that works."""
         if self.torch_says is None or self.support == "unknown":
             return False
         return self.torch_says == (self.support == "unsupported")
@@ -61,7 +61,7 @@ def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
 
 
 def find_surprises(probe: Probe) -> tuple[Reason, ...]:
-    """The worst first: silently wrong results, crashes, then what each dtype does unexpectedly."""
+    """Finds silently wrong results, then crashes, then what each dtype does unexpectedly."""
     checks = [
         Reason(_CHECK_FAILURES[c.state], "critical", {"check": c.name, "text": c.text})
         for c in sorted(probe.checks, key=lambda check: check.state != "wrong")
@@ -73,7 +73,7 @@ def find_surprises(probe: Probe) -> tuple[Reason, ...]:
 
 
 def count_failures(probe: Probe) -> dict[str, int]:
-    """The number of operations that failed, for each float dtype that failed unexpectedly."""
+    """Counts the operations that failed, for each float dtype that failed unexpectedly."""
     counts: dict[str, int] = {}
     for verdict in judge_dtypes(probe):
         if "float" in verdict.dtype and any(
@@ -84,7 +84,7 @@ def count_failures(probe: Probe) -> dict[str, int]:
 
 
 def find_safe(probe: Probe) -> dict[str, bool]:
-    """Whether a script may use each dtype: `add` works, and no operation gave wrong results."""
+    """Finds which dtypes a script may use: `add` works, and no operation gave wrong results."""
     safe = {}
     for verdict in judge_dtypes(probe):
         states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
@@ -95,7 +95,7 @@ def find_safe(probe: Probe) -> dict[str, bool]:
 
 
 def expect(dtype: str, device: str | None, torch: str | None, system: str | None) -> Support | None:
-    """The least that is to be expected of this release of torch on this system."""
+    """Returns the least to expect of this release of torch on this system."""
     if device == "mps":
         return _expect_mps(dtype, versions.parse_release(torch), versions.parse_numbers(system))
     if dtype in ("float32", "float64"):
@@ -160,7 +160,7 @@ def _judge_support(cells: list[Cell]) -> Support:
 
 
 def _find_reason(dtype: str, cells: list[Cell], support: Support) -> Reason:
-    """The worst failure, with the names of all operations that failed so."""
+    """Finds the worst failure, with the names of all operations that failed so."""
     if support == "unsupported":
         text = next((c.text for c in cells if c.state == "unsupported"), cells[-1].text)
         stored = all(c.state == "works" for c in cells if c.operation in _ONLY_STORED)
@@ -198,7 +198,7 @@ def _surprises(
 
 
 def _find_slow(probe: Probe, dtype: str) -> Reason | None:
-    """Slow even in its fastest round against the slowest of float32, on a computer at rest."""
+    """Finds a dtype whose fastest round is slow against float32's slowest, on an idle computer."""
     slow = [
         (speed.operation, fastest / slowest)
         for speed in probe.speeds
@@ -216,7 +216,7 @@ def _find_slow(probe: Probe, dtype: str) -> Reason | None:
 
 
 def _speed(probe: Probe, dtype: str) -> float | None:
-    """The median over the operations that were timed in both dtypes."""
+    """Returns the median over the operations that were timed in both dtypes."""
     ratios = sorted(
         speed.seconds["float32"][0] / speed.seconds[dtype][0]
         for speed in probe.speeds
@@ -226,7 +226,7 @@ def _speed(probe: Probe, dtype: str) -> float | None:
 
 
 def is_busy(probe: Probe) -> bool:
-    """Whether other work disturbed the measured speeds: they are then no verdict on a dtype."""
+    """Returns whether other work disturbed the speeds, which are then no verdict on a dtype."""
     is_loaded = (
         probe.load is not None and probe.cores is not None and probe.load > max(1, probe.cores)
     )
@@ -251,7 +251,7 @@ class Change:
 
 
 def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
-    """What differs after an upgrade: versions, checks, verdicts, cells."""
+    """Finds what differs after an upgrade: versions, checks, verdicts, cells."""
     return tuple(
         Change(kind, name, old, new)
         for kind, old_values, new_values in zip(
@@ -264,7 +264,7 @@ def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
 
 
 def _list_values(probe: Probe) -> tuple[dict[str, str | None], ...]:
-    """The values that are compared, by name, for each kind of change."""
+    """Lists the values that are compared, by name, for each kind of change."""
     return (
         {
             "device": probe.device, "torch": probe.torch, "system": probe.system,

@@ -127,7 +127,7 @@ class _ComparisonRun:
                 self.on_partial(self.build(targets))
 
     def _decide_piecewise(self, piecewise: bool | None) -> bool:
-        """What the user chose; else piece by piece where the model does not fit twice."""
+        """Returns what the user chose; else True where the model does not fit twice."""
         if piecewise is not None:
             return piecewise
         target = ComputeTarget(self.device, torch.float32)
@@ -147,7 +147,7 @@ class _ComparisonRun:
     def _prepared(
         self, target: ComputeTarget, *, same_random: bool = True
     ) -> Iterator[Callable[[], Any]]:
-        """A function that runs the task on `target`; parameters are there for as long."""
+        """Yields a function that runs the task on `target`, where the parameters are meanwhile."""
         lend = self.state.lend_piecewise if self.piecewise else self.state.lend
         given = target.convert_all((self.task.args, self.task.kwargs))
 
@@ -183,7 +183,7 @@ class _ComparisonRun:
         self.calls = recorder.calls
 
     def _run_piecewise(self, action: Callable[[], None]) -> None:
-        """Piece by piece, repeat a run that fails with more stand-ins, while there are more."""
+        """Repeats a piecewise run that fails with more stand-ins, while there are more."""
         while True:
             try:
                 return action()
@@ -243,7 +243,7 @@ class _ComparisonRun:
         result.take_verdicts(verdicts)
 
     def _check_output(self, target: ComputeTarget, result: DtypeResult, whole: WholeRun) -> None:
-        """Whether outputs or gradients differ more than rounding in all modules explains."""
+        """Finds outputs and gradients that differ more than rounding in all modules explains."""
         got = _label_results(whole.output, whole.gradients)
         right = _label_results(self.output, self.gradients)
         candidates = [

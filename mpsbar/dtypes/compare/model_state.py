@@ -52,7 +52,7 @@ class ModelState:
         return sum(t.numel() for t in self._tensors.values() if isinstance(t, torch.nn.Parameter))
 
     def count_bytes(self, target: ComputeTarget) -> int:
-        """How much memory the stand-ins of all parameters and buffers take."""
+        """Returns how much memory the stand-ins of all parameters and buffers take."""
         size = torch.empty(0, dtype=target.dtype).element_size()
         return sum(
             t.numel() * (size if t.is_floating_point() else t.element_size())
@@ -82,7 +82,7 @@ class ModelState:
 
     @contextlib.contextmanager
     def lend_piecewise(self, target: ComputeTarget) -> Iterator[None]:
-        """Each module has stand-ins only while it runs: for a model that does not fit twice."""
+        """Lends stand-ins to each module only while it runs, if a model does not fit twice."""
         lent: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
         having: set[torch.nn.Module] = set()
 
@@ -148,7 +148,7 @@ class ModelState:
         return list(self._lost)
 
     def _watch_tensors(self) -> list[_Watched]:
-        """Name, version and, up to a size, a copy of each tensor that is not lent."""
+        """Lists name, version and, up to a size, a copy of each tensor that is not lent."""
         watched: list[_Watched] = [
             ("a parameter or buffer", t, t._version, None) for t in self._tensors.values()
         ]
@@ -165,7 +165,7 @@ class ModelState:
         return watched
 
     def _undo_writes(self) -> None:
-        """Of tensors that forward() wrote into although they were not lent."""
+        """Undoes writes of forward() into tensors that were not lent."""
         for name, tensor, version, copied in self._versions:
             if tensor._version == version:
                 continue
@@ -203,7 +203,7 @@ def _stand_in(tensor: torch.Tensor, target: ComputeTarget) -> torch.Tensor:
 
 
 def _replace(module: torch.nn.Module, made: dict[int, torch.Tensor]) -> None:
-    """Also where the module keeps a list of its parameters, as nn.LSTM does."""
+    """Replaces tensors in the module's lists too: nn.LSTM keeps one of its parameters."""
     for value in list(vars(module).values()):
         if isinstance(value, dict):
             for key, part in value.items():

@@ -60,7 +60,7 @@ def put_back_content(container: Any, content: Any) -> None:
 
 
 def _find_container(value: Any) -> Any:
-    """The container that a value is, or the attributes of an object that is not of Python's own."""
+    """Returns a container itself, or the attributes of an object that is not Python's own."""
     if isinstance(value, (*CONTAINERS, tuple)):
         return value
     if isinstance(value, type) or type(value).__module__.partition(".")[0] in _STANDARD:
@@ -79,7 +79,7 @@ def _list_parts(name: str, parts: Any, *, is_object: bool) -> Iterator[tuple[str
 
 
 def _differs(value: Any, content: Any) -> bool:
-    """Whether a container holds other objects than before; equal tensors may be others."""
+    """Returns whether a container has other objects than before; equal tensors may be others."""
     if len(value) != len(content):
         return True
     if isinstance(value, dict):

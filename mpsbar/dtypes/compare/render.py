@@ -40,7 +40,7 @@ _SIGNS = {
 
 
 def render_text(data: Data) -> str:
-    """The whole result, for a terminal or print()."""
+    """Renders the whole result for a terminal or print()."""
     lines = [say_subject(data), ""]
     for name, found in data["dtypes"].items():
         lines += [
@@ -56,7 +56,7 @@ def render_text(data: Data) -> str:
 
 
 def _say_note(note: str) -> str:
-    """A sentence of ours; some end with the error of torch."""
+    """Translates a note, which may end with an error of torch."""
     words = _(note)
     head, colon, problem = note.partition(": ")
     return words if words != note else f"{_(head)}{colon}{problem}"
@@ -82,7 +82,7 @@ def _count(number: int) -> str:
 
 
 def say_details(found: Data, data: Data) -> list[str]:
-    """The details below the sentence of a dtype."""
+    """Returns the details below the sentence of a dtype."""
     raised = found.get("raised") or {}
     lines = [raised["text"]] if raised and raised["text"] != first_sentence(raised["text"]) else []
     others = [
@@ -123,7 +123,7 @@ def _say_followers(found: Data) -> list[str]:
 
 
 def _say_fallbacks(found: Data) -> list[str]:
-    """One line for each operation, with the modules it was called in."""
+    """Returns a line for each operation, with the modules it was called in."""
     operations: dict[str, dict[str, int]] = {}
     for fallback in found["fallbacks"]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
@@ -171,7 +171,7 @@ def _say_training(found: Data, data: Data) -> list[str]:
 
 
 def _table(data: Data) -> list[str]:
-    """Time, speed, memory and error of each dtype."""
+    """Renders time, speed, memory and error of each dtype as a table."""
     heads = [_("RUN TIME"), _("VS CPU"), _("VS FLOAT32"), _("PEAK"), _("ERROR")]
     rows = [["", *heads]]
     cpu = data["reference"]["seconds"]
@@ -220,7 +220,7 @@ def say_seconds(seconds: float | None) -> str:
 
 
 def _size(count: int | None) -> str:
-    """As in ui/text/wording, which is not at hand in the user's Python."""
+    """Words a size as ui/text/wording does, which is not at hand in the user's Python."""
     if count is None:
         return "–"
     value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
@@ -232,7 +232,7 @@ def _size(count: int | None) -> str:
 
 
 def render_html(data: Data) -> str:
-    """For a notebook: one line a dtype, and the whole text to unfold."""
+    """Renders a line for each dtype for a notebook, and the whole text to unfold."""
     lines = [
         f'<li style="list-style:none"><b style="color:{_COLOURS[found["state"]]}">'
         f"{_SIGNS[found['state']]}</b> {escape(say_dtype(name, found))}</li>"

@@ -30,7 +30,7 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """One sentence a dtype, as print() words it; `to_dict()` has it in English."""
+        """A sentence for each dtype, as print() words it; `to_dict()` has it in English."""
         return say_headline(self.data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _build_verdict(verdict: ModuleVerdict) -> dict[str, Any]:
 
 
 def _find_followers(result: DtypeResult, whole: WholeRun, target: Any) -> list[str]:
-    """Modules that differ in the whole run and agree alone: only their input was wrong."""
+    """Finds modules that differ in the whole run and agree alone: only their input was wrong."""
     if not any(verdict.kind in ("differs", "NaN", "Inf") for verdict in result.culprits):
         return []
     least = max(
@@ -187,7 +187,7 @@ def _find_followers(result: DtypeResult, whole: WholeRun, target: Any) -> list[s
 
 
 def _build_output(right: Any, got: Any) -> dict[str, Any] | None:
-    """The worst of all outputs, and how often the largest score is that of the same class."""
+    """Finds the worst of all outputs, and how often the largest score is of the same class."""
     errors = [
         (float(error.max()) / usual, float(error.median()) / usual)
         for g, r in zip(list_tensors(got), list_tensors(right))
@@ -202,7 +202,7 @@ def _build_output(right: Any, got: Any) -> dict[str, Any] | None:
 
 
 def _same_top1(right: Any, got: Any) -> float | None:
-    """For scores of classes: `logits`, or a single output with one row an example."""
+    """Compares scores of classes: `logits`, or a single output with a row for each example."""
     pairs = [_find_logits(value) for value in (right, got)]
     if not all(isinstance(value, torch.Tensor) for value in pairs):
         return None
@@ -216,7 +216,7 @@ def _same_top1(right: Any, got: Any) -> float | None:
 
 
 def _find_logits(value: Any) -> Any:
-    """Of a ModelOutput, or of a dictionary; else the value itself."""
+    """Returns the logits of a ModelOutput or a dictionary; else the value itself."""
     if isinstance(value, dict) and "logits" in value:
         return value["logits"]
     return getattr(value, "logits", value)
@@ -233,7 +233,7 @@ def _build_gradients(result: DtypeResult) -> dict[str, Any]:
 
 
 def _build_slowest(session: Any) -> list[dict[str, Any]]:
-    """Time of the modules that have no submodules, the slowest first."""
+    """Lists the modules without submodules with their times, the slowest first."""
     leaves = {name: m for m, name in session.state.names.items() if not any(m.children())}
     rows = []
     for name, module in leaves.items():
@@ -263,7 +263,7 @@ def _loss(output: Any) -> float | None:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity."""
+    """Replaces infinity and NaN, which JSON does not have, by None."""
     if isinstance(value, dict):
         return {str(key): _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -27,7 +27,7 @@ def map_tensors(value: Any, convert: Convert) -> Any:
 
 
 def list_tensors(value: Any) -> list[torch.Tensor]:
-    """Every tensor in `value`, in a fixed order; one that occurs twice is there twice."""
+    """Lists every tensor in `value` in a fixed order; one that occurs twice is listed twice."""
     found: list[torch.Tensor] = []
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -85,7 +85,7 @@ def _map_mapping(value: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def _map_object(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """A dataclass, a cache of keys and values, or any plain object with attributes."""
+    """Maps a dataclass, a cache of keys and values, or any plain object with attributes."""
     fields = getattr(value, "__dict__", None)
     if dataclasses.is_dataclass(value) and fields is None:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -103,7 +103,7 @@ def _map_object(value: Any, convert: Callable[[Any], Any]) -> Any:
 def clone_tensor(
     tensor: torch.Tensor, device: str | None = None, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """The same values with the same strides, so that what a kernel makes of them is the same.
+    """Copies values and strides, so that a kernel does the same with the copy.
 
     The dtype is changed where the tensor is: a device without float64 cannot even receive it.
     """
@@ -117,7 +117,7 @@ def clone_tensor(
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether two elements share memory, as in an expanded tensor."""
+    """Returns whether two elements share memory, as in an expanded tensor."""
     reach = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
         if size > 1 and stride < reach:

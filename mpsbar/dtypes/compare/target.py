@@ -33,7 +33,7 @@ class ComputeTarget:
         return self.autocast or self.dtype
 
     def convert(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """A new tensor here; whole numbers keep their dtype, `dtype` overrides ours."""
+        """Returns a new tensor here; whole numbers keep their dtype, `dtype` overrides ours."""
         source = tensor.detach()
         if source.is_complex():
             return clone_tensor(source, self.device, _COMPLEX.get(self.dtype, torch.complex64))
@@ -46,7 +46,7 @@ class ComputeTarget:
     def convert_saturated(
         self, tensor: torch.Tensor, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        """As convert, but a finite number stays finite: a mask of float32's lowest number must
+        """Converts, but a finite number stays finite: a mask of float32's lowest number must
         not become an infinity only because we carried it over."""
         wanted = dtype or self.rounded or self.dtype
         if tensor.is_floating_point() and torch.finfo(wanted).max < torch.finfo(tensor.dtype).max:
@@ -59,7 +59,7 @@ class ComputeTarget:
         return map_tensors(value, self.convert)
 
     def computing(self) -> Any:
-        """The context to compute in: torch.autocast, or none."""
+        """Returns the context to compute in: torch.autocast, or none."""
         if self.autocast is None:
             return contextlib.nullcontext()
         return torch.autocast(torch.device(self.device).type, dtype=self.autocast)
@@ -70,7 +70,7 @@ def _round(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
 
 
 def build_targets(names: Any, device: str) -> dict[str, ComputeTarget]:
-    """By name: float32, float16, bfloat16, autocast, or autocast:bfloat16."""
+    """Builds targets by name: float32, float16, bfloat16, autocast, autocast:bfloat16."""
     kind = torch.device(device).type
     targets = {}
     for name in names:
@@ -93,7 +93,7 @@ def parse_dtype(name: str) -> torch.dtype:
 
 
 def find_device() -> str:
-    """cuda, else mps, else cpu: the first that is there."""
+    """Returns the first that is available of cuda, mps and cpu."""
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"

@@ -28,13 +28,13 @@ def use_language(
     translate_count: Callable[[str, str, int], str],
     measure: Callable[[str], int],
 ) -> None:
-    """From now on in this process; `measure` counts the cells that a text takes in a terminal."""
+    """Sets the language of this process; `measure` counts the cells of a text in a terminal."""
     global _translate, _translate_count, _measure
     _translate, _translate_count, _measure = translate, translate_count, measure
 
 
 def mark(text: str) -> str:
-    """The text itself, to be translated where it is shown: programs read it in English."""
+    """Marks a text that is translated where it is shown: programs read it in English."""
     return text
 
 
@@ -52,7 +52,7 @@ def count_cells(text: str) -> int:
 
 
 def build_headline(data: Data) -> str:
-    """float32 works: … float16: NaN from layers.7.norm. English, for programs."""
+    """Says for programs, in English: float32 works: … float16: NaN from layers.7.norm."""
     spoken = _translate, _translate_count, _measure
     use_language(str, _choose, len)
     try:
@@ -62,12 +62,12 @@ def build_headline(data: Data) -> str:
 
 
 def say_headline(data: Data) -> str:
-    """The same in the language that was chosen."""
+    """Says the headline in the language that was chosen."""
     return " ".join(end_sentence(say_dtype(name, found)) for name, found in data["dtypes"].items())
 
 
 def say_dtype(name: str, found: Data) -> str:
-    """One dtype in one sentence, without its full stop."""
+    """Says what was found in a dtype, in one sentence without its full stop."""
     if found["state"] == "works":
         words = ", ".join(_say_results(found, name)) or _("nothing differs")
         return _("{name} works: {words}").format(name=name, words=words)
@@ -181,7 +181,7 @@ _FILLED_IN = (
 
 
 def say_filled_in(text: str) -> str:
-    """gradient of weight, in the language that was chosen; a name alone stays as it is."""
+    """Translates such as "gradient of weight"; a name alone stays as it is."""
     for template in _FILLED_IN:
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(template))
         match = re.fullmatch(pattern, text)

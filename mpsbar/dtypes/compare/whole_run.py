@@ -96,7 +96,7 @@ def catching_fallbacks(run_hooks: RunHooks) -> Iterator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """torch's own sentence, without the place in its source."""
+    """Returns torch's own message, without the place in its source."""
     text = str(error).partition(" (Triggered internally")[0].partition("\nException raised")[0]
     return shorten(f"{type(error).__name__}: {text}")
 
@@ -111,6 +111,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_elsewhere(error: BaseException) -> bool:
-    """Whether tensors on two devices or of two dtypes met: of a module without stand-ins, then."""
+    """Returns whether tensors of two devices or dtypes met: a module had no stand-ins, then."""
     words = r"all tensors to be on the same device|to have the same dtype|same dtype, but got"
     return re.search(words, str(error)) is not None
