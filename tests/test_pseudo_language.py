@@ -105,7 +105,7 @@ async def look_around(p):
     await p.press("escape", "s")
     shown["question in top"] = p.screen()
 
-play(FakeMonitor(list(build_series())[-1]), look_around, (160, 60))
+play(FakeMonitor(list(build_series())[-1]), look_around, (150, 60))
 print(json.dumps(shown))
 """
 # Names, units and codes: the same in every language.

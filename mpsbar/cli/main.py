@@ -189,10 +189,7 @@ def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argp
         if name == called or with_all_verbs:
             verb = importlib.import_module(f"mpsbar.cli.{name}")
             verb_parser.description = verb.DESCRIPTION
-            verb_parser.epilog = _list_examples(verb.EXAMPLES)
+            title = _("examples:") if len(verb.EXAMPLES) > 1 else _("example:")
+            verb_parser.epilog = "\n  ".join([title, *verb.EXAMPLES])
             verb.add_arguments(verb_parser)
     return parser
-
-
-def _list_examples(commands: Sequence[str]) -> str:
-    return "\n  ".join([_("examples:") if len(commands) > 1 else _("example:"), *commands])

@@ -298,7 +298,9 @@ def _free_from_screen(
 
 def _wait_for_first(hosts: "Hosts") -> None:
     deadline = time.monotonic() + _FIRST_SECONDS
-    while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
+    while time.monotonic() < deadline and any(
+        reading.status is None and reading.problem is None for reading in hosts.readings
+    ):
         time.sleep(0.05)
 
 
@@ -346,10 +348,6 @@ def _render(readings: "list[HostReading]", options: argparse.Namespace) -> str:
 
     width = None if options.wide else line_width()
     return render_hosts(readings, in_colour if is_coloured() else plain, width)
-
-
-def _is_waiting(reading: "HostReading") -> bool:
-    return reading.status is None and reading.problem is None
 
 
 def _judge_late(reading: "HostReading") -> "HostReading":

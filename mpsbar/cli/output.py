@@ -33,7 +33,7 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def is_terminal() -> bool:
-    """Whether a person is there who sees and types."""
+    """Returns whether a person is there who sees and types."""
     # textual draws on stderr.
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_there = all(stream is not None and stream.isatty() for stream in streams)

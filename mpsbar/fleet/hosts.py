@@ -108,7 +108,7 @@ class Host:
         return wrong or explain_end(running)
 
     def _note_silence(self) -> None:
-        """What is known is old by now; the next line that comes makes it good."""
+        """Marks the reading as out of date; the next line that arrives clears this."""
         if self.reading.problem is None:
             text = _("no reply within {seconds:g} seconds").format(seconds=self._longest)
             self._note(problem=HostProblem(text))

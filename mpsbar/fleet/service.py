@@ -1,7 +1,7 @@
-"""The exporter inside another program, such as the menu bar app: on or off by a setting; and
-whether it answers, for `mpsbar doctor`.
+"""Serves metrics from inside another program, such as the menu bar app, as a setting says.
 
-What it serves with is imported when it is first turned on: it takes 14 MB.
+The server is imported when it is first turned on: it takes 14 MB. `mpsbar doctor` asks here
+whether it answers.
 """
 
 import logging
@@ -76,7 +76,7 @@ class MetricsService:
 
 
 def find_service_problem(address: Address) -> str | None:
-    """One sentence on why nobody can read the metrics there; None: an mpsbar answers."""
+    """Returns one sentence on why nobody can read the metrics there, or None if they can."""
     try:
         answer = _ask(address)
     except OSError:

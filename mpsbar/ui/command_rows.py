@@ -1,5 +1,4 @@
-"""The rows that are about no process: connecting an environment, the welcome of the first run,
-report, diagnostics, settings, About, Quit. Pure."""
+"""The menu's rows below the processes: connect, alerts, report, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
 
@@ -66,7 +65,7 @@ def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
 
 
 def _export_problem(ui_state: UiState) -> Iterator[Row]:
-    """Prometheus gets nothing, and whoever set it up would notice only there."""
+    """Says in the menu that metrics are not served: otherwise only Prometheus would show it."""
     if ui_state.export is not None and ui_state.export.problem is not None:
         text = _("Metrics Are Not Served: {why}").format(why=ui_state.export.problem)
         yield Row("export-problem", wording.shorten(text, _PROBLEM_WIDTH), tooltip=text)

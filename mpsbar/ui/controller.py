@@ -238,7 +238,7 @@ class Controller:
             self._set(replace(self.ui_state, delivery=delivery))
 
     def note_export(self, state: ExportState) -> None:
-        """Whether metrics are served, and if not, why."""
+        """Takes over whether metrics are served, and if not, why."""
         self._set(replace(self.ui_state, export=state))
 
     def forget_end(self, pid: int, started: float | None) -> None:

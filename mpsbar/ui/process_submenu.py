@@ -65,7 +65,7 @@ def build_process_submenu(process: Process, snapshot: Snapshot) -> Iterator[Row]
 
 
 def can_free(worker: Worker) -> bool:
-    """Whether its agent can free; assumed while its methods are not known."""
+    """Returns whether its agent can free; assumed while its methods are not known."""
     return not worker.methods or "free" in worker.methods
 
 

@@ -91,7 +91,9 @@ def choose_columns(
     gap: int = 2,
     is_steady: bool = False,
 ) -> list[FittedColumn]:
-    """The columns that fit, by rank; name and note share the room left. None: all of them.
+    """Returns the columns that fit, by rank; name and note share the room left.
+
+    A width of None means all columns.
 
     `is_steady`: no column is narrower than usual, so that the next reading moves nothing.
     """

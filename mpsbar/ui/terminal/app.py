@@ -168,7 +168,7 @@ class TerminalApp(BaseApp):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key is offered: only what works on the selected row is."""
+        """Returns whether a key is offered: only what works on the selected row is."""
         if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
             return False
         if action == "leave_filter":

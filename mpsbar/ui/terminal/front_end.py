@@ -56,7 +56,7 @@ class TerminalFrontEnd:
 
 
 def _call(answer: Callable[..., None], value: int | str | None) -> None:
-    """None: it was dismissed."""
+    """Calls `answer` unless the question was dismissed, which gives None."""
     if value is not None:
         answer(value)
 
@@ -86,7 +86,7 @@ class NoteLog(RichLog):
         self.show(state, palette)
 
     def is_too_small_for(self, text: str) -> bool:
-        """Whether a note of this text would be cut off."""
+        """Returns whether a note of this text would be cut off."""
         return self._is_low and len(text) + _LENGTH_OF_TIME > self.size.width
 
     @property

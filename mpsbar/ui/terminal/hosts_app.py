@@ -46,7 +46,7 @@ _KEY_ACTIONS = find_actions(HOST_KEYS)
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
 FreeOnHost = Callable[[str, int | None, float | None], str]
-# Lets ssh ask on the terminal, which is free meanwhile; whether there is a connection then.
+# Lets ssh ask on the terminal, which is free meanwhile; returns whether it connected.
 Ask = Callable[[str], bool]
 
 
@@ -149,7 +149,7 @@ class HostsApp(BaseApp):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key is offered: only what works here is, and nothing behind the help."""
+        """Returns whether a key is offered: what works here, and nothing behind the help."""
         if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
             return False
         if action == "leave_filter":

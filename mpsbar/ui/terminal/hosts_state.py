@@ -44,7 +44,7 @@ class HostsState(Ordered):
         self._order: list[str] = []
 
     def update(self, readings: list[HostReading]) -> bool:
-        """Whether one of them is new."""
+        """Takes over the readings; returns whether one of them is new."""
         before = {reading.host: reading for reading in self.readings}
         new = [reading for reading in readings if before.get(reading.host) is not reading]
         if not new:

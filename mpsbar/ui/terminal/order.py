@@ -49,7 +49,7 @@ class Ordered:
 
 
 def matches(row: TableRow, text: str) -> bool:
-    """Whether a text column or the pid contains the text."""
+    """Returns whether a text column or the pid contains the text."""
     words = [row.cells.get(key, "") for key in (*WORDS, "PID")]
     return text.lower() in " ".join(words).lower()
 

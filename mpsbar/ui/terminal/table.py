@@ -1,5 +1,4 @@
-"""Tables in which nothing moves under the cursor; that of the processes, and what is said where it
-would be empty."""
+"""A table whose rows stay under the cursor, and the table of processes made from it."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -253,7 +253,7 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
 
 
 def say_reset(pid: int, snapshot: Snapshot) -> str:
-    """Until it ends: its results since then may be wrong."""
+    """Says, until the process ends, that the GPU was reset: results since then may be wrong."""
     reset = snapshot.gpu_resets.get(pid)
     if reset is None:
         return ""

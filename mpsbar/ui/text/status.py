@@ -46,7 +46,7 @@ def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
 
 
 def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = None) -> str:
-    """The processes in lines that are no longer than `width`; None: all columns, uncut."""
+    """Renders the processes in lines of at most `width`; without one, all columns uncut."""
     rows = build_rows(snapshot)
     columns = choose_columns(rows, snapshot, width, "status")
     head = _GAP.join(
