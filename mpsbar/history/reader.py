@@ -112,6 +112,17 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     return connection
 
 
+def find_problem(file: Path | None = None) -> str | None:
+    """Returns why the history can't be read; None if it can, or if nothing was recorded."""
+    try:
+        open_to_read(file or paths.history_file()).close()
+    except FileNotFoundError:
+        return None
+    except (sqlite3.Error, OSError) as error:
+        return str(error)
+    return None
+
+
 def read_start(file: Path | None = None) -> float | None:
     """Returns the time of the oldest reading; None if nothing was recorded, or can be read."""
     try:
