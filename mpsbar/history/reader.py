@@ -130,7 +130,7 @@ def read_start(file: Path | None = None) -> float | None:
             rows = connection.execute(
                 "SELECT min(time) FROM machine_minutes UNION ALL SELECT min(time) FROM machine"
             ).fetchall()
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
         return None
     except (sqlite3.Error, OSError) as error:
         _log.warning("couldn't read the history: %s", error)
@@ -153,7 +153,7 @@ def read_period(since: float, until: float, points: int, file: Path | None = Non
                 _read_runs(connection, window, step),
                 _read_events(connection, window),
             )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
         return Period(since, until)
     except (sqlite3.Error, OSError) as error:
         _log.warning("couldn't read the history: %s", error)
