@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mpsbar.action_runner import ActionRunner
+from mpsbar.auto_freer import AutoFreer
 from mpsbar.core.actions import (
     Free,
     Freed,
@@ -26,7 +27,6 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.auto_free import AutoFree
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from mpsbar.dtypes.results import LatestResult
     from mpsbar.end_follower import EndFollower
     from mpsbar.history.recorder import Recorder
-    from mpsbar.system.auto_free_file import SharedAutoFree
 
 # Seconds between two ticks.
 INTERVAL = 2.0
@@ -101,9 +100,7 @@ class Monitor:
         self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
         self._may_free = may_free
-        self._auto_free = AutoFree()
-        self._shared_auto_free: SharedAutoFree | None = None  # once it ticks by itself
-        self._new_rules: queue.SimpleQueue[SetAutoFree] = queue.SimpleQueue()
+        self._auto_freer = AutoFreer(self._attempt)
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
@@ -155,12 +152,11 @@ class Monitor:
         self.interval = settings.interval
         self._alerts.apply(settings)
         self._attempt("setting up last words", partial(apply_setting, settings.last_words))
-        self._auto_free.apply(settings)
+        self._auto_freer.apply(settings)
 
     def set_auto_free(self, action: SetAutoFree) -> None:
         """Choose when the cache of one process is freed by itself, until it ends."""
-        self._auto_free.set_rule(action)
-        self._new_rules.put(action)
+        self._auto_freer.choose(action)
         self._wakes.put(None)
 
     def rest(self) -> None:
@@ -218,8 +214,7 @@ class Monitor:
         self._scanner.close()
         if self._ends is not None:
             self._ends.close()
-        if self._shared_auto_free is not None:
-            self._shared_auto_free.close()
+        self._auto_freer.close()
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
@@ -229,7 +224,7 @@ class Monitor:
 
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed):
-            self._auto_free.note(wake, time.time())
+            self._auto_freer.note(wake)
         if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_trivial(wake):
             self._outcomes.add(wake, time.monotonic())
         if isinstance(wake, Limited):
@@ -258,7 +253,7 @@ class Monitor:
             events=self._events.recent,
             freed=self._outcomes.find(Freed, now),
             limited=self._outcomes.find(Limited, now),
-            auto_free=self._auto_free.find_statuses(snapshot),
+            auto_free=self._auto_freer.find_statuses(snapshot),
             gpu_resets=self._tracker.gpu_resets,
         )
         return self._record(seen, ended, corrected)
@@ -281,31 +276,12 @@ class Monitor:
             return
         if snapshot.machine.recording is not None:
             return  # nor does it keep others from freeing
-        if not self._attempt("sharing automatic frees", self._share_auto_free)[0]:
-            return  # another monitor does it
-        found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
-        frees, left_alone = found or ([], [])
+        frees, left_alone = self._auto_freer.consider(snapshot)
         for outcome in left_alone:
             self._events.add(snapshot.time, outcome)
             self._outcomes.add(outcome, time.monotonic())
         for free in frees:
             self._attempt("an automatic free", partial(self.perform, free))
-
-    def _share_auto_free(self) -> bool:
-        """Exchange choices with the other monitors; whether this is the one that frees."""
-        if self._shared_auto_free is None:
-            from mpsbar.system.auto_free_file import SharedAutoFree
-
-            self._shared_auto_free = SharedAutoFree()
-        shared = self._shared_auto_free
-        while not self._new_rules.empty():
-            action = self._new_rules.get()
-            if action.started is not None:  # else it might hold for another process some day
-                self._attempt("saving a choice", partial(shared.write, action))
-        rules = shared.read()
-        if rules is not None:
-            self._auto_free.set_rules(rules)
-        return shared.may_free()
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""

@@ -51,7 +51,9 @@ FOLDERS: dict[str, set[str]] = {
     "end_follower": {"core", "system"},
     # All ends that are known, for `mpsbar why` and the report.
     "end_reader": {"core", "system", "end_follower", "history"},
-    "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
+    # Part of the monitor's tick: what is freed by itself.
+    "auto_freer": {"core", "system"},
+    "monitor": {"action_runner", "auto_freer", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {

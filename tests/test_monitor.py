@@ -793,7 +793,7 @@ def test_a_choice_for_a_process_whose_start_is_not_known_is_not_kept_in_the_file
     rule = AutoFreeRule(keep_cache_below=100 << 20)
     monitor.set_auto_free(SetAutoFree(worker.pid, None, rule))
     SharedAutoFree().write(SetAutoFree(2, 2.0, rule))  # another monitor's
-    wait_for(lambda: (2, 2.0) in monitor._auto_free._rules, "both")
+    wait_for(lambda: (2, 2.0) in monitor._auto_freer._auto_free._rules, "both")
     seen = monitor.ticks
     wait_for(lambda: monitor.ticks > seen + 2, "a reading with both")
     assert monitor.latest.auto_free[worker.pid].rule == rule

@@ -112,6 +112,17 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     return connection
 
 
+def find_problem(file: Path | None = None) -> str | None:
+    """Returns why the history can't be read; None if it can, or if nothing was recorded."""
+    try:
+        open_to_read(file or paths.history_file()).close()
+    except FileNotFoundError:
+        return None
+    except (sqlite3.Error, OSError) as error:
+        return str(error)
+    return None
+
+
 def read_start(file: Path | None = None) -> float | None:
     """Returns the time of the oldest reading; None if nothing was recorded, or can be read."""
     try:
@@ -119,7 +130,7 @@ def read_start(file: Path | None = None) -> float | None:
             rows = connection.execute(
                 "SELECT min(time) FROM machine_minutes UNION ALL SELECT min(time) FROM machine"
             ).fetchall()
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
         return None
     except (sqlite3.Error, OSError) as error:
         _log.warning("couldn't read the history: %s", error)
@@ -142,7 +153,7 @@ def read_period(since: float, until: float, points: int, file: Path | None = Non
                 _read_runs(connection, window, step),
                 _read_events(connection, window),
             )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
         return Period(since, until)
     except (sqlite3.Error, OSError) as error:
         _log.warning("couldn't read the history: %s", error)

@@ -417,7 +417,7 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     names = ("--host", "chatty", "--host", "only", "--host", "endless")
     _code, out, err = ask(workers, ssh_hosts, "why", *names)
     assert err == ""
-    assert "chatty: no run has ended" in out
+    assert "chatty: mpsbar knows of no run that ended" in out
     assert "only: no answer (mpsbar: broken)" in out
     assert "endless: no answer (unexpected reply)" in out
 

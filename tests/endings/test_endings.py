@@ -155,7 +155,7 @@ def test_mpsbar_why(workers, library):
     shown = run(workers, "why", "exception")
     assert shown.returncode == 0
     assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
-    assert "  Certainty: known\n  Evidence: the record that its agent left" in shown.stdout
+    assert "  Certainty: known\n  Evidence: the exit record written by its agent" in shown.stdout
     assert ", ran for " in shown.stdout
     (record,) = read_json("why", run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
     assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")

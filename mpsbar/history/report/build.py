@@ -13,7 +13,7 @@ from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_files import find_deep_result
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.history.reader import Period, read_period, read_start
+from mpsbar.history.reader import Period, find_problem, read_period, read_start
 from mpsbar.history.report.hosts_page import Ends, render_hosts_report
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL
@@ -64,7 +64,7 @@ def make_report(
     periods = _read_periods(time.time())
     report = Report(
         __version__, snapshot, doctor_report, periods, probe, find_deep_result(), home, diagnostics,
-        tuple(ends), read_native_operations() if ends else None,
+        tuple(ends), read_native_operations() if ends else None, find_problem(),
     )  # fmt: skip
     return render_report(report, *_read_style())
 

@@ -38,6 +38,7 @@ class Report:
     diagnostics: str = ""  # to paste into a bug report
     ends: tuple[EndedProcess, ...] = ()  # newest first
     native: NativeOperations | None = None  # for what ran on the CPU in those
+    history_problem: str | None = None  # why the history can't be read, if it is there
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
@@ -47,7 +48,9 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         build_section(
             "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
         ),
-        build_section("memory", _("Memory over time"), build_past(periods, zone)),
+        build_section(
+            "memory", _("Memory over time"), build_past(periods, zone, report.history_problem)
+        ),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
         build_section("runs", _("All runs"), build_runs(periods, zone)),

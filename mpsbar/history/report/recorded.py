@@ -7,6 +7,7 @@ from mpsbar.core.counters import COUNTERS
 from mpsbar.core.events import Alert, EndedProcess
 from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.findings import Reason
+from mpsbar.core.naming import printable
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
@@ -25,8 +26,14 @@ _MOST_ENDS = 20
 _DAY = 20 * 3600.0
 
 
-def build_past(periods: Sequence[Period], zone: tzinfo | None) -> Markup:
+def build_past(
+    periods: Sequence[Period], zone: tzinfo | None, problem: str | None = None
+) -> Markup:
+    """The charts; without any, why: `problem` is why the history can't be read."""
     recorded = [period for period in periods if not period.is_empty]
+    if not recorded and problem is not None:
+        text = _("The history can't be read: {problem}")
+        return tag("p", text.format(problem=printable(problem)))
     if not recorded:
         return tag(
             "p",

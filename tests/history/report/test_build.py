@@ -51,6 +51,15 @@ def test_a_week_of_twenty_workers_is_small(private, monkeypatch):
     assert "Last 7 days" in read_text(text)
 
 
+def test_a_history_that_can_not_be_read_is_not_called_empty(private):
+    assert "Nothing has been recorded yet" in build.make_report(make_snapshot(), None)
+    paths.history_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.history_file().write_text("this is no database, but it has a header" * 100)
+    page = build.make_report(make_snapshot(), None)
+    assert "can't be read: file is not a database" in read_text(page)
+    assert "Nothing has been recorded yet" not in page
+
+
 def test_it_is_written_for_this_user_alone(private):
     file = build.write_report(make_snapshot(), None)
     assert file == paths.report_file()
