@@ -10,8 +10,8 @@ from typing import Any
 import command_line
 import json_schemas
 
-from mpsbar.agent import kept_free, protocol
-from mpsbar.agent.limit import LEAST_LIMIT, MOST_LIMIT
+from mpsbar.agent import pending_free, protocol
+from mpsbar.agent.conventions import LEAST_LIMIT, MOST_LIMIT
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.settings import _ALLOWED, Settings
@@ -64,7 +64,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         {
             "gpu_client": "as above",
             "seconds": "how long it may wait for a safe moment; up to 60, with `when_possible` "
-            f"up to {kept_free.MOST_SECONDS:.0f}",
+            f"up to {pending_free.MOST_SECONDS:.0f}",
             "when_possible": "true: answered at once, freed at the first safe moment",
             "cancel": "true: take back one that waits",
         },

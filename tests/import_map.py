@@ -22,14 +22,15 @@ FOLDERS: dict[str, set[str]] = {
     "agent": set(),
     # The user's process chooses its language by the same rules.
     "language": {"agent.language"},
-    # What the copied agent needs too: the one list of frameworks, and what is masked where it leaves a record.
-    "core": {"language", "agent.frameworks", "agent.secrets"},
-    "system": {"language", "core", "agent.frameworks", "agent.secrets", "agent.user_folders"},
+    # What the copied agent needs too: the lists of frameworks and counters, what both sides name
+    # alike, and what is masked where it leaves a record.
+    "core": {"language", "agent.conventions", "agent.counters", "agent.frameworks", "agent.secrets"},
+    "system": {"language", "core", "agent.conventions", "agent.frameworks", "agent.secrets", "agent.user_folders"},
     "workers": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.frameworks", "agent.language", "agent.peer",
+        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.conventions", "agent.frameworks", "agent.language", "agent.peer",
         "agent.secrets", "agent.user_folders", "agent.protocol",
     },
-    "ui.text": {"language", "core", "agent.frameworks", "ui.columns", "ui.process_table"},
+    "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"language", "core", "ui.text"},
     # Their rows and which columns fit, for `status` and `top`.

@@ -36,7 +36,7 @@ class AgentThread:
         self._is_running = _allocate_lock()
 
     def start(self) -> None:
-        """Return once it runs; RuntimeError where the system has no thread to give."""
+        """Starts it, returns once it runs; RuntimeError where the system has no thread to give."""
         self._is_running.acquire()
         self._has_started.acquire()
         try:
@@ -53,7 +53,7 @@ class AgentThread:
         return self._ident == get_ident()
 
     def join(self, seconds: float) -> bool:
-        """Whether it has ended within that time; then it runs no Python code any more."""
+        """Returns whether it has ended within that time; then it runs no Python code any more."""
         if not self._is_running.acquire(timeout=seconds):
             return False
         self._is_running.release()
@@ -96,10 +96,10 @@ def is_main_interpreter() -> bool:
 
 
 def _find_start() -> Callable[[Any, Any], int]:
-    """Python's own start_new_thread: debuggers replace it, and trace what theirs starts.
+    """Finds Python's own start_new_thread: debuggers replace it, and trace what theirs starts.
 
-    Most leave its older name alone; pydevd (debugpy, PyCharm) replaces both, and keeps
-    Python's own beside them.
+    Most leave its older name alone; pydevd (debugpy, PyCharm) replaces both, and keeps Python's own
+    beside them.
     """
     for name in ("start_new", "_original_start_new_thread"):
         start: Any = getattr(_thread, name, None)

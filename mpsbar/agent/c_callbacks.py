@@ -31,18 +31,20 @@ _INT = 0xFFFFFFFF
 
 
 def is_outside_callbacks(ident: int) -> bool:
-    """Whether nothing on this thread's stack was called from C by PyGILState_Ensure."""
+    """Returns whether nothing on this thread's stack was called from C by PyGILState_Ensure."""
     return _has_layout and _read_counts(ident) == [_OF_A_THREAD]
 
 
 def _read_counts(ident: int) -> "list[int]":
-    """The count of each thread state with this number; more than one where one was left behind."""
+    """Reads the count of each thread state with this number; there are several where one was left
+    behind.
+    """
     found = _read_states()
     return [(count or 0) & _INT for number, count in found if number == ident]
 
 
 def _read_states() -> "list[tuple[int, int]]":
-    """Number and count of all threads. One step of C code: none of them can end meanwhile."""
+    """Reads number and count of all threads in one step of C code: none can end meanwhile."""
     first: Iterator[Any] = map(_head, (_interpreter,))
     states = takewhile(truth, accumulate(chain(first, repeat(None)), _next))
     words = map(rshift, states, repeat(3))  # bytes to words
@@ -56,15 +58,15 @@ def _read_states() -> "list[tuple[int, int]]":
 
 
 def _counts_itself() -> bool:
-    """Whether this thread's state is laid out so: its count follows PyGILState_Ensure."""
+    """Returns whether this thread's state is laid out so: its count follows PyGILState_Ensure."""
     # Not PyGILState_Check, which says yes to everything once there was a subinterpreter.
     if _function("PyThreadState_Get")() != _function("PyGILState_GetThisThreadState")():
         return False  # a program around Python gave this thread a state of its own: it would hang
     ensure, release = _api["PyGILState_Ensure"], _api["PyGILState_Release"]
     before = _read_counts(get_ident())
-    held = ensure()
+    gil_state = ensure()
     during = _read_counts(get_ident())
-    release(held)
+    release(gil_state)
     after = _read_counts(get_ident())
     return len(before) == 1 and during == [before[0] + 1] and after == before
 

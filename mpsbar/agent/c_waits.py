@@ -76,7 +76,8 @@ call_sites: "dict[tuple[CodeType, int], Optional[CallSite]]" = {}
 
 
 def is_waiting_in_c(frame: FrameType, code: CodeType, ident: int, seen: "list[Any]") -> bool:
-    """Whether a thread's innermost frame is inside a call that only waits; calls no audit hook.
+    """Returns whether a thread's innermost frame is inside a call that only waits; calls no audit
+    hook.
 
     `seen` gets the objects of the host that were looked at: the caller drops them with care.
     """
@@ -101,7 +102,9 @@ def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
 
 
 def _find_callee(site: CallSite, frame: FrameType, code: CodeType, seen: "list[Any]") -> str:
-    """Where the function is from that the frame is inside; empty if it is not surely that one."""
+    """Finds where the function is from that the frame is inside; empty if it is not surely that
+    one.
+    """
     evaluation = Evaluation(frame, code, seen)
     for instruction in site[:-1]:
         evaluation.follow(instruction)

@@ -68,7 +68,8 @@ CallSite = tuple[Instruction, ...]
 
 
 def find_call_site(code: CodeType, offset: int) -> Optional[CallSite]:
-    """The instructions of the expression whose call is at `offset` (a frame's f_lasti), or None.
+    """Returns the instructions of the expression whose call is at `offset` (a frame's f_lasti), or
+    None.
 
     The last of them is the one that calls.
     """
@@ -89,7 +90,7 @@ def find_call_site(code: CodeType, offset: int) -> Optional[CallSite]:
 
 
 def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
-    """The instruction that calls, and where what it needs has ended."""
+    """Finds the instruction that calls, and where what it needs has ended."""
     last = _decode(raw, offset)
     if last.name == "PRECALL":  # 3.11 calls some functions there already, and skips the CALL
         offset = _next(raw, offset)
@@ -100,7 +101,9 @@ def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
 
 
 def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
-    """What has put so many values on the stack, the last first; empty: not known."""
+    """Finds what has put so many values on the stack, the last first; empty where that is not
+    known.
+    """
     found: list[Instruction] = []
     while needed > 0:
         offset = _previous(raw, offset)
@@ -117,7 +120,7 @@ def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
 
 
 def _find_with(raw: bytes, call: Instruction) -> "tuple[int, Instruction]":
-    """3.14 enters a `with` by a row of instructions; where they are there, they count as one."""
+    """Finds the instructions by which 3.14 enters a `with`; together they count as one."""
     offset = call.offset
     for name in ("LOAD_SPECIAL", "SWAP", "SWAP", "LOAD_SPECIAL", "COPY"):
         offset = _previous(raw, offset)
@@ -127,7 +130,7 @@ def _find_with(raw: bytes, call: Instruction) -> "tuple[int, Instruction]":
 
 
 def effect_of(instruction: Instruction) -> "Optional[tuple[int, int]]":
-    """How many values it takes from the stack and puts there; None: not known."""
+    """Returns how many values it takes from the stack and puts there; None if that is not known."""
     name, argument = instruction.name, instruction.argument
     fixed = _EFFECTS.get(name)
     if fixed is not None:
@@ -164,7 +167,7 @@ def _call_effect(name: str, argument: int) -> "tuple[int, int]":
 
 
 def _decode(raw: bytes, offset: int) -> Instruction:
-    """The instruction at `offset`, with the EXTENDED_ARGs that stand before it."""
+    """Returns the instruction at `offset`, with the EXTENDED_ARGs that stand before it."""
     argument, shift, before = raw[offset + 1], 8, offset - 2
     while before >= 0 and raw[before] == _EXTENDED_ARG:
         argument |= raw[before + 1] << shift
@@ -187,7 +190,7 @@ def _next(raw: bytes, offset: int) -> int:
 
 
 def _is_entered(raw: bytes, first: int, last: int, is_loop: bool) -> bool:
-    """Whether a jump leads into the midst of the instructions from `first` to `last`.
+    """Returns whether a jump leads between the instructions from `first` to `last`.
 
     A `for` loop comes back to its FOR_ITER: the iterator is still the one it began with.
     """

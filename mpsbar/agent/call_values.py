@@ -113,7 +113,7 @@ class Evaluation:
         return callee, arguments
 
     def follow(self, instruction: Instruction) -> None:
-        """Do to the stack what the instruction did."""
+        """Does to the stack what the instruction did."""
         name, argument = instruction.name, instruction.argument
         if name in CALLS:
             callee, arguments = self.take_call(instruction)
@@ -224,7 +224,9 @@ _BUILT = {
 
 
 def _callee_of(first: Any, second: Any) -> Any:
-    """Of the two entries below the arguments, one is NULL or the method's self."""
+    """Returns what is called: of the two entries below the arguments, one is NULL or the method's
+    self.
+    """
     if first is _NULL or first is _SELF:
         return second
     return first if second is _NULL or second is _SELF else _UNKNOWN
@@ -237,7 +239,9 @@ def type_of(item: Any) -> Any:
 
 
 def path_of(callee: Any) -> str:
-    """time.sleep, _thread.lock.acquire: where a function of C is from; else an empty text."""
+    """Returns where a function of C is from, as time.sleep or _thread.lock.acquire; else an empty
+    text.
+    """
     if type(callee) is Bound:
         return f"{class_path(callee.owner)}.{callee.function.__name__}"
     if type(callee) is NamedMethod:
@@ -258,7 +262,7 @@ def _is_number(item: Any) -> bool:
 
 
 def _result_of(callee: Any, arguments: "list[Any]") -> Any:
-    """What a call among the arguments returned, as far as that is known."""
+    """Returns what a call among the arguments returned, as far as that is known."""
     if type(callee) is LoadedMethod:
         path = path_of(callee.bound)
     elif type(callee) is KnownValue:

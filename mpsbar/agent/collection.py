@@ -26,12 +26,12 @@ _GUI_TOOLKITS = (
 
 
 def find_gui_toolkit() -> Optional[str]:
-    """The first toolkit that this process has imported; None where gc.collect() is safe."""
+    """Returns the first toolkit that this process has imported; None where gc.collect() is safe."""
     return next((name for module, name in _GUI_TOOLKITS if module in sys.modules), None)
 
 
 def collect_on_main() -> None:
-    """gc.collect(), but what belongs to the host and is raised inside a finalizer is not lost.
+    """Calls gc.collect(), but loses nothing of the host's that is raised inside a finalizer.
 
     Python hands the exceptions of finalizers to sys.unraisablehook and goes on; a Ctrl-C, what a
     signal handler raised and what another thread sent must still reach the host.

@@ -4,11 +4,15 @@ From what `mpsbar probe` measured in this Python, else from what is known of tor
 torch is the host's own, never imported here.
 """
 
+import json
+import os
+import stat
+import sys
 from typing import Any
 
+from . import user_folders
 from .backends import loaded
 from .mps_support import FIRST_RELEASE, dtype_macos, has_dtype
-from .results import read_safe
 
 # The nearest that should work: it holds all values of the other, but for int64, uint64, complex128.
 _INSTEAD = {
@@ -29,10 +33,13 @@ _INSTEAD = {
     "float8_e5m2fnuz": "float16",
 }
 _SAFEST = "float32"
+_LARGEST = 1 << 20  # of a file of results
+# The results that were read last: a script may ask for every tensor it makes.
+_last_results: "dict[tuple[str, int], dict[str, bool]]" = {}
 
 
 def get_device() -> str:
-    """cuda, else mps, else cpu: the first that is there."""
+    """Returns the first that is there of cuda, mps and cpu."""
     torch = _torch("get_device")
     for name, parent in (("cuda", torch), ("mps", getattr(torch, "backends", None))):
         module = getattr(parent, name, None)  # torch before 1.12 has no torch.backends.mps
@@ -42,11 +49,13 @@ def get_device() -> str:
 
 
 def safe_dtype(device: Any = None, wanted: Any = None) -> Any:
-    """`wanted` if it works on `device`, else the nearest dtype that does; float32 by default."""
+    """Returns `wanted` if it works on `device`, else the nearest dtype that does; float32 by
+    default.
+    """
     torch = _torch("safe_dtype")
     dtype = _find_dtype(torch, wanted)
     kind = get_device() if device is None else _device_type(torch, device)
-    measured = read_safe(torch, kind)
+    measured = _read_measured(torch, kind)
     nearest = getattr(torch, _INSTEAD.get(_name(dtype), _SAFEST))
     for candidate in (dtype, nearest):
         if measured.get(_name(candidate), kind != "mps" or _works_on_mps(torch, candidate)):
@@ -62,7 +71,7 @@ def _torch(asked: str) -> Any:
 
 
 def _is_available(module: Any) -> bool:
-    """A driver that raises is not there to be used."""
+    """Returns whether a device is there to be used; one whose driver raises is not."""
     try:
         return bool(module.is_available())
     except Exception:  # noqa: BLE001 - whatever a broken driver raises
@@ -78,7 +87,7 @@ def _device_type(torch: Any, device: Any) -> str:
 
 
 def _find_dtype(torch: Any, wanted: Any) -> Any:
-    """The dtype itself, or its name: "bfloat16", "torch.bfloat16"."""
+    """Returns the dtype itself, also for its name: "bfloat16", "torch.bfloat16"."""
     if wanted is None:
         return getattr(torch, _SAFEST)
     if isinstance(wanted, str):
@@ -95,7 +104,7 @@ def _works_on_mps(torch: Any, dtype: Any) -> bool:
 
 
 def _is_macos(torch: Any, version: "tuple[int, int]") -> bool:
-    """Asked of torch: a Python built long ago is told 10.16 by any newer macOS."""
+    """Asks torch: a Python built long ago is told 10.16 by any newer macOS."""
     try:
         return bool(torch.backends.mps.is_macos_or_newer(*version))
     except Exception:  # noqa: BLE001 - not known to work
@@ -103,14 +112,55 @@ def _is_macos(torch: Any, version: "tuple[int, int]") -> bool:
 
 
 def _name(dtype: Any) -> str:
-    """complex32, not its other name chalf."""
+    """Returns its name: complex32, not its other name chalf."""
     return str(dtype).replace("torch.", "", 1)
 
 
 def _release(torch: Any) -> "tuple[int, int]":
-    """(2, 13); what cannot be read counts as the oldest."""
+    """Returns (2, 13) for 2.13.1; what cannot be read counts as the oldest."""
     try:
         major, minor = str(torch.__version__).split(".")[:2]
         return int(major), int(minor)
     except ValueError:
         return FIRST_RELEASE
+
+
+# ------------------------------------------------------ what `mpsbar probe` has measured
+def _read_measured(torch: Any, device: str) -> "dict[str, bool]":
+    """Returns whether each dtype may be used; empty where `mpsbar probe` has not measured this
+    Python, torch and system.
+    """
+    try:
+        return _read_result(str(torch.__version__), device)
+    except Exception:  # noqa: BLE001 - no file, another's, cut short: then nothing is known
+        return {}
+
+
+def _read_result(torch: str, device: str) -> "dict[str, bool]":
+    folder = user_folders.results_folder()
+    if folder is None:
+        return {}
+    wanted = {
+        "device": device,
+        "torch": torch,
+        "system": user_folders.system_version(),
+        "prefix": os.path.realpath(sys.prefix),
+        "version": ".".join(map(str, sys.version_info[:3])),
+    }
+    path = os.path.join(folder, user_folders.result_name(**wanted))
+    key = (path, os.stat(path).st_mtime_ns)
+    if key not in _last_results:
+        user_folders.check(folder)
+        _last_results.clear()
+        _last_results[key] = _parse_result(path, wanted)
+    return _last_results[key]
+
+
+def _parse_result(path: str, wanted: "dict[str, str]") -> "dict[str, bool]":
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError("it is not a file")  # a pipe would make the host wait
+    with open(path, encoding="utf-8") as file:
+        record = json.loads(file.read(_LARGEST))
+    if any(record.get(name) != value for name, value in wanted.items()):
+        return {}
+    return {str(name): is_safe is True for name, is_safe in record["safe"].items()}

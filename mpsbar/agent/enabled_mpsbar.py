@@ -51,7 +51,7 @@ def compare(model: "Any", *inputs: "Any", **options: "Any") -> "Any":
 
 
 def snapshot() -> "Any":
-    """Needs the whole of mpsbar, which is not here."""
+    """Raises: it needs the whole of mpsbar, which is not here."""
     raise ImportError(f"mpsbar.snapshot() {_ONLY_ENABLED}", name="mpsbar")
 
 

@@ -43,14 +43,14 @@ def is_fallback(text: str) -> bool:
 
 
 def name_operation(text: str) -> str:
-    """The operator in the warning, or what the warning says where it names none."""
+    """Returns the operator in the warning, or what the warning says where it names none."""
     found = _OPERATOR.search(text) or _FUNCTION.match(text)
     return found[1] if found else text.partition(" (Triggered")[0][:_MOST_TEXT]
 
 
 def find_first() -> "Union[list[str], str, None]":
-    """The operation that torch warned of and its line; None: it warned of none, as far as is noted;
-    CUT: there was more to look at than a host at its end has time for.
+    """Returns the operation that torch warned of and its line, or None if it warned of none, as far
+    as is noted, or CUT if there was more to look at than a host at its end has time for.
 
     Only for the main thread at its end: nothing here may be the last to hold a module.
     """
@@ -94,7 +94,7 @@ def _find_in(registry: "dict[Any, Any]", most: int) -> "Optional[tuple[str, int]
 
 
 def _find_file(names: "dict[str, Any]") -> Any:
-    """Python removes the main script's __file__ before its atexit callbacks run."""
+    """Finds the main script's file: Python removes its __file__ before its atexit callbacks run."""
     return names.get("__file__") or getattr(names.get("__loader__"), "path", None)
 
 

@@ -15,12 +15,9 @@ from types import FrameType
 from typing import Any, Callable, Optional
 
 from . import gil_io
+from .conventions import EXPLAIN_VARIABLE, PROFILE_VARIABLE
 from .fallback_warnings import PATTERN, is_fallback, name_operation
 
-# The folder for our files, given by `mpsbar run --explain`.
-VARIABLE = "MPSBAR_EXPLAIN"
-# Set beside it where the profile log was asked for by mpsbar, not by the user.
-PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
 MOST_OPERATIONS = 100
 _MOST_TEXT = 200
 
@@ -31,16 +28,16 @@ _show: "Optional[Callable[..., Any]]" = None
 
 
 def explain_at_import(name: str) -> None:
-    """Called once torch has been imported. Never raises."""
+    """Begins to count once torch has been imported. Never raises."""
     try:
-        if name == "torch" and _show is None and os.environ.get(VARIABLE):
+        if name == "torch" and _show is None and os.environ.get(EXPLAIN_VARIABLE):
             _start(sys.modules["torch"])
     except Exception:  # noqa: BLE001, S110 - the program must run as without us
         pass
 
 
 def summarise() -> "list[list[Any]]":
-    """Name, how often, and the line of the first; the most frequent first."""
+    """Returns name, how often, and the line of the first; the most frequent first."""
     if _pid != os.getpid():
         return []
     found = [[name, count, where] for name, (count, where) in _counts.items()]
@@ -48,7 +45,7 @@ def summarise() -> "list[list[Any]]":
 
 
 def read_total() -> "Optional[int]":
-    """How often any of them has run on the CPU; None: nobody counts. From any thread."""
+    """Returns how often any of them has run on the CPU; None if nobody counts. From any thread."""
     return _total if _show is not None and _pid == os.getpid() else None
 
 
@@ -65,7 +62,7 @@ def _start(torch: Any) -> None:
 
 
 def _note(message: Any) -> None:
-    """Count a fallback; show its first and every other warning."""
+    """Counts a fallback; shows its first and every other warning."""
     is_new = True
     try:
         text = str(message.message)
@@ -78,7 +75,7 @@ def _note(message: Any) -> None:
 
 
 def _count(text: str) -> bool:
-    """Whether this operation is new. What is counted so far is written now and then."""
+    """Returns whether this operation is new. What is counted so far is written now and then."""
     global _pid, _total  # noqa: PLW0603
     if _pid != os.getpid():  # forked: the parent reports its own
         _pid, _total = os.getpid(), 0
@@ -97,7 +94,7 @@ def _count(text: str) -> bool:
 
 
 def _find_line(frame: "Optional[FrameType]") -> str:
-    """The innermost line that is not torch's own: file:line."""
+    """Returns the innermost line that is not torch's own, as file:line."""
     folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", "") or "")
     while frame is not None:
         file = frame.f_code.co_filename
@@ -119,7 +116,7 @@ def _at_exit() -> None:
 
 
 def _write(is_final: bool) -> None:
-    folder = os.environ[VARIABLE]
+    folder = os.environ[EXPLAIN_VARIABLE]
     torch = sys.modules.get("torch")
     record = {
         "version": 1,
@@ -129,15 +126,13 @@ def _write(is_final: bool) -> None:
         "operations": summarise(),
     }
     path = os.path.join(folder, f"{os.getpid()}.json")
-    unfinished = f"{path}.new"
-    if os.path.lexists(unfinished):
-        os.unlink(unfinished)
-    gil_io.write_new_file(os.fsencode(unfinished), json.dumps(record).encode("utf-8", "replace"))
-    os.replace(unfinished, path)
+    gil_io.replace_file(path, json.dumps(record).encode("utf-8", "replace"))
 
 
 def _divert_stderr() -> None:
-    """torch prints its profile log after this; `mpsbar run` shows what is no part of that."""
+    """Sends the rest of stderr to a file: torch prints its profile log after this, and `mpsbar run`
+    shows what is no part of that.
+    """
     sys.stderr.flush()
-    path = os.path.join(os.environ[VARIABLE], f"{os.getpid()}.log")
+    path = os.path.join(os.environ[EXPLAIN_VARIABLE], f"{os.getpid()}.log")
     gil_io.replace_by_file(2, os.fsencode(path))

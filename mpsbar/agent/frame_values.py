@@ -87,12 +87,14 @@ class NamedMethod:
 
 
 def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
-    """Whether a type is among these, by identity: a metaclass may compare with foreign code."""
+    """Returns whether a type is among these, by identity: a metaclass may compare with foreign
+    code.
+    """
     return any(kind is each for each in kinds)
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":
-    """The names of what stands in a frame's memory, in its order."""
+    """Returns the names of what stands in a frame's memory, in its order."""
     cells = code.co_cellvars
     if sys.version_info >= (3, 11):  # an argument that a closure uses has one place
         cells = tuple(name for name in cells if name not in code.co_varnames)
@@ -100,7 +102,7 @@ def variable_names(code: CodeType) -> "tuple[str, ...]":
 
 
 def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
-    """The local variable or cell at `index` of `variable_names`."""
+    """Reads the local variable or cell at `index` of `variable_names`."""
     if _layout is None or len(_layout.tags) > 1:
         if sys.version_info < (3, 13):
             raise Unknown
@@ -121,7 +123,8 @@ def read_cell(cell: Any) -> Any:
 
 
 def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
-    """Whether these objects lie side by side on the frame's stack of values; numbers are compared.
+    """Returns whether these objects lie side by side on the frame's stack of values; numbers are
+    compared.
 
     False where that cannot be read: a name alone may have been given something else since.
     """
@@ -141,7 +144,7 @@ def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
 
 
 def read_name(frame: FrameType, code: CodeType, name: str) -> Any:
-    """LOAD_NAME, in a module's own code: there the local variables are a dictionary."""
+    """Reads as LOAD_NAME does in a module's own code, where local variables are a dictionary."""
     if code.co_flags & _OPTIMIZED:
         raise Unknown
     space = frame.f_locals
@@ -160,7 +163,7 @@ def read_global(frame: FrameType, name: str) -> Any:
 
 
 def read_attribute(thing: Any, name: str) -> Any:
-    """`thing.name` as Python would find it; a method written in C comes as a Bound."""
+    """Reads `thing.name` as Python would find it; a method written in C comes as a Bound."""
     kind = type(thing)
     if kind is ModuleType:
         space = _MODULE_DICT.__get__(thing)
@@ -180,7 +183,7 @@ def read_attribute(thing: Any, name: str) -> Any:
 
 
 def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
-    """What comes first: a slot, the object's own dictionary, what its class has."""
+    """Returns what comes first of a slot, the object's own dictionary and what its class has."""
     if type(found) is MemberDescriptorType:
         try:
             return found.__get__(thing)
@@ -202,7 +205,7 @@ def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any
 
 
 def _find_c_method(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
-    """What a class has as a method written in C; else None."""
+    """Returns what a class has as a method written in C; else None."""
     if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
         if any(class_path(each) in _OWN_LOOKUP for each in classes):
             return NamedMethod(None, f"{class_path(owner)}.{name}")  # bound for each call
@@ -228,7 +231,7 @@ def _own_dictionary(thing: Any, classes: Any) -> "Optional[dict[str, Any]]":
 
 
 def _looks_up_plainly(kind: type, space: "dict[str, Any]") -> bool:
-    """Whether attributes of this class are found as those of any object are."""
+    """Returns whether attributes of this class are found as those of any object are."""
     own = space.get("__getattribute__")
     return own is None or (type(own) is _SLOT_WRAPPER and class_path(kind) in _PLAIN_LOOKUP)
 
@@ -238,7 +241,7 @@ def _is_cython(kind: type) -> bool:
 
 
 def class_path(kind: type) -> str:
-    """select.epoll; of a class written in C."""
+    """Returns select.epoll and the like for a class written in C."""
     return f"{_CLASS_MODULE.__get__(kind)}.{_CLASS_NAME.__get__(kind)}"
 
 
@@ -265,7 +268,9 @@ C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
 
 
 def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
-    """One step of `values`; Unknown if the memory is not as it should be, or nothing is set."""
+    """Returns one step of `values`; Unknown if the memory is not as it should be, or nothing is
+    set.
+    """
     assert _layout is not None
     codes = [id(code) + tag for tag in _layout.tags]
     checks = [_expecting(codes, _word_of(frame, _layout.code))]
@@ -302,7 +307,7 @@ def _word_of(frame: FrameType, offset: int) -> "Iterator[int]":
 
 
 def _find_layout() -> Optional[_Layout]:
-    """This Python's, if the memory of a frame of our own is laid out so."""
+    """Returns this Python's layout, if the memory of a frame of our own is laid out so."""
     global _layout  # noqa: PLW0603 - once, at import
     layout = _LAYOUTS.get(sys.version_info[:2])
     if (
@@ -317,7 +322,7 @@ def _find_layout() -> Optional[_Layout]:
 
 
 def has_plain_memory() -> bool:
-    """Whether this Python's objects are laid out as in CPython's usual builds, with a GIL."""
+    """Returns whether Python's objects are laid out as in CPython's usual builds, with a GIL."""
     return (
         struct.calcsize("P") == POINTER
         and sys.implementation.name == "cpython"

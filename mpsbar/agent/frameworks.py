@@ -39,6 +39,6 @@ FRAMEWORKS = (
 
 
 def join_labels(word: str) -> str:
-    """All labels for a sentence: PyTorch or MLX."""
+    """Joins all labels for a sentence: PyTorch or MLX."""
     *first, last = [framework.label for framework in FRAMEWORKS]
     return f"{', '.join(first)} {word} {last}" if first else last

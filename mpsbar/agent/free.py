@@ -7,25 +7,26 @@ from typing import Any, Callable, Optional
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_KNOWN
 from .collection import collect_on_main, find_gui_toolkit
-from .gc_pause import CollectorPause
+from .gc_pause import CollectorPause, call_directly
 from .main_thread import MainThreadJob
-
-Report = dict[str, Any]
+from .protocol import JobAnswer
 
 # How long caches that any thread may release wait for a collection on main: it is only a help.
 COLLECT_SECONDS = 0.04
 # The last Free of this process, whoever asked for it: plain numbers, and the pid they belong to.
-_last: "tuple[int, Report]" = (0, {})
+_last: "tuple[int, JobAnswer]" = (0, {})
 
 
-def read_last_free() -> Optional[Report]:
-    """None: this process has freed nothing yet; a forked child inherits its parent's numbers."""
+def read_last_free() -> Optional[JobAnswer]:
+    """Returns None if this process has freed nothing yet; a forked child inherits its parent's
+    numbers.
+    """
     pid, report = _last
     return report if pid == os.getpid() else None
 
 
 def remember(
-    state: str, freed: Any, seconds: float, was_kept: bool = False, reason: Optional[str] = None
+    state: str, freed: Any, seconds: float, was_pending: bool = False, reason: Optional[str] = None
 ) -> int:
     """Returns its number, by which a monitor knows whether it has shown this Free already."""
     global _last  # noqa: PLW0603 - one value, replaced as a whole
@@ -38,7 +39,7 @@ def remember(
         # What a patched framework gave is an object of the host's: not kept on our thread.
         "freed": freed if type(freed) is int else None,
         "seconds": seconds,
-        "when_possible": was_kept,
+        "when_possible": was_pending,
         "reason": reason,  # the code of why it was busy
     })  # fmt: skip
     return number
@@ -56,16 +57,16 @@ class FreeJob:
         pause: Optional[CollectorPause] = None,
     ) -> None:
         self._started = time.perf_counter()
-        # An attempt of a Free that is kept until it is possible: if busy, nothing at all is done.
+        # An attempt of a pending Free: if busy, nothing at all is done.
         self.is_attempt = False
         self.paused = 0.0  # seconds that this process could do nothing else
-        self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
+        self._call: Callable[..., Any] = call_directly if pause is None else pause.call
         states = [(backend, backend.state(gpu_client)) for backend in BACKENDS]
         used = [backend for backend, state in states if state == IN_USE]
         self._not_known = [backend.NAME for backend, state in states if state == NOT_KNOWN]
         self._alone = [backend for backend in used if not backend.ANYWHERE]
         self._anywhere = [backend for backend in used if backend.ANYWHERE]
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, JobAnswer] = {}
         self._collected = False
         self._gui_toolkit = find_gui_toolkit()
         self._job: Optional[MainThreadJob] = None
@@ -81,8 +82,8 @@ class FreeJob:
             deadline = now + min(seconds, COLLECT_SECONDS)
             self._job = MainThreadJob(self._prepare, None, deadline, False, pause)
 
-    def step(self) -> Optional[Report]:
-        """The answer once there is one, else None: call again in a millisecond or two."""
+    def step(self) -> Optional[JobAnswer]:
+        """Returns the answer once there is one, else None: call again in a millisecond or two."""
         job = self._job
         if job is not None:
             if not job.step():
@@ -127,15 +128,15 @@ class FreeJob:
         started = ((backend.NAME, backend.start_trim()) for backend in self._alone)
         return {name: trim for name, trim in started if trim is not None}
 
-    def _end(self, job: MainThreadJob, backend: Any) -> Report:
-        """How it ended for one backend: a busy one may have trimmed its cache itself."""
+    def _end(self, job: MainThreadJob, backend: Any) -> JobAnswer:
+        """Describes how it ended for one backend: a busy one may have trimmed its cache itself."""
         trim = (self._trims or {}).get(backend.NAME)
         if trim is None or not trim.freed:
             return _outcome(job)
         return {"freed": trim.freed, "trimmed": True}
 
     def give_up(self) -> None:
-        """Answer soon, unless it runs already."""
+        """Makes it answer soon, unless it runs already."""
         if self._job is not None:
             self._job.end_waiting()
 
@@ -161,7 +162,7 @@ class FreeJob:
             report["after"] = backend.measure()
             report["freed"] = max(0, report["before"] - report["after"])
 
-    def _release_anywhere(self, backend: Any) -> Report:
+    def _release_anywhere(self, backend: Any) -> JobAnswer:
         start = time.perf_counter()
         try:
             before = backend.measure()
@@ -176,17 +177,13 @@ class FreeJob:
         return {"freed": freed, "before": before, "after": after}
 
 
-def _call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
-
-
-def _outcome(job: MainThreadJob) -> Report:
+def _outcome(job: MainThreadJob) -> JobAnswer:
     if job.given_up:
         reason = job.refused
         return {
             "busy": {"code": reason.code, "where": reason.where} if reason else {"code": "busy"}
         }
-    ended: Report = {"on_main": job.on_main}
+    ended: JobAnswer = {"on_main": job.on_main}
     if job.failure is not None:
         ended["error"] = job.failure
     return ended

@@ -82,7 +82,9 @@ _THRESHOLDS = (40, 64)
 
 
 def _find_in_memory() -> "Optional[tuple[Any, int, int]]":
-    """This process's memory as numbers, and where in it the thresholds are; None: not there."""
+    """Returns this process's memory as numbers, and where in it the thresholds are; None if not
+    found.
+    """
     interpreter = ctypes.pythonapi["PyInterpreterState_Get"]
     interpreter.restype = ctypes.c_void_p
     try:
@@ -106,7 +108,7 @@ _run_scheduled = ctypes.pythonapi["PyErr_CheckSignals"]
 
 
 def is_supported() -> bool:
-    """Whether this Python's collector can be paused without being started by that."""
+    """Returns whether this Python's collector can be paused without being started by that."""
     is_known = sys.version_info[:2] <= _NEWEST
     return is_known and (_KEEPS_THIRD or _memory is not None)
 
@@ -129,12 +131,12 @@ def paused() -> Iterator[None]:
 
 
 def end_job() -> None:
-    """Also for a job that an exception has cut short."""
+    """Ends the pause of a job, also of one that an exception has cut short."""
     _replace_if(_after_job)
 
 
 class JobPause:
-    """The same for code of ours that the host's main thread runs between two of its bytecodes.
+    """Pauses the collector for code of ours that main runs between two of the host's bytecodes.
 
     There an object of ours must not start a collection either: PySide6 crashes when its widgets end
     during its own calls. So all that `begin` needs is made beforehand.
@@ -156,7 +158,7 @@ class JobPause:
 
 
 def _beginning_job() -> "Iterator[tuple[Any, ...]]":
-    """An iterator whose first step begins a job; its third value is what was in force."""
+    """Returns an iterator whose first step begins a job; its third value is what was in force."""
     ended, read, found = _reading()
     return zip(
         ended,
@@ -169,8 +171,8 @@ def _beginning_job() -> "Iterator[tuple[Any, ...]]":
 
 
 def _reading() -> "tuple[Iterator[Any], Iterator[Any], Iterator[Thresholds]]":
-    """The first two read the thresholds without allocating, one after the other; then the third
-    returns them, as often as it is asked.
+    """Returns three iterators: the first two read the thresholds without allocating, one after the
+    other; then the third returns them, as often as it is asked.
     """
     last: deque[Thresholds] = deque(maxlen=1)
     found = map(getitem, repeat(last), repeat(-1))
@@ -182,20 +184,20 @@ def _reading() -> "tuple[Iterator[Any], Iterator[Any], Iterator[Thresholds]]":
 
 
 def _from_memory() -> "Iterator[Any]":
-    """The thresholds, once; zip has made its tuple already."""
+    """Returns an iterator that gives the thresholds once; zip has made its tuple already."""
     assert _memory is not None
     numbers, first, second = _memory
     return zip(map(getitem, (numbers,), (first,)), map(getitem, (numbers,), (second,)), (0,))
 
 
 def _replace_if(replacements: "dict[Thresholds, Thresholds]") -> None:
-    """Set what `replacements` has for the thresholds in force; others stay as they are."""
+    """Sets what `replacements` has for the thresholds in force; others stay as they are."""
     for _ in _replacing(replacements):
         break
 
 
 def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
-    """An iterator whose first step is what `_replace_if` does, all of it in C code."""
+    """Returns an iterator whose first step is what `_replace_if` does, all of it in C code."""
     found: Iterator[Any]
     if _memory is not None:
         found = map(replacements.get, _from_memory(), _from_memory())
@@ -206,10 +208,11 @@ def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
 
 
 def _taking_back() -> "tuple[Iterator[Any], ...]":
-    """Iterators of which one step each drops a collection that our own thread has scheduled.
+    """Returns iterators of which one step each drops a collection that our own thread has
+    scheduled.
 
-    It is run while collections are off; nobody sees that, the GIL is kept. Where there is none,
-    others would see it.
+    They run while collections are off, which nobody sees: the GIL is kept. Without a GIL others
+    would see it.
     """
     if _memory is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return ()
@@ -223,8 +226,15 @@ def _taking_back() -> "tuple[Iterator[Any], ...]":
     )
 
 
+def call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a C function as `CollectorPause.call` does, where nothing is paused: on a host's own
+    thread.
+    """
+    return function(*arguments)
+
+
 class CollectorPause:
-    """The thresholds of the host, while they are not in force."""
+    """Pauses the collector on the agent's thread, and keeps the host's thresholds meanwhile."""
 
     current: "Optional[CollectorPause]" = None
 
@@ -233,20 +243,21 @@ class CollectorPause:
         self._usual = self.host  # the last ones with which there were collections
 
     def begin(self) -> None:
-        """Pause the collector. On the host's thread: the agent's may not allocate before."""
+        """Pauses the collector. On the host's thread: the agent's may not allocate before."""
         CollectorPause.current = self  # before anything else: another thread may fork
         for step in zip(*_pausing()):
             break
         self._note(*step[2:4])
 
     def end(self) -> None:
-        """Give the host its thresholds back, unless it has set others meanwhile."""
+        """Gives the host its thresholds back, unless it has set others meanwhile."""
         self._note(JOB, _after_job[JOB])
         _after_job[JOB] = self.host
         _replace_if({PAUSED: self.host, JOB: self.host})
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a C function returns that may let the host's threads run; only on our own thread.
+        """Returns what a C function returns that may let the host's threads run; only on our own
+        thread.
 
         The function itself must not allocate objects that the collector tracks.
         """
@@ -276,7 +287,7 @@ class CollectorPause:
         return step[2]
 
     def _note(self, found: Thresholds, after_job: Thresholds) -> None:
-        """Remember what the host has set; what it made of ours stands for what it usually has."""
+        """Remembers what the host has set; what it made of ours stands for what it usually has."""
         if found == JOB:
             found = after_job
             if found[0] >= NEVER:
@@ -296,8 +307,8 @@ class CollectorPause:
 
 
 def _pausing() -> "tuple[Iterator[Any], ...]":
-    """Iterators of which one step each pauses the collector; the third and fourth return what was
-    in force and, for a job, what would have come after it.
+    """Returns iterators of which one step each pauses the collector; the third and fourth return
+    what was in force and, for a job, what would have come after it.
     """
     ended, read, found = _reading()
     return (
@@ -311,7 +322,7 @@ def _pausing() -> "tuple[Iterator[Any], ...]":
 
 
 def _end_in_child() -> None:
-    """A forked child has no agent's thread, whatever that was doing at the fork."""
+    """Ends the pause in a forked child, which has no agent's thread, whatever that was doing."""
     if CollectorPause.current is not None:
         CollectorPause.current.end()
 

@@ -66,7 +66,7 @@ _UNIX = bytes([socket.AF_UNIX])
 
 
 def view_address(address: Any, platform: str = sys.platform) -> "tuple[Any, Any]":
-    """The family (its `raw`) and the path (its `value`) in the memory of a struct sockaddr_un."""
+    """Returns views of family (its `raw`) and path (its `value`) in a struct sockaddr_un."""
     family = (ctypes.c_char * 1).from_buffer(address, 1 if platform == "darwin" else 0)
     return family, (ctypes.c_char * (_ADDRESS_BYTES - 1)).from_buffer(address, 2)
 
@@ -86,25 +86,25 @@ class PollEntry(ctypes.Structure):
 
 
 def poll_arguments(entries: Any, count: int, seconds: float) -> "tuple[Any, Any, Any]":
-    """The arguments of `poll`; at least a millisecond, or a short wait would spin."""
+    """Returns the arguments of `poll`; at least a millisecond, or a short wait would spin."""
     milliseconds = max(1, min(int(seconds * 1000 + 0.999), 60_000))
     return entries if entries is None else ctypes.byref(entries), count, milliseconds
 
 
 def sleep(seconds: float) -> None:
-    """time.sleep() may be gevent's."""
+    """Sleeps without time.sleep(), which gevent may have replaced."""
     poll(*poll_arguments(None, 0, seconds))
 
 
 class ReceiveBuffer:
-    """Where received bytes land; one for a thread."""
+    """Memory for received bytes; one for a thread."""
 
     def __init__(self) -> None:
         self._memory = ctypes.create_string_buffer(_RECEIVE_BYTES)
         self._address = ctypes.addressof(self._memory)
 
     def receive(self, number: int, path: bytes) -> bytes:
-        """What has arrived, b"" at the end; BlockingIOError when there is nothing yet."""
+        """Returns what has arrived, b"" at the end; BlockingIOError when there is nothing yet."""
         arguments = (self._address, _RECEIVE_BYTES, socket.MSG_DONTWAIT)
         length = use_ours(number, path, _recv, *arguments)
         if length < 0:
@@ -113,7 +113,7 @@ class ReceiveBuffer:
 
 
 def send(number: int, path: bytes, data: bytearray) -> int:
-    """How many bytes went out; BlockingIOError when none would."""
+    """Returns how many bytes went out; BlockingIOError when none would."""
     sent = use_ours(number, path, _send, bytes(data), len(data), _SEND_FLAGS)
     if sent < 0:
         _raise()
@@ -121,7 +121,7 @@ def send(number: int, path: bytes, data: bytearray) -> int:
 
 
 def listen(path: str, backlog: int) -> int:
-    """The descriptor of a new socket that listens at `path` and does not block."""
+    """Returns the descriptor of a new socket that listens at `path` and does not block."""
     name = os.fsencode(path)
     address = unix_address(name)
     opened, number = _remembered()
@@ -141,8 +141,8 @@ def listen(path: str, backlog: int) -> int:
     return lifted
 
 
-def knock(path: str) -> None:
-    """Connect to `path` and hang up at once: whoever waits for clients there wakes up."""
+def wake_listener(path: str) -> None:
+    """Connects to `path` and hangs up at once, which wakes the thread that waits for clients."""
     address = unix_address(os.fsencode(path))
     opened, number = _remembered()
     steps = zip(
@@ -154,7 +154,7 @@ def knock(path: str) -> None:
 
 
 def unix_address(path: bytes, platform: str = sys.platform) -> bytes:
-    """struct sockaddr_un; macOS has a length in its first byte."""
+    """Builds a struct sockaddr_un; macOS has a length in its first byte."""
     length = 2 + len(path) + 1
     head = (
         struct.pack("=BB", length, socket.AF_UNIX)
@@ -165,7 +165,7 @@ def unix_address(path: bytes, platform: str = sys.platform) -> bytes:
 
 
 def accept(number: int, path: bytes) -> int:
-    """The descriptor of the next client; BlockingIOError when there is none."""
+    """Returns the descriptor of the next client; BlockingIOError when there is none."""
     opened, client = _remembered()
     steps = zip(
         *_checking(number, path),
@@ -177,7 +177,7 @@ def accept(number: int, path: bytes) -> int:
 
 
 def use_ours(number: int, path: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a C function returns that is called with this descriptor, if it is still ours.
+    """Calls a C function with this descriptor, if that is still ours, and returns what it returns.
 
     The check and the call are one step of C code: nobody's Python code runs in between.
     """
@@ -191,7 +191,7 @@ def use_ours(number: int, path: bytes, call: Callable[..., Any], *arguments: Any
 
 
 def is_ours(number: int, path: bytes) -> bool:
-    """Whether this descriptor is still the socket that was bound to `path`, or a client of it."""
+    """Returns whether this descriptor is still the socket bound to `path`, or a client of it."""
     try:
         for _ in zip(*_checking(number, path)):
             return True
@@ -208,7 +208,7 @@ def close_ours(number: int, path: bytes) -> None:
 
 
 def hang_up_ours(number: int, path: bytes) -> None:
-    """End a listener: nobody can connect, and on Linux whoever waits for clients wakes up."""
+    """Ends a listener: nobody can connect, and on Linux the thread that waits there wakes up."""
     try:
         use_ours(number, path, _libc.shutdown, socket.SHUT_RDWR)
     except OSError:
@@ -216,7 +216,7 @@ def hang_up_ours(number: int, path: bytes) -> None:
 
 
 def _checking(number: int, path: bytes) -> "tuple[Iterator[Any], ...]":
-    """Iterators of which one step each raises KeyError unless the descriptor is ours."""
+    """Returns iterators of which one step each raises KeyError unless the descriptor is ours."""
     return (
         map(_memset, (_address,), (0,), (_ADDRESS_BYTES,)),
         map(setattr, (_length,), ("value",), (_ADDRESS_BYTES,)),
@@ -229,13 +229,13 @@ def _checking(number: int, path: bytes) -> "tuple[Iterator[Any], ...]":
 
 
 def _remembered() -> "tuple[deque[int], Iterator[int]]":
-    """Where a step of C code puts a number, and what gives it to those after it."""
+    """Returns where a step of C code puts a number, and what gives it to those after it."""
     opened: deque[int] = deque(maxlen=1)
     return opened, map(getitem, repeat(opened), repeat(-1))
 
 
 def _making_socket(opened: "deque[int]", number: "Iterator[int]") -> "tuple[Iterator[Any], ...]":
-    """Iterators of which one step each makes a socket that does not block."""
+    """Returns iterators of which one step each makes a socket that does not block."""
     kind = (socket.AF_UNIX, socket.SOCK_STREAM, 0)
     return (
         map(opened.append, starmap(_libc.socket, (kind,))),
@@ -245,7 +245,7 @@ def _making_socket(opened: "deque[int]", number: "Iterator[int]") -> "tuple[Iter
 
 
 def _run(steps: "Iterator[Any]", *results: "deque[int]") -> None:
-    """One step; the error of the first C function that has returned less than 0."""
+    """Runs one step; raises the error of the first C function that has returned less than 0."""
     try:
         for _ in steps:
             break
@@ -259,7 +259,7 @@ def _run(steps: "Iterator[Any]", *results: "deque[int]") -> None:
 
 
 def read_file(path: bytes) -> bytes:
-    """The first kB of a file that can be read at once, as those of /proc."""
+    """Reads the first kB of a file that can be read at once, as those of /proc."""
     memory = _ReadBuffer()
     _, length = _with_file(path, os.O_RDONLY, _read, ctypes.addressof(memory), _MOST_READ)
     if length < 0:
@@ -268,7 +268,7 @@ def read_file(path: bytes) -> bytes:
 
 
 def write_new_file(path: bytes, data: bytes) -> None:
-    """A new file for this user alone; small, because the host waits for it."""
+    """Writes a new file for this user alone; small, because the host waits for it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     number, length = _with_file(path, flags, _write, data, len(data))
     if length != len(data):
@@ -277,8 +277,26 @@ def write_new_file(path: bytes, data: bytes) -> None:
         raise OSError(f"cannot write {os.fsdecode(path)}")
 
 
+def replace_file(path: str, data: bytes) -> None:
+    """Writes a small file for this user alone; nobody sees a part of it.
+
+    A process that is killed meanwhile leaves a file that begins with a dot; the next write to the
+    same path removes it.
+    """
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name}")
+    if os.path.lexists(unfinished):
+        os.unlink(unfinished)
+    write_new_file(os.fsencode(unfinished), data)
+    try:
+        os.rename(unfinished, path)
+    except OSError:
+        os.unlink(unfinished)
+        raise
+
+
 def replace_by_file(number: int, path: bytes) -> None:
-    """What is written to the descriptor `number` goes to the end of a file from now on."""
+    """Sends what is written to the descriptor `number` to the end of a file from now on."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     if _with_file(path, flags, _libc.dup2, number)[1] < 0:
         raise OSError(f"cannot open {os.fsdecode(path)}")
@@ -287,7 +305,7 @@ def replace_by_file(number: int, path: bytes) -> None:
 def _with_file(
     path: bytes, flags: int, use: Callable[..., int], *arguments: Any
 ) -> "tuple[int, int]":
-    """Open a file, use it and close it; the number it had, and what `use` returned.
+    """Opens a file, uses it and closes it; returns the number it had, and what `use` returned.
 
     All in one step of C code that keeps the GIL: os.closerange() of another thread may close the
     number meanwhile, but that thread cannot open a file there before we are through.
@@ -305,7 +323,7 @@ def _with_file(
 
 
 def _lift(number: int, path: bytes) -> int:
-    """The same socket at a number that is no standard stream's: a daemon opens those again."""
+    """Moves a socket away from the numbers of the standard streams, which a daemon opens again."""
     too_low = []
     while 0 <= number < 3:
         too_low.append(number)

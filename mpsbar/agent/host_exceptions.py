@@ -21,19 +21,20 @@ _OUR_TYPES = ("builtins", *_FRAMEWORK_PACKAGES, "mpsbar", "mpsbar_agent")
 
 
 def raised_by_us(error: BaseException) -> bool:
-    """Whether our work raised it; everything else belongs to the host."""
+    """Returns whether our work raised it; everything else belongs to the host."""
     return isinstance(error, Exception) and not raised_by_host(error)
 
 
 def raised_by_host(error: Optional[BaseException]) -> bool:
-    """Whether a signal handler raised it, or another thread sent it to this one."""
+    """Returns whether a signal handler raised it, or another thread sent it to this one."""
     if error is None:
         return False
     return isinstance(error, KeyboardInterrupt) or _from_signal(error) or _was_sent(error)
 
 
 def without_our_frames(error: BaseException, framework_folder: str) -> BaseException:
-    """The same exception; its traceback has only the host's frames, as if we had not been there.
+    """Returns the same exception; its traceback has only the host's frames, as if we had not been
+    there.
 
     A framework's frames that we called go too; the host's signal handlers and finalizers stay.
     """
@@ -54,7 +55,7 @@ def without_our_frames(error: BaseException, framework_folder: str) -> BaseExcep
 
 
 def _from_signal(error: BaseException) -> bool:
-    """Whether a signal handler of the host is on its traceback."""
+    """Returns whether a signal handler of the host is on its traceback."""
     handlers = _handler_codes()
     trace = error.__traceback__
     while trace is not None:
@@ -65,7 +66,7 @@ def _from_signal(error: BaseException) -> bool:
 
 
 def _was_sent(error: BaseException) -> bool:
-    """Whether it came by PyThreadState_SetAsyncExc, as timeouts from another thread do.
+    """Returns whether it came by PyThreadState_SetAsyncExc, as timeouts from another thread do.
 
     That call takes a class, so the exception is made without arguments, and it appears at a
     bytecode that does not raise. C code that fails always says why, except for want of memory.
@@ -76,7 +77,7 @@ def _was_sent(error: BaseException) -> bool:
 
 
 def _opcode_at(trace: Optional[TracebackType]) -> Optional[int]:
-    """The bytecode at which the exception appeared."""
+    """Returns the bytecode at which the exception appeared."""
     if trace is None:
         return None
     while trace.tb_next is not None:

@@ -20,10 +20,10 @@ left_over: "list[Any]" = []
 
 
 def current_frames() -> Frames:
-    """sys._current_frames(), with no collection inside it.
+    """Calls sys._current_frames(), with no collection inside it.
 
     It holds the lock of the list of threads. Up to 3.11 an allocation in it can start a collection,
-    and a finalizer there that lets go of the GIL dead-locks with whoever wants that lock.
+    and a finalizer there that lets go of the GIL dead-locks with a thread that wants that lock.
     """
     if sys.version_info >= (3, 12):
         return sys._current_frames()
@@ -41,7 +41,7 @@ def current_frames() -> Frames:
 
 
 def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
-    """The frames of a stack, innermost first; for `drop_references` afterwards."""
+    """Returns the frames of a stack, innermost first; for `drop_references` afterwards."""
     stack = []
     while frame is not None:
         stack.append(frame)
@@ -50,7 +50,7 @@ def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
 
 
 def drop_frames(frames: Frames) -> None:
-    """Let go of frames, as `drop_references` does."""
+    """Lets go of frames, as `drop_references` does."""
     frames.pop(agent_thread.get_ident(), None)  # a frame of ours, with nothing of the host's
     stack: list[Any] = list(frames.values())
     frames.clear()
@@ -58,7 +58,7 @@ def drop_frames(frames: Frames) -> None:
 
 
 def drop_references(things: "list[Any]") -> None:
-    """Let go of objects of the host; one that only we still hold is left to the main thread.
+    """Lets go of objects of the host; one that only we still hold is left to the main thread.
 
     Its finalizer would run on our thread. A frame whose function has returned meanwhile owns the
     function's locals, and theirs would run with it.
@@ -73,7 +73,7 @@ def drop_references(things: "list[Any]") -> None:
 
 
 def _count_references() -> int:
-    """What drop_references counts for an object that nobody else holds."""
+    """Returns what drop_references counts for an object that nobody else holds."""
     things = [object()]
     thing = things.pop()
     for count in map(sys.getrefcount, (thing,)):
@@ -85,7 +85,8 @@ _ONLY_OURS = _count_references()
 
 
 def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[FrameType]:
-    """The torch frame that user code called, if any is on this stack. Only for main's own stack.
+    """Returns the torch frame that user code called, if any is on this stack. Only for main's own
+    stack.
 
     On main a debugger traces every call of ours: so `is_of` is not called for each frame.
     """
@@ -101,7 +102,7 @@ def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[F
 
 
 def is_below(frame: Optional[FrameType], folder: str) -> bool:
-    """Whether a function of `folder` is on this stack."""
+    """Returns whether a function of `folder` is on this stack."""
     stack = read_stack(frame)
     frame = None
     try:
@@ -111,7 +112,7 @@ def is_below(frame: Optional[FrameType], folder: str) -> bool:
 
 
 def describe_frame(frame: Optional[FrameType]) -> str:
-    """Where a frame is, for people: train.py:42 in step."""
+    """Says where a frame is, for people: train.py:42 in step."""
     if frame is None:
         return "outside Python"
     name = os.path.basename(frame.f_code.co_filename)

@@ -20,14 +20,16 @@ class _Changed:
 
 
 def lengthen_interval() -> float:
-    """Make the switch interval KEEP_SECONDS, until `restore_interval`; returns the host's."""
+    """Makes the switch interval KEEP_SECONDS, until `restore_interval`; returns the host's."""
     old = _Changed.interval = sys.getswitchinterval()
     sys.setswitchinterval(KEEP_SECONDS)
     return old
 
 
 def allow_extra_frames() -> None:
-    """Room for our own call on main, wherever the host stands; until `restore_recursion_limit`."""
+    """Makes room for our own call on main, wherever the host stands; until
+    `restore_recursion_limit`.
+    """
     if _Changed.recursion is None:
         _Changed.recursion = sys.getrecursionlimit()
         sys.setrecursionlimit(_Changed.recursion + EXTRA_FRAMES)
@@ -41,7 +43,7 @@ def restore_interval() -> None:
 
 
 def recursion_limit_of_host() -> Optional[int]:
-    """The host's limit, while ours is in force."""
+    """Returns the host's limit, while ours is in force, else None."""
     return _Changed.recursion
 
 
@@ -55,6 +57,6 @@ def restore_recursion_limit() -> None:
 
 
 def restore_settings() -> None:
-    """Give the host all its settings back; harmless when there is nothing to give."""
+    """Gives the host all its settings back; harmless when there is nothing to give."""
     restore_interval()
     restore_recursion_limit()

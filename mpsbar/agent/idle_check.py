@@ -57,7 +57,7 @@ class Computing(Exception):
 
 
 def check_interpreter() -> None:
-    """Raise Computing where this process cannot be freed, whatever its threads do."""
+    """Raises Computing where this process cannot be freed, whatever its threads do."""
     check_gil()
     interval = sys.getswitchinterval()
     if interval > KEEP_SECONDS / 2:
@@ -75,7 +75,8 @@ def check_others(
     folder: str,
     in_c: "Optional[dict[int, CodeType]]" = None,
 ) -> Frames:
-    """Where all threads but those in `skip` stand, each in a known wait; else raise Computing.
+    """Returns where all threads but those in `skip` stand, each in a known wait; else raises
+    Computing.
 
     The caller gives the frames to `drop_frames`. `in_c` gets the threads that wait in C, by the
     code that called: for `check_unchanged`.
@@ -113,7 +114,8 @@ def check_main(frame: Optional[FrameType], folder: str) -> None:
 def check_unchanged(
     proven: Frames, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
 ) -> None:
-    """Reading a frame may call the host's audit hooks, and they may let a thread go on.
+    """Checks that no thread went on since the proof: reading a frame may call the host's audit
+    hooks, and they may let a thread go on.
 
     So from the list of frames on, nothing here is read that calls one.
     """
@@ -128,7 +130,9 @@ def check_unchanged(
 
 
 def waits_in_c(frame: FrameType, code: CodeType, ident: int) -> bool:
-    """Whether a thread's innermost frame, with this code, is inside a call of C that only waits."""
+    """Returns whether a thread's innermost frame, with this code, is inside a call of C that only
+    waits.
+    """
     seen: list[Any] = []
     try:
         return is_waiting_in_c(frame, code, ident, seen)
@@ -137,14 +141,14 @@ def waits_in_c(frame: FrameType, code: CodeType, ident: int) -> bool:
 
 
 def forget_call_sites() -> None:
-    """Let go of the code that was looked at; torch.compile hangs objects of its own on code."""
+    """Lets go of the code that was looked at; torch.compile hangs objects of its own on code."""
     codes: list[Any] = [code for code, _ in call_sites]
     call_sites.clear()
     drop_references(codes)
 
 
 def check_recursion() -> None:
-    """Raise Computing where main is so deep that our calls or a finalizer's may not fit."""
+    """Raises Computing where main is so deep that our calls or a finalizer's may not fit."""
     limit = sys.getrecursionlimit()
     try:
         if sys.version_info < (3, 10):
@@ -168,12 +172,14 @@ def _has_room(calls: int) -> bool:
 
 
 def at_classic_prompt(main_frame: Optional[FrameType]) -> bool:
-    """Python's own prompt up to 3.12, or without a capable terminal: main runs no frame at all."""
+    """Returns whether main is at Python's own prompt up to 3.12, or without a capable terminal:
+    there it runs no frame at all.
+    """
     return main_frame is None and hasattr(sys, "ps1")
 
 
 def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]", ident: int) -> bool:
-    """Whether a thread's stack ends in a known wait that has not ended since it was read.
+    """Returns whether a thread's stack ends in a known wait that has not ended since it was read.
 
     A frame that has returned has no caller any more. `threading._shutdown` never has one: Python
     calls it from C at the end of main.
@@ -189,7 +195,9 @@ def is_waiting(stack: "list[FrameType]", waits: "set[CodeType]", ident: int) -> 
 
 
 def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional[Any]:
-    """The event loop in whose own wait a stack ends: asyncio's, a kernel's, uvicorn's, uvloop's."""
+    """Returns the event loop in whose own wait a stack ends: asyncio's, a kernel's, uvicorn's,
+    uvloop's.
+    """
     if stack and stack[0].f_code is find_code("asyncio.runners", "Runner.run"):
         # uvloop has no frames of its own.
         return getattr(stack[0].f_locals.get("self"), "_loop", None)
@@ -204,7 +212,7 @@ def find_idle_loop(stack: "list[FrameType]", waits: "set[CodeType]") -> Optional
 
 @contextmanager
 def keep_gil(sleep: Callable[[float], None]) -> Iterator[float]:
-    """Within the block, no other thread can take the GIL from us until the time that is yielded."""
+    """Keeps the GIL within the block: no other thread can take it until the time it yields."""
     check_interpreter()
     try:
         old = lengthen_interval()

@@ -3,7 +3,7 @@
 import time
 from typing import Any, Optional
 
-from . import kept_free, methods
+from . import methods, pending_free
 from .gc_pause import CollectorPause
 from .pacing import TOO_OFTEN, JobPace
 from .protocol import Message
@@ -18,7 +18,7 @@ class Job:
         self.identity = identity
         self.method = identity[0]
         self.work = work
-        self.askers: list[Any] = []
+        self.requesters: list[Any] = []
 
 
 class JobQueue:
@@ -32,12 +32,14 @@ class JobQueue:
     def is_empty(self) -> bool:
         return not self._jobs
 
-    def ask(self, identity: methods.JobIdentity, params: Message, asker: Any) -> Optional[Message]:
-        """Begin a job or join the same one; an answer where there is nothing to wait for."""
+    def ask(
+        self, identity: methods.JobIdentity, params: Message, requester: Any
+    ) -> Optional[Message]:
+        """Begins a job or joins the same one; returns an answer if there is nothing to wait for."""
         method = identity[0]
         if method == "free":
             if params.get("cancel") is True:
-                return self._cancel_kept_free()
+                return self._cancel_pending_free()
             self._prepare_free(params)
         for job in self._jobs:
             if job.identity == identity:
@@ -50,13 +52,13 @@ class JobQueue:
                 return _during_rest(answer) if params.get("when_possible") is True else answer
             job = Job(identity, methods.start_job(method, params, self._pause))
             self._jobs.append(job)
-        job.askers.append(asker)
+        job.requesters.append(requester)
         return None
 
     def step(self) -> "Optional[tuple[list[Any], Message]]":
-        """Go on with the first: two at a time could be in each other's way on main.
+        """Goes on with the first: two at a time could be in each other's way on main.
 
-        Once it has ended: who asked for it, and the answer.
+        Returns who asked for it and the answer, once it has ended.
         """
         job = self._jobs[0]
         try:
@@ -67,62 +69,62 @@ class JobQueue:
             return None
         self._jobs.remove(job)
         if job.method == "free":
-            answer = _note_kept_free(answer)
+            answer = _note_pending_free(answer)
         paused = getattr(job.work, "paused", 0.0)
         self._pace.note(answer, paused, time.monotonic(), job.identity)
-        return job.askers, answer
+        return job.requesters, answer
 
-    def try_kept_free(self, now: float) -> None:
-        """Begin an attempt of the Free that is kept, if it is time and no job is under way."""
-        kept = kept_free.find_kept()
-        if kept is None or now < kept.next_try or self._jobs:
+    def try_pending_free(self, now: float) -> None:
+        """Begins an attempt of the pending Free, if it is time and no job is under way."""
+        pending = pending_free.find_pending()
+        if pending is None or now < pending.next_try or self._jobs:
             return
         if self._pace.is_resting(now):
             return  # it is tried after the rest: who asks again and again is no exception
-        seconds = kept.begin_try(now)
-        self._jobs.append(Job(("free", None), methods.start_attempt(kept, seconds, self._pause)))
+        seconds = pending.begin_try(now)
+        self._jobs.append(Job(("free", None), methods.start_attempt(pending, seconds, self._pause)))
 
     def _prepare_free(self, params: Message) -> None:
-        """Keep a Free that may wait. Any other makes an attempt under way one that must answer."""
+        """Keeps a Free that may wait. Any other makes an attempt under way one that must answer."""
         if params.get("when_possible") is True:
-            methods.keep_free(params)
-            self.try_kept_free(time.monotonic())
+            methods.start_pending_free(params)
+            self.try_pending_free(time.monotonic())
             return
         for job in self._jobs:
             if job.method == "free":
                 job.work.is_attempt = False
 
-    def _cancel_kept_free(self) -> Message:
-        was_kept = kept_free.forget()
+    def _cancel_pending_free(self) -> Message:
+        was_pending = pending_free.drop_pending()
         for job in self._jobs:
             if job.method == "free" and job.work.is_attempt:
                 job.work.give_up()
-        return {"state": "cancelled" if was_kept else "nothing"}
+        return {"state": "cancelled" if was_pending else "nothing"}
 
 
 def _during_rest(answer: Message) -> Message:
-    """The last answer, for who asks for a Free that may wait: it waits, or was just done."""
-    kept = kept_free.find_kept()
-    if kept is None or answer["state"] != "busy":
-        kept_free.forget()
+    """Returns the last answer to a request for a Free that may wait: it waits, or was just done."""
+    pending = pending_free.find_pending()
+    if pending is None or answer["state"] != "busy":
+        pending_free.drop_pending()
         return answer
-    return {**answer, "kept": kept.describe()}
+    return {**answer, "kept": pending.describe()}
 
 
-def _note_kept_free(answer: Message) -> Message:
-    """The answer of an attempt; a Free that was done fulfils the kept one."""
-    kept, now = kept_free.find_kept(), time.monotonic()
-    if kept is None:
+def _note_pending_free(answer: Message) -> Message:
+    """Completes the answer of an attempt; a Free that was done fulfills the pending one."""
+    pending, now = pending_free.find_pending(), time.monotonic()
+    if pending is None:
         return answer
     if answer["state"] != "busy":
-        kept_free.forget()
+        pending_free.drop_pending()
         return answer
-    if (answer["reason"] or {}).get("code") in kept_free.NEVER:
-        kept_free.forget()  # no moment will be a safe one
+    if (answer["reason"] or {}).get("code") in pending_free.NEVER:
+        pending_free.drop_pending()  # no moment will be a safe one
         return {**answer, "number": methods.remember_never(answer)}
-    kept.note_busy(answer, now)
-    if kept.is_over(now):
-        kept_free.forget()
-        waited = time.time() - kept.asked
+    pending.note_busy(answer, now)
+    if pending.is_over(now):
+        pending_free.drop_pending()
+        waited = time.time() - pending.asked
         return {**answer, "number": methods.remember_expired(waited)}
-    return {**answer, "kept": kept.describe()}
+    return {**answer, "kept": pending.describe()}

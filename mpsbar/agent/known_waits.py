@@ -56,7 +56,9 @@ WRAPPER_NAMES = frozenset(names[-1].rpartition(".")[2] for names in _WRAPPERS)
 
 
 def find_waits() -> "set[CodeType]":
-    """The code objects of all waits in modules the host has imported, looked up for each Free."""
+    """Returns the code objects of all waits in modules the host has imported, looked up for each
+    Free.
+    """
     return {code for module, path in _WAITS if (code := find_code(module, path)) is not None}
 
 
@@ -68,13 +70,15 @@ def find_code(module: str, path: str) -> Optional[CodeType]:
 
 
 def torch_folder() -> str:
-    """Where torch's own Python code is; without torch, a path that nothing is in."""
+    """Returns where torch's own Python code is; without torch, a path that nothing is in."""
     path = getattr(sys.modules.get("torch"), "__file__", None)
     return os.path.dirname(path) + os.sep if path else "\0"
 
 
 def is_of(code: CodeType, folder: str) -> bool:
-    """Whether this is code of a framework in `folder`, and no mere wrapper around the program's."""
+    """Returns whether this is code of a framework in `folder`, and no mere wrapper around the
+    program's.
+    """
     return code.co_filename.startswith(folder) and (
         code.co_name not in WRAPPER_NAMES or not is_wrapper(code)
     )
@@ -85,7 +89,7 @@ def is_wrapper(code: CodeType) -> bool:
 
 
 def _find_inner_code(module: str, path: str, *inner: str) -> Optional[CodeType]:
-    """The code of a function, or of one that is made inside it."""
+    """Returns the code of a function, or of one that is made inside it."""
     code = find_code(module, path)
     for name in inner:
         constants: tuple[Any, ...] = code.co_consts if code is not None else ()

@@ -22,7 +22,7 @@ _translations: "Optional[NullTranslations]" = None  # None: no text was shown ye
 
 
 def list_wanted(environment: "Mapping[str, str]") -> "list[str]":
-    """The languages that the environment asks for, best first; none where it says nothing."""
+    """Lists the languages that the environment asks for, best first; none where it says nothing."""
     override = environment.get("MPSBAR_LANG")
     if override:
         return override.split(":")
@@ -35,7 +35,7 @@ def list_wanted(environment: "Mapping[str, str]") -> "list[str]":
 
 
 def find_catalogue(wanted: "Sequence[str]", folder: str) -> Optional[str]:
-    """The .mo file of the first language that we have; None stands for English."""
+    """Returns the .mo file of the first language that we have; None stands for English."""
     import re
 
     for language in wanted:
@@ -51,7 +51,9 @@ def find_catalogue(wanted: "Sequence[str]", folder: str) -> Optional[str]:
 
 
 def find_locale_folder() -> str:
-    """In a copied agent inside it; else in mpsbar's package (a wheel, the app), or beside that."""
+    """Finds the translations: in a copied agent inside it; else in mpsbar's package (a wheel, the
+    app), or beside that.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     package = os.path.dirname(here)
     copied, inside = os.path.join(here, "locale"), os.path.join(package, "resources", "locale")
@@ -62,7 +64,7 @@ def find_locale_folder() -> str:
 
 
 def load(wanted: "Sequence[str]", encoding: str) -> "NullTranslations":
-    """The texts of the first language that we have and that can be written in `encoding`."""
+    """Loads the texts of the first language that we have and that can be written in `encoding`."""
     import gettext
 
     path = find_catalogue(wanted, find_locale_folder())
@@ -80,7 +82,7 @@ def load(wanted: "Sequence[str]", encoding: str) -> "NullTranslations":
 
 
 def mark(text: str) -> str:
-    """The text itself; `_()` translates it where it is shown."""
+    """Returns the text itself; `_()` translates it where it is shown."""
     return text
 
 
@@ -89,7 +91,7 @@ def _(text: str) -> str:
 
 
 def ngettext(singular: str, plural: str, count: int) -> str:
-    """The text for this count: English has two, Korean one, others more."""
+    """Returns the text for this count: English has two, Korean one, others more."""
     return _get().ngettext(singular, plural, count)
 
 
@@ -102,7 +104,7 @@ def _get() -> "NullTranslations":
 
 
 def measure(text: str) -> int:
-    """The cells that a text takes where all letters are equally wide: two for a Korean one."""
+    """Returns the cells that a text takes in a terminal: two for a Korean letter."""
     if text.isascii():
         return len(text)
     from unicodedata import east_asian_width

@@ -17,18 +17,17 @@ from typing import Any, Callable, Optional
 
 from . import fallback_warnings, gil_io, memory, user_folders
 from .backends import IN_USE, NOT_KNOWN, mps
-from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_title
+from .conventions import (
+    ENDED_FOLDER,
+    ENDED_NAME,
+    MOST_ENDED_FILES,
+    MOST_FALLBACKS,
+    NO_LAST_WORDS,
+)
+from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_home, shorten_title
 
-# A folder in the run directory; one file for each process: milliseconds of its end, pid.
-FOLDER = "ended"
-NAME = "%013d-%d.json"
-# A file of this name in the run directory turns it off: the setting `last_words`.
-OFF = "no-last-words"
-# More files than anyone reads: the oldest go, a few at each end.
-MOST_FILES = 500
-_MOST_REMOVED = 20
+_MOST_REMOVED = 20  # of the oldest files, at each end
 MOST_TEXT = 200
-MOST_FALLBACKS = 10
 _MOST_NAME = 100
 _MOST_FRAMES = 5000
 # struct proc_bsdinfo of macOS's libproc: the start in seconds and microseconds.
@@ -41,7 +40,7 @@ _started: "Optional[float]" = None
 
 
 def begin() -> None:
-    """Called when the agent starts: the pid alone would not tell two processes apart."""
+    """Notes when the agent starts: the pid alone would not tell two processes apart."""
     global _attached, _started  # noqa: PLW0603 - there is one agent in a process
     _attached = time.time()
     _started = read_start(_attached)  # now: at its end the host waits
@@ -54,14 +53,14 @@ def is_on() -> bool:
 
 
 def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> bool:
-    """Write the record below the run directory. Never raises, never prints, never waits.
+    """Writes the record below the run directory. Never raises, never prints, never waits.
 
-    `hello` says who this process is. False where no descriptor was free for it.
+    `hello` says who this process is. Returns False where no descriptor was free for it.
     """
     try:
-        if is_on() and not os.path.lexists(os.path.join(directory, OFF)):
-            _write(os.path.join(directory, FOLDER), _mask_texts(_build(hello(), time.time())))
-    except Exception as problem:  # noqa: BLE001 - whatever it is, the host must end as ever
+        if is_on() and not os.path.lexists(os.path.join(directory, NO_LAST_WORDS)):
+            _write(os.path.join(directory, ENDED_FOLDER), _mask_texts(_build(hello(), time.time())))
+    except Exception as problem:  # noqa: BLE001 - the host must end as without us
         return getattr(problem, "errno", None) not in (errno.EMFILE, errno.ENFILE)
     return True
 
@@ -84,7 +83,9 @@ def _build(hello: "dict[str, Any]", now: float) -> "dict[str, Any]":
 def read_start(
     now: float, platform: str = sys.platform, library: Any = gil_io._libc
 ) -> "Optional[float]":
-    """When this process started, in seconds since the epoch; None where the system does not say."""
+    """Returns when this process started, in seconds since the epoch; None where the system does not
+    say.
+    """
     try:
         if platform == "darwin":
             memory, size = ctypes.create_string_buffer(_BSD_INFO.size), _BSD_INFO.size
@@ -95,12 +96,14 @@ def read_start(
         since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
         # Not by the time of the boot: that moves when the clock is set.
         return now - max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot)
-    except Exception:  # noqa: BLE001 - the record is worth more than this
+    except Exception:  # noqa: BLE001 - the record is written without it
         return None
 
 
 def _mask_texts(value: Any) -> Any:
-    """The record stays on the disk for days: no text of it may have a password or a key."""
+    """Masks every text of the record: it stays on the disk for days, and none may have a password
+    or a key.
+    """
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, (list, tuple)):
@@ -118,8 +121,9 @@ def _read_memory() -> "dict[str, int]":
 
 
 def _read_fallbacks() -> "dict[str, Any]":
-    """What `mpsbar run --explain` counted; without it that module is not imported, and only the
-    first is known: its name and line, None, or CUT."""
+    """Returns what `mpsbar run --explain` counted; without it that module is not imported, and only
+    the first is known: its name and line, None, or CUT.
+    """
     fallbacks = sys.modules.get(f"{__package__}.fallbacks")
     if fallbacks is not None:
         return {"fallbacks": fallbacks.summarise()[:MOST_FALLBACKS], "fallback_seen": None}
@@ -133,7 +137,9 @@ def _read_fallbacks() -> "dict[str, Any]":
 
 
 def _find_error() -> "Optional[dict[str, Any]]":
-    """The exception that Python printed last; whether it is what ended the main script."""
+    """Describes the exception that Python printed last, and whether it is what ended the main
+    script.
+    """
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, BaseException):
         return None
@@ -154,7 +160,9 @@ def _name_type(kind: type) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Python has called str() already, to print the traceback."""
+    """Returns the first line of an error's text; Python has called str() already, to print the
+    traceback.
+    """
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the host's own class
@@ -165,21 +173,13 @@ def _first_line(error: BaseException) -> str:
         # A key that the cut goes through is not known by its shape any more.
         start = start.rpartition(" ")[0] or start
     line = start.lstrip().partition("\n")[0]
-    line = _replace_home(mask(line))
+    line = shorten_home(mask(line), user_folders._homes.get(os.geteuid()))
     # Compiled only where there is a path: the host waits.
     return (re.sub(_HOME, "~", line) if "/" in line else line)[:MOST_TEXT]
 
 
-def _replace_home(text: str) -> str:
-    """Where a path begins with it, not in another name: as `shorten_home` of the monitor does."""
-    home = user_folders._homes.get(os.geteuid(), "").rstrip("/")
-    if not home or home not in text:  # compiled only where it is there: the host waits
-        return text
-    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(home)}(?!\.?[\w@+%~-])", "~", text)
-
-
 def _find_place(trace: Optional[TracebackType]) -> str:
-    """The file, without its folder, and the line of the innermost frame."""
+    """Returns the file, without its folder, and the line of the innermost frame."""
     if trace is None:
         return ""
     steps = 0
@@ -190,7 +190,8 @@ def _find_place(trace: Optional[TracebackType]) -> str:
 
 
 def _is_of_main(trace: Optional[TracebackType]) -> bool:
-    """Whether it went through the whole main script: nobody is left then who could catch it.
+    """Returns whether it went through the whole main script: nobody is left then who could catch
+    it.
 
     A prompt, a notebook and pytest leave an exception behind too and go on.
     """
@@ -208,7 +209,9 @@ def _is_of_main(trace: Optional[TracebackType]) -> bool:
 
 
 def _shorten_command(command: "list[str]") -> "list[str]":
-    """Python, its options and what it runs; no arguments of the program, which may be secrets."""
+    """Keeps Python, its options and what it runs; no arguments of the program, which may be
+    secrets.
+    """
     kept = [shorten_title(argument)[:300] for argument in command[:1]]
     arguments = iter(command[1:20])
     for argument in arguments:
@@ -232,20 +235,17 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
         pass
     user_folders.check(folder)
     _remove_oldest(folder)
-    name = NAME % (int(record["ended"] * 1000), record["pid"])
-    path = os.path.join(folder, name)
-    temporary = os.path.join(folder, f".{name}")
+    name = ENDED_NAME % (int(record["ended"] * 1000), record["pid"])
     data = json.dumps(record).encode("utf-8", "replace")
-    gil_io.write_new_file(os.fsencode(temporary), data)
-    os.rename(temporary, path)
+    gil_io.replace_file(os.path.join(folder, name), data)
 
 
 def _remove_oldest(folder: str) -> None:
     names = os.listdir(folder)
-    if len(names) < MOST_FILES:
+    if len(names) < MOST_ENDED_FILES:
         return
     for name in sorted(names, key=lambda name: name.lstrip("."))[
-        : min(_MOST_REMOVED, len(names) - MOST_FILES + 1)
+        : min(_MOST_REMOVED, len(names) - MOST_ENDED_FILES + 1)
     ]:
         try:
             os.unlink(os.path.join(folder, name))

@@ -30,7 +30,7 @@ _by_hook = False
 
 
 def attach(quiet: bool = False) -> bool:
-    """Start the agent of this process, if there is none. Never raises, prints one line at most."""
+    """Starts the agent of this process, if there is none. Never raises, prints one line at most."""
     global _agent
     if os.environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         return False
@@ -57,7 +57,7 @@ def attach(quiet: bool = False) -> bool:
 
 
 def attach_by_hook(quiet: bool) -> bool:
-    """The same for a process whose code did not ask: its forked children attach by themselves."""
+    """Does the same where the code did not ask: forked children attach by themselves."""
     global _by_hook
     _by_hook = True
     is_new = attach(quiet)
@@ -80,7 +80,9 @@ def is_attached() -> bool:
 
 
 def _namesake_is_attached() -> bool:
-    """Whether the agent runs under its other name: copied by `mpsbar enable`, or mpsbar's own."""
+    """Returns whether the agent runs under its other name: copied by `mpsbar enable`, or mpsbar's
+    own.
+    """
     for name in ("mpsbar.agent.lifecycle", "mpsbar_agent.lifecycle", "mpsbar_agent.life"):
         other = sys.modules.get(name)
         if name != __name__ and other is not None and other.is_attached():
@@ -147,7 +149,7 @@ def _after_fork() -> None:
 
 
 def _may_compute(frame: Optional[FrameType]) -> bool:
-    """Whether a forked child may hold tensors of its own (gunicorn --preload, a pool).
+    """Returns whether a forked child may hold tensors of its own (gunicorn --preload, a pool).
 
     It attaches at once: a hook that waits for its first model call makes torch.compile warn, and
     fail with fullgraph=True. Not a child that only becomes another program, nor the workers with

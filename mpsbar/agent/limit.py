@@ -5,17 +5,12 @@ import time
 from typing import Any, Callable, Optional
 
 from .all_backends import BACKENDS
-from .backends import IN_USE, NOT_INITIALISED, NOT_KNOWN, mlx
-from .gc_pause import CollectorPause
+from .backends import IN_USE, NOT_INITIALISED, NOT_KNOWN
+from .conventions import LEAST_LIMIT, LIMIT_VARIABLE, MOST_LIMIT
+from .frameworks import FRAMEWORKS
+from .gc_pause import CollectorPause, call_directly
 from .main_thread import MainThreadJob
-
-# Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
-LEAST_LIMIT = 64 << 20
-MOST_LIMIT = 1 << 50
-# What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
-VARIABLE = "MPSBAR_LIMIT"
-
-Report = dict[str, Any]
+from .protocol import JobAnswer
 
 
 class LimitJob:
@@ -37,20 +32,20 @@ class LimitJob:
         self._started = time.perf_counter()
         self._limit = limit
         self.paused = 0.0  # seconds that this process could do nothing else
-        self._call: Callable[..., Any] = _call_directly if pause is None else pause.call
+        self._call: Callable[..., Any] = call_directly if pause is None else pause.call
         states = {backend: backend.state(gpu_client) for backend in BACKENDS if backend.CAN_LIMIT}
         self._used = [backend for backend, state in states.items() if state == IN_USE]
         self._states = list(states.values())
-        self._reports: dict[str, Report] = {}
-        self._above: Optional[Report] = None  # why it was refused
+        self._reports: dict[str, JobAnswer] = {}
+        self._above: Optional[JobAnswer] = None  # why it was refused
         self._job: Optional[MainThreadJob] = None
         if not all(backend.LIMIT_ANYWHERE for backend in self._used):
             deadline = time.monotonic() + seconds
             self._job = MainThreadJob(_prepare, self._set_all, deadline, True, pause)
-            self._call = _call_directly
+            self._call = call_directly
 
-    def step(self) -> Optional[Report]:
-        """The answer once there is one, else None: call again in a millisecond or two."""
+    def step(self) -> Optional[JobAnswer]:
+        """Returns the answer once there is one, else None: call again in a millisecond or two."""
         if not self._used:
             return self._answer("refused", {"code": self._why_none()})
         job = self._job
@@ -79,7 +74,9 @@ class LimitJob:
         return "not_in_use" if NOT_INITIALISED in self._states else "no_limit"
 
     def _set_all(self) -> None:
-        """On main, or while every other thread waits; with LIMIT_ANYWHERE on the agent's thread."""
+        """Sets the limit: on main, or while every other thread waits; with LIMIT_ANYWHERE on the
+        agent's thread.
+        """
         start = time.perf_counter()
         try:
             before = {backend.NAME: backend.measure() for backend in self._used}
@@ -102,8 +99,8 @@ class LimitJob:
             self.paused += time.perf_counter() - start
 
     def _answer(
-        self, state: str, reason: Optional[Report] = None, error: Optional[str] = None
-    ) -> Report:
+        self, state: str, reason: Optional[JobAnswer] = None, error: Optional[str] = None
+    ) -> JobAnswer:
         return {
             "state": state,
             "asked": self._limit,
@@ -115,7 +112,7 @@ class LimitJob:
 
 
 def parse_limit(params: "dict[str, Any]") -> Optional[int]:
-    """The bytes of a request, None for "off"; ValueError for anything else."""
+    """Returns the bytes of a request, None for "off"; ValueError for anything else."""
     value = params.get("bytes", False)
     if value is None:
         return None
@@ -125,23 +122,19 @@ def parse_limit(params: "dict[str, Any]") -> Optional[int]:
 
 
 def limit_at_import(module: str) -> None:
-    """What `mpsbar run --limit` asked for, once a framework has been imported; never raises.
+    """Sets what `mpsbar run --limit` asked for, once a framework has been imported; never raises.
 
-    torch has read its variables itself. MLX has none: nothing was evaluated yet, so its limits can
-    be set at once.
+    Others, such as torch, have read variables of their own by then.
     """
     try:
-        if module == "mlx.core":
-            limit = int(os.environ[VARIABLE])
-            if LEAST_LIMIT <= limit <= MOST_LIMIT:
-                mlx.set_limit(limit, _call_directly)
+        names = {framework.name for framework in FRAMEWORKS if framework.module == module}
+        limit = int(os.environ[LIMIT_VARIABLE])
+        for backend in BACKENDS if LEAST_LIMIT <= limit <= MOST_LIMIT else ():
+            if backend.FRAMEWORK in names and backend.CAN_LIMIT and backend.LIMIT_AT_IMPORT:
+                backend.set_limit(limit, call_directly)
     except Exception:  # noqa: BLE001, S110 - no limit was asked for, or this MLX has none
         pass
 
 
 def _prepare(on_main: bool) -> None:
-    """Nothing: a limit needs no garbage collection."""
-
-
-def _call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
+    """Does nothing: a limit needs no garbage collection."""

@@ -34,7 +34,7 @@ class Listener:
 
 
 def bind(directories: "list[str]", backlog: int) -> Listener:
-    """A listening socket in the first run directory that is safe and works."""
+    """Returns a listening socket in the first run directory that is safe and works."""
     problem: Optional[OSError] = None
     for directory in directories:
         try:
@@ -61,7 +61,7 @@ def _listen(path: str, backlog: int) -> Listener:
 
 
 def is_same_user(number: int) -> bool:
-    """Whether the client at this descriptor is a process of this user; the kernel says so."""
+    """Returns whether the client at this descriptor is a process of this user, by the kernel."""
     link = _socket.socket(fileno=number)
     try:
         if sys.platform == "darwin":

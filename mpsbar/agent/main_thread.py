@@ -43,7 +43,7 @@ Work = Callable[[], None]
 
 
 class MainState:
-    """What the main thread does, as plain values: a frame must not be kept."""
+    """Says what the main thread does, as plain values: a frame must not be kept."""
 
     __slots__ = ("in_our_call", "in_torch", "is_waiting", "loop", "where")
 
@@ -86,7 +86,7 @@ class MainThreadJob:
         self._rests_until = 0.0  # no pending call before
         self._call_pending_since: Optional[float] = None
         self._loop_woken = False  # since the last pending call
-        self._held: list[Any] = []  # the host's event loop, whose run may end while we wake it
+        self._loops: list[Any] = []  # the host's event loop, whose run may end while we wake it
         self._leaving: Any = None  # schedules a pending call when main leaves torch
         self._pid = os.getpid()
         self._agent = get_ident()
@@ -95,7 +95,7 @@ class MainThreadJob:
         self._folder = known_waits.torch_folder()
         self.only_on_main = False
         self.on_main = False
-        self.kept_until = 0.0  # the GIL, once `work` runs; by time.monotonic()
+        self.gil_until = 0.0  # the GIL, once `work` runs; by time.monotonic()
         self.finished = False
         # Texts and not exceptions: those would keep the host's frames and their tensors alive.
         self.failure: Optional[str] = None
@@ -104,7 +104,7 @@ class MainThreadJob:
 
     # ------------------------------------------------------------ the agent's thread
     def step(self) -> bool:
-        """Use the trigger that fits what main does now. True once finished or given up."""
+        """Uses the trigger that fits what main does now. Returns True once finished or given up."""
         try:
             return self._step()
         except BaseException:  # an audit hook of the host may forbid what a read needs
@@ -123,28 +123,30 @@ class MainThreadJob:
             self._next_read = now + _RETRY_SECONDS
             main = self._read_main(with_loop=True)
             self._next_read = max(self._next_read, _end_of_rest(now, _RETRY_AFTER_PROOF_SECONDS))
-            self._held.append(main.loop)
+            self._loops.append(main.loop)
             try:
                 self._trigger(main, now)
             finally:
                 del main
-                host_frames.drop_references(self._held)
+                host_frames.drop_references(self._loops)
         drop_left_over()
         return self.finished or self.given_up
 
     @property
     def main_was_waiting(self) -> bool:
-        """Once over: whether main stood in a wait, and so ran nothing of this."""
+        """Whether main stood in a wait, and so ran nothing of this; once the job is over."""
         if self.given_up:
             return self.refused is not None and self.refused.code == "main_waiting"
         return not self.on_main
 
     def end_waiting(self) -> None:
-        """Give up at the next step, unless it runs already."""
+        """Gives up at the next step, unless it runs already."""
         self._deadline = 0.0
 
     def clean_up(self) -> None:
-        """After the end: an exception in main may have cut the restoring short, here none can."""
+        """Restores the host after the end: an exception in main may have cut that short, here none
+        can.
+        """
         main_call.cancel()
         host_settings.restore_interval()
         idle_check.forget_call_sites()
@@ -154,7 +156,9 @@ class MainThreadJob:
         self._prepare, self._work = _ignore, None
 
     def _read_main(self, with_loop: bool = False) -> MainState:
-        """What main does now. A caller that asks for the loop gives it to `drop_references`."""
+        """Returns what main does now. A caller that asks for the loop gives it to
+        `drop_references`.
+        """
         frames = host_frames.current_frames()
         frame = frames.get(self._main)
         stack = host_frames.read_stack(frame)
@@ -195,7 +199,7 @@ class MainThreadJob:
     def _wake(self, loop: Any) -> None:
         self._loop_woken = True
         try:
-            self._held.append(loop.call_soon_threadsafe(_nothing))  # a handle holds its loop
+            self._loops.append(loop.call_soon_threadsafe(_nothing))  # a handle holds its loop
         except RuntimeError:
             pass  # closed meanwhile
 
@@ -215,7 +219,9 @@ class MainThreadJob:
         return True
 
     def _notice_loss(self) -> None:
-        """Two exceptions of the host in a row can throw main out of our code, the claim taken."""
+        """Notices that two exceptions of the host in a row threw main out of our code, the claim
+        taken.
+        """
         attempts = self._attempts
         main = self._read_main()
         same = attempts == self._attempts and self._claim.locked()
@@ -228,7 +234,9 @@ class MainThreadJob:
             self.given_up = True
 
     def _find_reason(self) -> Computing:
-        """Why it was not done: what makes it impossible, an attempt's refusal, or where main is."""
+        """Says why it was not done: what makes it impossible, an attempt's refusal, or where main
+        is.
+        """
         if self._alone:
             try:
                 idle_check.check_interpreter()
@@ -245,13 +253,13 @@ class MainThreadJob:
         return Computing("main_waiting" if main.is_waiting else "main_unproven", main.where)
 
     def _main_is_away(self) -> bool:
-        """Whether main has not come by for long: what an earlier attempt found is out of date."""
+        """Returns whether main has not run for long: what an attempt found then is out of date."""
         since = self._call_pending_since
         return since is not None and time.monotonic() - since > _MAIN_AWAY_SECONDS
 
     # ------------------------------------------------------------------ main's thread
     def run_on_main(self, frame: Optional[FrameType]) -> None:
-        """Called on main, between two bytecodes of `frame`."""
+        """Runs on main, between two bytecodes of `frame`."""
         now = self._attempt_began = time.monotonic()
         try:
             self._attempt_on_main(frame, now)
@@ -294,7 +302,7 @@ class MainThreadJob:
 
     # ------------------------------------------------------------------------- both
     def _run(self, skip: "set[int]", on_main: bool) -> None:
-        """Prove, prepare, prove again with the GIL kept, work."""
+        """Proves, prepares, proves again with the GIL kept, works."""
         host_frames.drop_frames(self._prove(skip))
         self.on_main = on_main
         if not self._prepared:
@@ -308,7 +316,7 @@ class MainThreadJob:
 
     def _run_work(self, work: Work, skip: "set[int]", on_main: bool) -> None:
         # Also when alone: a thread that is just being started has no frame to be seen by.
-        with idle_check.keep_gil(gil_io.sleep if on_main else self._sleep) as kept_until:
+        with idle_check.keep_gil(gil_io.sleep if on_main else self._sleep) as gil_until:
             in_c: dict[int, CodeType] = {}
             proven = self._prove(skip, in_c)
             try:
@@ -316,15 +324,15 @@ class MainThreadJob:
                     idle_check.check_unchanged(proven, skip, in_c)
             finally:
                 host_frames.drop_frames(proven)
-            if time.monotonic() > kept_until - host_settings.KEEP_SECONDS / 2:
+            if time.monotonic() > gil_until - host_settings.KEEP_SECONDS / 2:
                 raise Computing("slow", "the machine was too busy to be sure")
-            self.kept_until = kept_until
+            self.gil_until = gil_until
             work()
 
     def _prove(
         self, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
     ) -> host_frames.Frames:
-        """Where the others stand; raise Computing unless no thread can be inside an op."""
+        """Returns where the others stand; raises Computing unless no thread can be inside an op."""
         if os.getpid() != self._pid:
             raise Computing("forked", "this is a child of the process")
         if not self._alone:
@@ -345,24 +353,24 @@ class MainThreadJob:
 
 
 def restore_host() -> None:
-    """What a job may have left: settings of the host, and objects that main is to drop."""
+    """Restores host settings and releases objects that a job left."""
     restore_collector()
     drop_left_over()  # its call may need a higher limit, if main is deep
     restore_recursion_limit()
 
 
 def is_host_restored() -> bool:
-    """Whether nothing of that is left: main may not have come by yet."""
+    """Returns whether everything is restored; False until main has run."""
     return not host_frames.left_over and host_settings.recursion_limit_of_host() is None
 
 
 def may_restore_soon() -> bool:
-    """Whether something of that is left that does not wait for main to come by."""
+    """Returns whether something is left to restore that does not wait for main to run."""
     return not (is_host_restored() or main_call.is_pending())
 
 
 def restore_recursion_limit() -> None:
-    """Give the host its limit back, unless main is deep: a call that is still pending may not fit.
+    """Gives the host its limit back, unless main is deep: a call that is still pending may not fit.
 
     Then the agent does it at one of its checks.
     """
@@ -379,7 +387,7 @@ def restore_recursion_limit() -> None:
 
 
 def restore_collector() -> None:
-    """End the pause of a job on main that an exception of the host has cut short."""
+    """Ends the pause of a job on main that an exception of the host has cut short."""
     if gc.get_threshold() != JOB:
         return
     frames = host_frames.current_frames()
@@ -403,7 +411,7 @@ def main_ident() -> int:
 
 
 def _end_of_rest(began: float, most: float) -> float:
-    """Until when the host is left alone after what began then and has just ended."""
+    """Returns until when the host is left alone after what began then and has just ended."""
     now = time.monotonic()
     return now + min(_REST_FACTOR * (now - began), most)
 
@@ -416,15 +424,15 @@ def _sleep_of(pause: CollectorPause) -> Callable[[float], None]:
 
 
 def _ignore(_: bool) -> None:
-    """There is nothing to prepare any more."""
+    """Does nothing: there is nothing to prepare any more."""
 
 
 def _nothing() -> None:
-    """Wakes an event loop; the pending call comes first."""
+    """Does nothing but wake an event loop; the pending call comes first."""
 
 
 def _after_fork() -> None:
-    """In the child no job goes on: its pending calls and settings came from the parent."""
+    """Ends all jobs in the child: its pending calls and settings came from the parent."""
     _Main.ident = get_ident()  # whichever thread forked is the child's main thread
     main_call.cancel()
     host_settings.restore_settings()

@@ -11,9 +11,9 @@ from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
-from .kept_free import MOST_SECONDS, SECONDS, KeptFree, keep, read_kept_free
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
+from .pending_free import MOST_SECONDS, SECONDS, PendingFree, describe_pending, start_pending
 from .progress.optimizer_steps import count_steps
 from .progress.reader import ProgressReader
 from .protocol import Message
@@ -24,7 +24,7 @@ JobIdentity = tuple[str, Optional[int]]  # the method, and for a limit the bytes
 
 
 def _read_command() -> "list[str]":
-    """How this Python was started, also before 3.10: there sys.argv lacks the options and -m."""
+    """Reads how this Python was started, also before 3.10: sys.argv lacks options and -m."""
     if sys.version_info >= (3, 10):
         return sys.orig_argv
     count, arguments = ctypes.c_int(), ctypes.POINTER(ctypes.c_wchar_p)()
@@ -37,7 +37,7 @@ _progress = ProgressReader()
 
 
 def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
-    """A job to step until it answers. ProtocolError: such a job cannot be asked for."""
+    """Returns a job to step until it answers. ProtocolError: such a job cannot be asked for."""
     gpu_client = _gpu_client(params)
     if method == "free":
         return FreeJob(gpu_client, _seconds(params, FreeJob.SECONDS), pause)
@@ -48,7 +48,7 @@ def start_job(method: str, params: Message, pause: CollectorPause) -> Any:
 
 
 def identify_job(method: str, params: Message) -> JobIdentity:
-    """Requests with the same one share a job and its answer: those for another limit do not."""
+    """Returns what is equal for requests that share a job: those for another limit do not."""
     if method != "limit":
         return method, None
     try:
@@ -57,30 +57,30 @@ def identify_job(method: str, params: Message) -> JobIdentity:
         raise protocol.ProtocolError(protocol.INVALID_PARAMS, str(problem)) from None
 
 
-def keep_free(params: Message) -> KeptFree:
-    """A Free that stays until a safe moment comes."""
-    return keep(_gpu_client(params), _seconds(params, SECONDS, MOST_SECONDS))
+def start_pending_free(params: Message) -> PendingFree:
+    """Keeps a Free until a safe moment comes."""
+    return start_pending(_gpu_client(params), _seconds(params, SECONDS, MOST_SECONDS))
 
 
-def start_attempt(kept: KeptFree, seconds: float, pause: CollectorPause) -> FreeJob:
-    job = FreeJob(kept.gpu_client, seconds, pause)
+def start_attempt(pending: PendingFree, seconds: float, pause: CollectorPause) -> FreeJob:
+    job = FreeJob(pending.gpu_client, seconds, pause)
     job.is_attempt = True
     return job
 
 
 def remember_expired(seconds: float) -> int:
-    """A kept Free has found no safe moment in its time."""
-    return remember("busy", 0, seconds, was_kept=True)
+    """Stores the answer for a pending Free that has found no safe moment in its time."""
+    return remember("busy", 0, seconds, was_pending=True)
 
 
 def remember_never(answer: Message) -> int:
-    """A kept Free that can never be done."""
+    """Stores the answer for a pending Free that can never run."""
     code = answer["reason"]["code"]
-    return remember("busy", answer["freed"], answer["seconds"], was_kept=True, reason=code)
+    return remember("busy", answer["freed"], answer["seconds"], was_pending=True, reason=code)
 
 
 def hello() -> Message:
-    """Who this process is."""
+    """Says who this process is."""
     return {
         "protocol": protocol.PROTOCOL,
         "agent": __version__,
@@ -97,7 +97,7 @@ def hello() -> Message:
 
 
 def stats(params: Message) -> Message:
-    """Everything the allocators say, in microseconds, touching no device that is not in use."""
+    """Returns all that the allocators say, in microseconds; touches no device not in use."""
     gpu_client = _gpu_client(params)
     backends = {}
     for backend in BACKENDS:
@@ -112,13 +112,13 @@ def stats(params: Message) -> Message:
         "backends": backends,
         "last_free": read_last_free(),
         "progress": _progress.read(),
-        "kept_free": read_kept_free(),
+        "kept_free": describe_pending(),
         "fallbacks": _count_fallbacks(),
     }
 
 
 def _count_fallbacks() -> "Optional[int]":
-    """With `mpsbar run --explain`; without it that module is not imported."""
+    """Counts with `mpsbar run --explain`; without it that module is not imported."""
     fallbacks = sys.modules.get(f"{__package__}.fallbacks")
     return None if fallbacks is None else fallbacks.read_total()
 
@@ -133,7 +133,7 @@ def _versions() -> "dict[str, str]":
 
 
 def _seconds(params: Message, usual: float, most: float = 60.0) -> float:
-    """How long a Free may wait for a safe moment."""
+    """Returns how long a Free may wait for a safe moment."""
     value = params.get("seconds")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= most:
         return usual

@@ -35,18 +35,20 @@ _BFLOAT16_MACOS = (14, 0)
 
 
 def lowest_macos(release: "tuple[int, int]") -> "Optional[tuple[int, int]]":
-    """None: this release has no MPS at all."""
+    """Returns None if this release has no MPS at all."""
     return next((macos for since, macos in _LOWEST_MACOS if release >= since), None)
 
 
 def has_dtype(dtype: str, release: "tuple[int, int]") -> bool:
-    """Whether this release has the dtype on MPS, given a macOS that is new enough."""
+    """Returns whether this release has the dtype on MPS, given a macOS that is new enough."""
     since = DTYPE_SINCE.get(dtype)
     return since is not None and release >= since
 
 
 def dtype_macos(dtype: str, release: "tuple[int, int]") -> "Optional[tuple[int, int]]":
-    """The macOS that the dtype needs where MPS itself works on an older one; None: nothing more."""
+    """Returns the macOS that the dtype needs where MPS itself works on an older one; None if it
+    needs nothing more.
+    """
     lowest = lowest_macos(release)
     is_newer = dtype == "bfloat16" and (lowest is None or lowest < _BFLOAT16_MACOS)
     return _BFLOAT16_MACOS if is_newer else None

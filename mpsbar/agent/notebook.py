@@ -21,7 +21,7 @@ _UNDERSCORES = ("_", "__", "___")
 
 
 def load(shell: Any) -> None:
-    """Show this process in mpsbar and give `shell` the %mpsbar magic. Never raises."""
+    """Shows this process in mpsbar and gives `shell` the %mpsbar magic. Never raises."""
     try:
         from .lifecycle import attach
 
@@ -46,7 +46,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Take the magic away. The agent stays: others than the notebook may have attached it."""
+    """Takes the magic away. The agent stays: others than the notebook may have attached it."""
     try:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop("mpsbar", None)
@@ -55,7 +55,8 @@ def unload(shell: Any) -> None:
 
 
 def find_name() -> Optional[str]:
-    """The notebook's file name, without its folder, where this process is a kernel that knows it.
+    """Returns the notebook's file name, without its folder, where this process is a kernel that
+    knows it.
 
     A child of a kernel inherits JPY_SESSION_NAME, but is no notebook.
     """
@@ -89,8 +90,9 @@ def run_magic(shell: Any, line: str) -> None:
 
 # ------------------------------------------------------------------- what it holds
 def describe() -> "tuple[str, str]":
-    """What each allocator of this process holds, and how far its progress bars are: as text, and
-    as HTML."""
+    """Says what each allocator of this process holds, and how far its progress bars are: as text,
+    and as HTML.
+    """
     from .methods import stats as read
     from .notebook_card import render_card
 
@@ -102,7 +104,7 @@ def describe() -> "tuple[str, str]":
 
 
 def show(shell: Any, text: str, card: str) -> None:
-    """The card in a notebook, the text in a terminal."""
+    """Shows the card in a notebook, the text in a terminal."""
     if _kernel() is not None and card:
         shell.display_pub.publish({"text/plain": text, "text/html": card})
     else:
@@ -123,7 +125,7 @@ def count_tensors() -> str:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> None:
-    """%%mpsbar: run the cell as it stands, then say what it took. An error is the cell's own."""
+    """Runs the cell of %%mpsbar as it stands and says what it took. An error is the cell's own."""
     import ast  # IPython has it loaded long ago
 
     from .notebook_card import describe_cell, read_counters
@@ -155,7 +157,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
 
 # ---------------------------------------------------------------------------- free
 def free() -> str:
-    """Free every cache from where the magic runs, and say how it ended."""
+    """Frees every cache from where the magic runs, and says how it ended."""
     from .free import FreeJob
     from .methods import stats as read
 
@@ -170,7 +172,7 @@ def free() -> str:
 
 
 def _clean_up() -> None:
-    """After a Free, also one that a Ctrl-C has cut short."""
+    """Restores the settings of this process after a Free, also one that a Ctrl-C has cut short."""
     from .gc_pause import end_job
     from .host_settings import restore_settings
 
@@ -180,7 +182,7 @@ def _clean_up() -> None:
 
 # ----------------------------------------------------------------- why a kernel died
 def why() -> str:
-    """How the last kernels of this notebook ended: the command `mpsbar why` knows."""
+    """Says how the last kernels of this notebook ended: the command `mpsbar why` knows."""
     command = _find_command()
     if command is None:
         return _("mpsbar isn't installed in this environment; in a terminal: mpsbar why kernel")
@@ -198,7 +200,7 @@ def why() -> str:
 
 
 def _find_command() -> "Optional[list[str]]":
-    """This environment's mpsbar, else the one on PATH."""
+    """Finds this environment's mpsbar, else the one on PATH."""
     from importlib import util
 
     try:
@@ -215,7 +217,7 @@ def _find_command() -> "Optional[list[str]]":
 
 # --------------------------------------------------------- what notebooks hold by accident
 def drop_errors(shell: Any) -> None:
-    """Let go of the last failed cell: its traceback holds its frames, and they hold tensors."""
+    """Lets go of the last failed cell: its traceback holds its frames, and they hold tensors."""
     for name in ("last_traceback", "last_value", "last_type", "last_exc"):
         if hasattr(sys, name):  # gone, not None: %debug and %tb look for the attribute
             delattr(sys, name)
@@ -231,7 +233,7 @@ def drop_errors(shell: Any) -> None:
 
 
 def drop_outputs(shell: Any) -> None:
-    """Empty Out and all that IPython made of it; a variable the user has assigned stays.
+    """Empties Out and all that IPython made of it; a variable the user has assigned stays.
 
     Not %reset out: it leaves the last three in user_ns_hidden, and takes a user's own _ along.
     """
@@ -253,20 +255,20 @@ def drop_outputs(shell: Any) -> None:
 
 
 def _kernel() -> Optional[Any]:
-    """ipykernel's application, if this process is one."""
+    """Returns ipykernel's application, if this process is one."""
     application = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
     return getattr(application, "_instance", None)
 
 
 def _say(text: str) -> None:
-    """Print, also where stdout has no more than ASCII (LC_ALL=C)."""
+    """Prints, also where stdout has no more than ASCII (LC_ALL=C)."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeError, LookupError):
         for character, plain in _PLAIN.items():
             text = text.replace(character, plain)
         text = text.encode("ascii", "replace").decode()
-    print(text)  # noqa: T201 - a magic prints: it is its job
+    print(text)  # noqa: T201 - a magic prints
 
 
 def _complain(text: str) -> None:

@@ -1,16 +1,15 @@
 """What a notebook shows of %mpsbar: a card with bars, the largest tensors, one cell's memory."""
 
 import html
-from typing import Any, Optional
+from typing import Optional
 
 from . import notebook_text
 from .language import _
 from .notebook_text import size
-
-Report = dict[str, Any]
+from .protocol import JobAnswer, Message
 
 _MOST_GROUPS = 12
-# Colours that can be told apart on a light and on a dark page.
+# Colors that can be told apart on a light and on a dark page.
 _BAR = (
     '<div style="background:rgba(128,128,128,.25);border-radius:3px;height:8px;width:220px;'
     'display:inline-flex;overflow:hidden">'
@@ -23,8 +22,8 @@ _ROW = (
 )
 
 
-def render_card(backends: "dict[str, Report]", progress: Optional[Report]) -> str:
-    """HTML: a bar for each allocator in use, of its budget where that is known."""
+def render_card(backends: "dict[str, Message]", progress: Optional[Message]) -> str:
+    """Renders HTML: a bar for each allocator in use, of its budget where that is known."""
     rows = [
         _ROW.format(name=html.escape(name), bar=_draw(backend), words=html.escape(_say(backend)))
         for name, backend in backends.items()
@@ -37,7 +36,7 @@ def render_card(backends: "dict[str, Report]", progress: Optional[Report]) -> st
     return f"<table style='font-size:small'>{''.join(rows)}</table>{foot}"
 
 
-def _draw(backend: Report) -> str:
+def _draw(backend: Message) -> str:
     allocated = backend["allocated"] or 0
     cached, _bound = notebook_text.find_cached(backend)
     held = notebook_text.find_held(backend) or allocated
@@ -45,7 +44,7 @@ def _draw(backend: Report) -> str:
     return _BAR.format(allocated=100 * allocated / whole, cached=100 * (cached or 0) / whole)
 
 
-def _say(backend: Report) -> str:
+def _say(backend: Message) -> str:
     cached, bound = notebook_text.find_cached(backend)
     held, budget = notebook_text.find_held(backend), backend.get("budget")
     text = _("{size} held of {budget}") if budget else _("{size} held")
@@ -58,8 +57,8 @@ def _say(backend: Report) -> str:
     return " · ".join(words)
 
 
-def describe_tensors(report: Report) -> str:
-    """The largest groups, as in the menu."""
+def describe_tensors(report: JobAnswer) -> str:
+    """Describes the largest groups, as in the menu."""
     if report["state"] == "busy":
         reason = notebook_text.say_why(report["reason"])
         return _("busy: {reason}; nothing was counted").format(reason=reason)
@@ -76,15 +75,16 @@ def describe_tensors(report: Report) -> str:
         lines.append(_("{size}  other tensors").format(size=f"{size(rest):>8}"))
     unseen = sum(number for number in report["not_visible"].values() if number)
     if report["cut_short"]:  # what was not looked at may well be visible
-        lines.append(_("There are more: counting was cut short"))
+        lines.append(_("There are more: counting stopped early"))
     elif unseen:
         lines.append(_("{size}  not visible from Python").format(size=f"{size(unseen):>8}"))
     return "\n".join(lines) or _("No live tensors")
 
 
 def read_counters() -> "tuple[Optional[int], Optional[int]]":
-    """What tensors take now, and the most they ever took where the allocators count it; None: not
-    known. Never raises: the cell's own error is to be seen."""
+    """Returns what tensors take now, and the most they ever took where the allocators count it,
+    each None if not known. Never raises: the cell's own error is to be seen.
+    """
     from .memory import read_memory
 
     try:
@@ -99,7 +99,8 @@ def describe_cell(
     after: "tuple[Optional[int], Optional[int]]",
     seconds: float,
 ) -> str:
-    """`before` and `after`: allocated, and the allocator's own peak of the whole process.
+    """Says what a cell took; `before` and `after` are allocated, and the allocator's own peak of
+    the whole process.
 
     Nothing is read in between: a thread of ours would run the person's finalizers.
     """

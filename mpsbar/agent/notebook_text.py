@@ -1,16 +1,15 @@
 """The sentences of %mpsbar, the same as in ui/text, which is not there in a worker; translated."""
 
 import threading
-from typing import Any, Optional
+from typing import Optional
 
 from .backends import IN_USE, NOT_KNOWN
+from .counters import SHOWN, Counter, derive_cached, derive_held
 from .frameworks import join_labels
 from .language import _, mark, measure, ngettext, pad
-
-Report = dict[str, Any]
+from .protocol import JobAnswer, Message
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-_COLUMNS = (mark("held"), mark("allocated"), mark("cached"), mark("peak"))
 _REASONS = {
     "thread_computing": mark("another thread is computing"),
     "thread_unproven": mark("another thread couldn't be shown to be waiting"),
@@ -20,46 +19,55 @@ _REASONS = {
     "switch_interval": mark("its thread switch interval is unusually long"),
     "slow": mark("the machine was too busy"),
     "free_threaded": mark("it runs without the GIL"),
-    "forked": mark("the process was forked meanwhile"),
+    "forked": mark("the process forked in the meantime"),
     "deep_recursion": mark("its call stack is too deep"),
 }
 
 
-def describe_memory(backends: "dict[str, Report]") -> str:
-    """A row for each allocator, under one head."""
+def describe_memory(backends: "dict[str, Message]") -> str:
+    """Describes each allocator in a row, under one head."""
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:
         return _("{frameworks} not loaded yet").format(frameworks=join_labels(_("or")))
-    rows = [[_("device"), *map(_, _COLUMNS)]] if any(map(is_used, backends.values())) else []
-    rows += [[name, *_cells(backend)] for name, backend in backends.items()]
+    used = [backend for backend in backends.values() if is_used(backend)]
+    columns = [
+        counter
+        for counter in SHOWN
+        if counter.is_sum or any(counter.compute(each) is not None for each in used)
+    ]
+    rows = [[_("device"), *(_(counter.name) for counter in columns)]] if used else []
+    rows += [[name, *_cells(backend, columns)] for name, backend in backends.items()]
     return _align(rows)
 
 
-def _cells(backend: Report) -> "list[str]":
+def _cells(backend: Message, columns: "list[Counter]") -> "list[str]":
     if not is_used(backend):
-        return [_("unknown") if backend["state"] == NOT_KNOWN else _("not initialised")]
-    allocated, peak = backend["allocated"], backend["peak"]
-    cached, bound = find_cached(backend)
-    return [size(find_held(backend)), size(allocated), bound + size(cached), size(peak)]
+        return [_("unknown") if backend["state"] == NOT_KNOWN else _("not initialized")]
+    return [_cell(backend, counter) for counter in columns]
 
 
-def is_used(backend: Report) -> bool:
+def _cell(backend: Message, counter: Counter) -> str:
+    number = counter.compute(backend)
+    if number is None and not counter.is_sum:
+        return "–"
+    _, bound = find_cached(backend) if counter.name == "cached" else (None, "")
+    return bound + size(number)
+
+
+def is_used(backend: Message) -> bool:
     return bool(backend["state"] == IN_USE)
 
 
-def find_held(backend: Report) -> Optional[int]:
-    numbers = (backend[name] for name in ("driver", "reserved", "allocated"))
-    return next((number for number in numbers if number is not None), None)
+def find_held(backend: Message) -> Optional[int]:
+    return derive_held(backend["allocated"], backend["reserved"], backend["driver"])
 
 
-def find_cached(backend: Report) -> "tuple[Optional[int], str]":
-    """What the allocator keeps for reuse; before torch 2.13 only a bound is known."""
-    reserved, driver, allocated = backend["reserved"], backend["driver"], backend["allocated"]
-    whole = driver if reserved is None else reserved
-    if whole is None or allocated is None:
-        return None, ""
-    return max(0, whole - allocated), "≤ " if reserved is None else ""
+def find_cached(backend: Message) -> "tuple[Optional[int], str]":
+    """Returns what the allocator keeps for reuse, and a mark where only an upper bound is known."""
+    reserved = backend["reserved"]
+    cached = derive_cached(backend["allocated"], reserved, backend["driver"])
+    return cached, "≤ " if reserved is None and cached is not None else ""
 
 
 def _align(rows: "list[list[str]]") -> str:
@@ -75,8 +83,8 @@ def _align(rows: "list[list[str]]") -> str:
     return "\n".join(lines)
 
 
-def describe_progress(progress: Optional[Report]) -> str:
-    """Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted so far."""
+def describe_progress(progress: Optional[Message]) -> str:
+    """Says Epoch 3 · 62% · 3.1 it/s · 4 min left; inside a cell what its bars have counted."""
     if progress is None:
         return ""
     bars = [bar for bar in (progress["inner"], progress) if bar and bar.get("done") is not None]
@@ -92,7 +100,7 @@ def describe_progress(progress: Optional[Report]) -> str:
     return " · ".join(words)
 
 
-def _say_done(progress: Report) -> str:
+def _say_done(progress: Message) -> str:
     if progress.get("done") is None:
         steps = progress["steps"]
         return ngettext("{n} step", "{n} steps", steps).format(n=f"{steps:,}")
@@ -112,13 +120,13 @@ def _figures(number: float) -> str:
     return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}"
 
 
-def say_freed(report: Report, still_cached: int) -> str:
-    """How a Free ended, and what it left out; `still_cached` is what live tensors pin."""
+def say_freed(report: JobAnswer, still_cached: int) -> str:
+    """Says how a Free ended, and what it left out; `still_cached` is what live tensors pin."""
     lines = [_how_it_ended(report, still_cached), *_not_collected(report), *_not_known(report)]
     return "\n".join(lines)
 
 
-def _how_it_ended(report: Report, still_cached: int) -> str:
+def _how_it_ended(report: JobAnswer, still_cached: int) -> str:
     if report["state"] == "busy":
         # What any thread may free, such as free blocks of malloc, is freed all the same.
         words = _("busy: {reason}").format(reason=say_why(report["reason"]))
@@ -137,7 +145,7 @@ def _how_it_ended(report: Report, still_cached: int) -> str:
     return words
 
 
-def say_why(reason: Report) -> str:
+def say_why(reason: JobAnswer) -> str:
     code = reason["code"]
     if (
         code in ("main_computing", "main_unproven")
@@ -150,12 +158,12 @@ def say_why(reason: Report) -> str:
     return f"{_(words)} ({reason['where']})"
 
 
-def add_up_cached(backends: "dict[str, Report]") -> int:
+def add_up_cached(backends: "dict[str, Message]") -> int:
     found = [find_cached(each) for each in backends.values() if is_used(each)]
     return sum(cached or 0 for cached, bound in found if not bound)
 
 
-def _not_collected(report: Report) -> "list[str]":
+def _not_collected(report: JobAnswer) -> "list[str]":
     toolkit = report["gui_toolkit"]
     if report["state"] == "busy" or report["collected"] or toolkit is None:
         return []
@@ -163,7 +171,7 @@ def _not_collected(report: Report) -> "list[str]":
     return [text.format(toolkit=toolkit)]
 
 
-def _not_known(report: Report) -> "list[str]":
+def _not_known(report: JobAnswer) -> "list[str]":
     text = _("{name}: can't tell whether this process uses it; free it from mpsbar instead")
     return [text.format(name=name) for name in report["not_known"]]
 

@@ -22,7 +22,7 @@ class Allowance:
         self._last = time.monotonic()
 
     def spend(self, amount: float, now: float) -> float:
-        """Spend it; the time, by time.monotonic(), from which on more may be spent."""
+        """Spends it; returns the time, by time.monotonic(), from which on more may be spent."""
         earned = max(0.0, now - self._last) * self._per_second
         self._left = min(self._most, self._left + earned) - amount
         self._last = now
@@ -42,7 +42,7 @@ class JobPace:
     def note(
         self, answer: "dict[str, Any]", paused: float, now: float, identity: object = None
     ) -> None:
-        """A job has ended that made its host wait for `paused` seconds."""
+        """Notes that a job has ended that made its host wait for `paused` seconds."""
         self._answer, self._ended, self._identity = answer, now, identity
         self._rests_until = self._allowance.spend(max(paused, LEAST_PAUSE_SECONDS), now)
 
@@ -50,7 +50,9 @@ class JobPace:
         return self._answer is not None and now < self._rests_until
 
     def find_answer(self, now: float, identity: object = None) -> "Optional[dict[str, Any]]":
-        """The last answer with its age, for who asks again too soon; None: the job may run."""
+        """Returns the last answer with its age, for a request that comes too soon; None if the job
+        may run.
+        """
         if self._answer is None or not self.is_resting(now):
             return None
         if identity != self._identity:

@@ -13,7 +13,7 @@ _UCRED = struct.Struct("=iII")
 
 
 def parse_xucred(raw: bytes) -> int:
-    """The uid in macOS's struct xucred."""
+    """Returns the uid in macOS's struct xucred."""
     version, uid = _XUCRED.unpack(raw)[:2]
     if version != 0:
         raise OSError(f"unknown version {version} of struct xucred")
@@ -21,19 +21,21 @@ def parse_xucred(raw: bytes) -> int:
 
 
 def parse_ucred(raw: bytes) -> int:
-    """The uid in Linux's struct ucred."""
+    """Returns the uid in Linux's struct ucred."""
     return int(_UCRED.unpack(raw)[1])
 
 
 def read_uid(connection: _socket.socket) -> int:
-    """The effective user id of the other end; OSError if the kernel does not say."""
+    """Returns the effective user id of the other end; OSError if the kernel does not say."""
     if sys.platform == "darwin":
         return parse_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
     return parse_ucred(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
 
 
 def read_pid(connection: _socket.socket) -> "Optional[int]":
-    """The process at the other end; None where the kernel does not say, or cannot name it here."""
+    """Returns the process at the other end; None where the kernel does not say, or cannot name it
+    here.
+    """
     try:
         if sys.platform == "darwin":
             pid = int(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID))

@@ -45,7 +45,7 @@ class PendingCall:
         self._raise = _finished_generator().throw  # raises what it is given, and has no frame
 
     def schedule(self, job: Any) -> bool:
-        """Have main call soon. False when the queue of pending calls is full.
+        """Has main call soon. Returns False when the queue of pending calls is full.
 
         That queue is short, and the host's too. So while a call of ours is in it none is added; the
         longer main does not come by, the longer until one counts as lost.
@@ -65,14 +65,14 @@ class PendingCall:
         return False
 
     def is_pending(self) -> bool:
-        """Whether main has yet to come by for a call of ours."""
+        """Returns whether main has yet to come by for a call of ours."""
         return time.monotonic() < self._lost_at
 
     def cancel(self) -> None:
         self._job = None
 
     def schedule_at_end_of(self, thing: Any) -> Any:
-        """Schedule when `thing` is gone. All in C: a finalizer in Python could swallow a Ctrl-C."""
+        """Schedules when `thing` is gone, all in C: a finalizer in Python could swallow Ctrl-C."""
         return weakref.ref(thing, self._add)
 
     def __iter__(self) -> Iterator[Any]:
@@ -102,17 +102,18 @@ def _finished_generator() -> Any:
 
 
 def drop_left_over() -> None:
-    """Have main drop what may not end on our thread."""
+    """Has main drop what may not end on our thread."""
     if left_over and not main_call.is_pending():
         main_call.schedule(main_call._job)
 
 
 def call_when_left(frame: FrameType) -> Any:
-    """What to keep so that the call is scheduled when `frame` returns, at no cost until then.
+    """Returns what to keep so that the call is scheduled when `frame` returns, at no cost until
+    then.
 
-    A frame drops its trace function when it ends, and without tracing it is never called. None
-    where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's next try
-    notices it.
+    A frame drops its trace function when it ends, and without tracing it is never called. Returns
+    None where a debugger traces, or on 3.9 (line numbers would stand still): then the agent's next
+    try notices it.
     """
     if sys.version_info < (3, 10) or sys.gettrace() is not None or frame.f_trace is not None:
         return None
@@ -123,7 +124,7 @@ def call_when_left(frame: FrameType) -> Any:
 
 
 def _pending_call_adder(trigger: Any) -> Callable[[Any], int]:
-    """Called with anything, adds a pending call; no Python code of ours runs in it."""
+    """Returns what adds a pending call, called with anything; no Python code of ours runs in it."""
     api = ctypes.pythonapi
     api.Py_IncRef(ctypes.py_object(trigger))  # a call may be pending at the very end
     # The third argument, what a weak reference calls back with, goes unread.

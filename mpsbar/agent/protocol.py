@@ -16,6 +16,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 Message = dict[str, Any]
+JobAnswer = dict[str, Any]  # the result of free, tensors or limit, or a part of it
 
 
 def _refuse_constant(name: str) -> None:
@@ -65,7 +66,7 @@ def error(number: Any, code: int, text: str) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """One JSON object; anything else is a ProtocolError."""
+    """Decodes one JSON object; anything else is a ProtocolError."""
     try:
         message = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as problem:
@@ -76,7 +77,7 @@ def decode(line: bytes) -> Message:
 
 
 def parse_request(line: bytes) -> "tuple[Any, str, Message]":
-    """(id, method, params) of a request."""
+    """Returns (id, method, params) of a request."""
     message = decode(line)
     number, method, params = message.get("id"), message.get("method"), message.get("params", {})
     if message.get("jsonrpc") != "2.0" or not isinstance(method, str):
@@ -93,7 +94,7 @@ def parse_request(line: bytes) -> "tuple[Any, str, Message]":
 
 
 def split_lines(buffer: bytearray) -> "list[bytes]":
-    """Take the complete lines out of `buffer`; what is left must still fit one line."""
+    """Takes the complete lines out of `buffer`; what is left must still fit one line."""
     end = buffer.rfind(b"\n") + 1
     lines = bytes(buffer[:end]).split(b"\n")[:-1]
     del buffer[:end]

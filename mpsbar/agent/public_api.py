@@ -46,8 +46,9 @@ def memory(prefix: str = "") -> "dict[str, int]":
     """The memory of this process in bytes, ready for wandb.log, MLflow or TensorBoard.
 
     The sums over the allocators in use: allocated, cached, other, reserved, driver, peak, held,
-    budget, and resident where the system knows it. What is not known is left out. It takes
-    microseconds, needs no agent, and touches no device that this process does not use.
+    budget, limit (the highest, no sum), and resident where the system knows it. What is not known
+    is left out. It takes microseconds, needs no agent, and touches no device that this process does
+    not use.
     """
     from .memory import read_memory
 

@@ -1,4 +1,4 @@
-"""Takes passwords and keys out of what is shown, recorded or pasted into a bug report. Pure.
+"""Takes passwords, keys and the home folder out of what is shown, recorded or pasted. Pure.
 
 Arguments and titles of processes, variables and error texts may hold them. What comes after the
 first option of a command is left out; in all else, what has the shape of a key is replaced.
@@ -52,14 +52,15 @@ _TO_WORDS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr
 
 
 def mask(text: str) -> str:
-    """The text with *** for whatever looks like a password or a key."""
+    """Returns the text with *** for whatever looks like a password or a key."""
     kinds = _find_kinds(text)
     return _compile(kinds).sub(MASK, text) if kinds else text
 
 
 def _find_kinds(text: str) -> "tuple[str, ...]":
-    """The shapes that may be in it. Most texts have none, and to compile all takes milliseconds,
-    which a host at its end would wait for."""
+    """Returns the shapes that may be in it. Most texts have none, and to compile all takes
+    milliseconds, which a host at its end would wait for.
+    """
     small = text.casefold()
     kinds = []
     if any(part in small for part in _IN_ISSUED):
@@ -78,23 +79,25 @@ def _compile(kinds: "tuple[str, ...]") -> "re.Pattern[str]":
 
 
 def is_code(argument: str) -> bool:
-    """Whether python takes it for -c: the code follows, or is in it."""
+    """Returns whether python takes it for -c: the code follows, or is in it."""
     return re.fullmatch(_CODE, argument, re.DOTALL) is not None
 
 
 def has_value(argument: str) -> bool:
-    """Whether it is an option of python that takes the next argument."""
+    """Returns whether it is an option of python that takes the next argument."""
     return re.fullmatch(_WITH_VALUE, argument) is not None
 
 
 def find_module(argument: str) -> "Optional[str]":
-    """Of -mNAME the name, of -m nothing (it is the next argument); None: it is another option."""
+    """Returns of -mNAME the name, of -m nothing (it is the next argument), and None for another
+    option.
+    """
     match = re.fullmatch(_MODULE, argument)
     return None if match is None else match[1]
 
 
 def shorten_command(command: "tuple[str, ...]") -> "tuple[str, ...]":
-    """Keep python train.py data of python train.py data --key SECRET; code is left out too."""
+    """Keeps python train.py data of python train.py data --key SECRET; code is left out too."""
     kept: list[str] = []
     waits_for_script = True
     arguments = iter(command)
@@ -116,7 +119,7 @@ def shorten_command(command: "tuple[str, ...]") -> "tuple[str, ...]":
 
 
 def cut_options(title: str) -> str:
-    """The words before the first option or assignment: serve of serve --key SECRET.
+    """Keeps the words before the first option or assignment: serve of serve --key SECRET.
 
     A process may write a title with all of its arguments over the first of them, also one that
     begins with its path. A folder's name may have a dash between two spaces.
@@ -128,6 +131,16 @@ def cut_options(title: str) -> str:
     return title[: end.start()] if end else title
 
 
+def shorten_home(text: str, home: "Optional[str]") -> str:
+    """Writes the home folder as ~ wherever a path begins with it, not in the middle of another
+    path.
+    """
+    folder = (home or "").rstrip("/")
+    if not folder or folder not in text:  # compiled only where it is there: a host at its end waits
+        return text
+    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(folder)}(?!\.?[\w@+%~-])", "~", text)
+
+
 def shorten_title(title: str) -> str:
-    """What a title may show: no options, and *** for what looks like a key."""
+    """Keeps what a title may show: no options, and *** for what looks like a key."""
     return mask(cut_options(title))

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import Any, Callable
 
-from . import gil_io, kept_free, main_thread, methods, protocol, user_folders
+from . import gil_io, main_thread, methods, pending_free, protocol, user_folders
 from .agent_thread import AgentThread
 from .gc_pause import CollectorPause
 from .jobs import JobQueue
@@ -94,7 +94,9 @@ class Agent:
         return self.pid == os.getpid() and self._thread.is_alive()
 
     def stop(self) -> None:
-        """At exit. Joined: a thread inside torch while Python ends can bring the process down."""
+        """Ends the thread at exit and joins it: inside torch while Python ends, it can bring the
+        process down.
+        """
         if self.pid != os.getpid():
             return
         self._stopping = True
@@ -104,18 +106,20 @@ class Agent:
             self._pause.end()
 
     def _wake(self) -> None:
-        """End the thread's wait. Not by a descriptor of its own: it may be the host's by now."""
+        """Wakes the thread through the listener: a descriptor kept for that could belong to the
+        host by now.
+        """
         listener = self._listener
         try:
             if listener.file_is_ours():
-                gil_io.knock(listener.path)
+                gil_io.wake_listener(listener.path)
                 return
         except OSError:
             pass  # the host is out of descriptors
         gil_io.hang_up_ours(listener.number, listener.bound)
 
     def close(self) -> None:
-        """Close what is ours, where the thread does not run: a forked child has none."""
+        """Closes what is ours, where the thread does not run: a forked child has none."""
         self._pause.end()
         for connection in self._connections:
             gil_io.close_ours(connection.number, connection.path)
@@ -126,7 +130,7 @@ class Agent:
         while not self._stopping:
             try:
                 self._serve_round()
-            except Exception:  # noqa: BLE001 - one bad round is not the end
+            except Exception:  # noqa: BLE001 - a failed round must not end the thread
                 if self._stopping or sys.is_finalizing():
                     return
                 self._sleep(0.1)
@@ -145,7 +149,7 @@ class Agent:
         if not self._jobs.is_empty():
             self._step_job()
         now = time.monotonic()
-        self._jobs.try_kept_free(now)
+        self._jobs.try_pending_free(now)
         if ready or self._polled[0].found:
             self._pace(now, worked)
         if now >= self._next_check:
@@ -153,7 +157,7 @@ class Agent:
             self._check(now)
 
     def _wait(self) -> "list[Connection]":
-        """The connections that something can be done for; the listener is the first entry."""
+        """Returns the connections that are ready; the listener is the first entry of the poll."""
         now = time.monotonic()
         if now < self._hears_from:
             _watch(self._polled[0], -1, 0)
@@ -184,21 +188,21 @@ class Agent:
         ]
 
     def _next_time(self) -> float:
-        """When something is to be done without being asked."""
-        kept = kept_free.find_kept()
-        return self._next_check if kept is None else min(self._next_check, kept.next_try)
+        """Returns when something is to be done without being asked."""
+        pending = pending_free.find_pending()
+        return self._next_check if pending is None else min(self._next_check, pending.next_try)
 
     def _sleep(self, seconds: float) -> None:
         self._pause.call(gil_io.poll, *gil_io.poll_arguments(None, 0, seconds))
         self._woken = time.monotonic()
 
     def _pace(self, now: float, worked: float) -> None:
-        """Let requests gather when they come too often or have cost too much."""
+        """Lets requests gather when they come too often or have cost too much."""
         rounds = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
         self._hears_from = max(rounds, self._work.spend(worked, now))
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
-        """Do something for a connection; drop it if that fails."""
+        """Does something for a connection; drops it if that fails."""
         try:
             if not gil_io.is_ours(connection.number, connection.path):
                 raise OSError(errno.EBADF, "the host has closed it")
@@ -321,15 +325,15 @@ class Agent:
             return
         if not main_thread.is_host_restored():  # main comes by soon, unless it is in C code
             self._next_check = min(self._next_check, time.monotonic() + CHECK_AFTER_JOB_SECONDS)
-        askers, answer = finished
-        for connection, number in askers:
+        requesters, answer = finished
+        for connection, number in requesters:
             connection.waiting -= 1
             if not connection.dropped:
                 connection.results.append((number, answer))
                 self._guard(connection, self._deliver)
 
     def _deliver(self, connection: Connection) -> None:
-        """Under the guard: an answer may be too long for a line."""
+        """Sends the answers of jobs. Under the guard: one may be too long for a line."""
         for number, answer in connection.results:
             connection.unread += protocol.result(number, answer)
         connection.results.clear()
@@ -348,7 +352,9 @@ class Agent:
             self._bind_again()
 
     def _bind_again(self) -> None:
-        """macOS empties temporary folders, people delete directories, hosts close descriptors."""
+        """Binds anew: macOS empties temporary folders, people delete directories, hosts close
+        descriptors.
+        """
         old = self._listener
         try:
             self._listener = bind(self._directories, MOST_CONNECTIONS)
@@ -358,7 +364,9 @@ class Agent:
 
 
 def _read(number: Any, method: str, params: Message) -> bytes:
-    """The answer to `stats` or `hello`; a version of a framework that we misread is an error."""
+    """Returns the answer to `stats` or `hello`; a version of a framework that we misread is an
+    error.
+    """
     try:
         value = methods.stats(params) if method == "stats" else methods.hello()
     except Exception as problem:  # noqa: BLE001 - the requests after it are answered all the same

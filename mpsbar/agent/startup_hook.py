@@ -60,12 +60,12 @@ class Finder:
                 lifecycle.attach_by_hook(quiet=self.folder is None)  # type: ignore[attr-defined]
                 if is_explained:
                     lifecycle.explain_at_import(name)  # type: ignore[attr-defined]
-        except Exception:  # noqa: BLE001, S110 - a missing or broken agent is nobody's concern here
+        except Exception:  # noqa: BLE001, S110 - the program must start without an agent
             pass
 
 
 def ask_others(name: str, path: object = None, target: object = None) -> "object | None":
-    """What the other finders of sys.meta_path find."""
+    """Returns what the other finders of sys.meta_path find."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         if find is None or hasattr(finder, "watches_for_mpsbar"):
@@ -77,7 +77,9 @@ def ask_others(name: str, path: object = None, target: object = None) -> "object
 
 
 def find_agent(folder: "str | None") -> object:
-    """The agent's lifecycle: this environment's, copied or mpsbar's own, or the one in `folder`."""
+    """Returns the agent's lifecycle: this environment's, copied or mpsbar's own, or the one in
+    `folder`.
+    """
     from importlib import import_module, util
 
     if folder is not None and "mpsbar_agent" not in sys.modules:
@@ -102,7 +104,7 @@ def find_spec(name: str, path: object = None, target: object = None) -> "object 
 
 
 def find_mpsbar(name: str, *_: object) -> "object | None":
-    """The agent's public API for `import mpsbar`; last on sys.meta_path."""
+    """Finds the agent's public API for `import mpsbar`; last on sys.meta_path."""
     if name != "mpsbar":
         return None
     from importlib import util
@@ -116,7 +118,7 @@ def find_mpsbar(name: str, *_: object) -> "object | None":
 
 
 def answer_to_import() -> None:
-    """From now on `import mpsbar` finds the agent's public API, if nothing else."""
+    """Has `import mpsbar` find the agent's public API from now on, if nothing else."""
     finder: object = find_mpsbar
     if not any(other is finder for other in sys.meta_path):
         find_mpsbar.find_spec = find_mpsbar  # type: ignore[attr-defined]
@@ -124,7 +126,7 @@ def answer_to_import() -> None:
 
 
 def load_in_notebook(folder: str, shell: object) -> None:
-    """For an environment that has no agent: the one in `folder`, with %mpsbar and import mpsbar."""
+    """Loads the agent in `folder` where there is none, with %mpsbar and import mpsbar."""
     find_agent(folder)
     from mpsbar_agent.notebook import load
 

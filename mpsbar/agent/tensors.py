@@ -15,6 +15,7 @@ from .frameworks import FRAMEWORKS, Framework
 from .gc_pause import CollectorPause
 from .host_exceptions import raised_by_us
 from .main_thread import MainThreadJob
+from .protocol import JobAnswer
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
@@ -22,7 +23,6 @@ SCAN_SECONDS = 0.2
 SPARE_SECONDS = 0.05
 MOST_GROUPS = 50
 
-Report = dict[str, Any]
 Key = tuple[str, str, str]
 
 
@@ -30,20 +30,23 @@ class TensorCensus:
     """One count of the live tensors; `step` until it answers.
 
     On main, or while no other thread can run: whoever lists all objects holds them for a moment,
-    and one that ends meanwhile would run its finalizer on our thread. On MPS also the rule of Free:
-    a tensor looked at in the middle of its operation has crashed before.
+    and one that ends meanwhile would run its finalizer on our thread. A backend with CENSUS_ALONE
+    asks for the rule of Free too.
     """
 
     def __init__(self, gpu_client: Optional[bool], pause: Optional[CollectorPause] = None) -> None:
         states = {backend.NAME: backend.state(gpu_client) for backend in BACKENDS}
         self._used = [backend for backend in BACKENDS if states[backend.NAME] == IN_USE]
-        self._report: Optional[Report] = None
+        self._report: Optional[JobAnswer] = None
         self.paused = 0.0  # seconds that this process could do nothing else
-        alone = states["mps"] not in (None, NOT_INITIALISED)
+        alone = any(
+            backend.CENSUS_ALONE and states[backend.NAME] not in (None, NOT_INITIALISED)
+            for backend in BACKENDS
+        )
         deadline = time.monotonic() + DEADLINE_SECONDS
         self._job = MainThreadJob(self._prepare, self._count, deadline, alone, pause)
 
-    def step(self) -> Optional[Report]:
+    def step(self) -> Optional[JobAnswer]:
         job = self._job
         if not job.step():
             return None
@@ -56,21 +59,21 @@ class TensorCensus:
         return self._report
 
     def _prepare(self, on_main: bool) -> None:
-        """Nothing: a census changes nothing."""
+        """Does nothing: counting needs no preparation."""
 
     def _count(self) -> None:
         allocated = {backend.NAME: backend.stats().get("allocated") for backend in self._used}
         start = time.perf_counter()
         try:
-            self._report = count(allocated, None if self._job.on_main else self._job.kept_until)
+            self._report = count(allocated, None if self._job.on_main else self._job.gil_until)
         finally:
             self.paused += time.perf_counter() - start
 
 
-def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = None) -> Report:
-    """Group what gc can see; `allocated` is what each backend says is live.
+def count(allocated: "dict[str, Optional[int]]", gil_until: Optional[float] = None) -> JobAnswer:
+    """Groups what gc can see; `allocated` is what each backend says is live.
 
-    Off main the GIL is ours until `kept_until`, and nothing may be held any longer.
+    Off main the GIL is ours until `gil_until`, and nothing may be kept any longer.
     """
     start = time.monotonic()
     # In steps of `for` loops: between a list that took too long and its end no other thread runs.
@@ -78,11 +81,11 @@ def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = N
         break
     for now in iter(time.monotonic, None):
         break
-    cut_short = kept_until is not None and now > kept_until - 2 * SPARE_SECONDS
+    cut_short = gil_until is not None and now > gil_until - 2 * SPARE_SECONDS
     if cut_short:
         objects = []
     listed = now - start
-    end = now + SCAN_SECONDS if kept_until is None else kept_until - SPARE_SECONDS
+    end = now + SCAN_SECONDS if gil_until is None else gil_until - SPARE_SECONDS
     groups: dict[Key, list[int]] = {}
     seen: set[tuple[str, int]] = set()
     describers: dict[int, Any] = {}  # by id of the type: a metaclass may hash with foreign code
@@ -98,14 +101,14 @@ def count(allocated: "dict[str, Optional[int]]", kept_until: Optional[float] = N
             if describe is not None:
                 _add(groups, seen, describe(thing))
     thing = kind = None  # type: ignore[assignment]
-    if kept_until is not None and time.monotonic() > kept_until - SPARE_SECONDS / 2:
+    if gil_until is not None and time.monotonic() > gil_until - SPARE_SECONDS / 2:
         host_frames.drop_references(objects)  # other threads may have run
     del objects
     return _report(groups, allocated, listed, time.monotonic() - start, cut_short)
 
 
 def _all_of(types: "list[type]") -> "Iterator[list[Any]]":
-    """An iterator whose one step gives all objects of these types.
+    """Returns an iterator whose one step gives all objects of these types.
 
     While all objects are listed, each has one reference more. A tuple that another thread is just
     filling from a generator cannot grow then: that thread would get a SystemError. So listing,
@@ -124,7 +127,7 @@ def _all_of(types: "list[type]") -> "Iterator[list[Any]]":
 
 
 def _tensor_types() -> "list[type]":
-    """The tensor classes of all frameworks here, with every class made from them."""
+    """Returns the tensor classes of all frameworks here, with every class made from them."""
     modules = [(loaded(framework.module), framework.tensor) for framework in FRAMEWORKS]
     found = [getattr(module, name) for module, name in modules if module is not None]
     for kind in found:  # grows meanwhile
@@ -133,7 +136,8 @@ def _tensor_types() -> "list[type]":
 
 
 def _describer(kind: type) -> Any:
-    """How to describe objects of this type; None for those that hold no bytes of a tensor.
+    """Returns how to describe objects of this type, or None for those that hold no bytes of a
+    tensor.
 
     Never isinstance: it asks the object for its __class__, which may be foreign code.
     """
@@ -151,13 +155,15 @@ def _describer(kind: type) -> Any:
 
 
 def _no_foreign_code() -> Any:
-    """Without it a subclass's __torch_function__ is called for every attribute that is read."""
+    """Keeps a subclass's __torch_function__ from being called for every attribute that is read."""
     torch = loaded("torch")
     return nullcontext() if torch is None else torch._C.DisableTorchFunctionSubclass()
 
 
 def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]":
-    """(group, identity of its storage, bytes of that storage); None if it has none of its own."""
+    """Returns (group, identity of its storage, bytes of that storage), or None if it has none of
+    its own.
+    """
     kind: Any = loaded("torch").Tensor  # type: ignore[union-attr]  # a subclass may override these
     try:
         device = kind.device.__get__(tensor).type
@@ -174,7 +180,7 @@ def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]"
 
 
 def _describe_array(framework: Framework, array: Any) -> "tuple[Key, tuple[str, int], int]":
-    """The same for a framework whose arrays have no storage of their own to ask for."""
+    """Does the same for a framework whose arrays have no storage of their own to ask for."""
     device = framework.backends[0]
     shape = "x".join(map(str, array.shape)) or "scalar"
     dtype = str(array.dtype).replace(f"{framework.module}.", "")
@@ -198,7 +204,7 @@ def _report(
     listed: float,
     total: float,
     cut_short: bool,
-) -> Report:
+) -> JobAnswer:
     ranked = sorted(groups.items(), key=lambda item: -item[1][1])
     rest = [numbers for _, numbers in ranked[MOST_GROUPS:]]
     visible: dict[str, int] = {}

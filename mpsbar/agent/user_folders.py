@@ -22,7 +22,9 @@ _homes: "dict[int, str]" = {}
 
 
 def find_run_folders() -> "list[str]":
-    """Socket folders, best first: the agent binds in the first safe one, the client lists all."""
+    """Returns socket folders, best first: the agent binds in the first safe one, the client lists
+    all.
+    """
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]
@@ -35,7 +37,7 @@ def find_run_folders() -> "list[str]":
 
 
 def prepare(directory: str) -> None:
-    """Make `directory` for this user alone; OSError says why it cannot be used.
+    """Makes `directory` for this user alone; OSError says why it cannot be used.
 
     One that was there before is judged and never changed: it may be the user's own, or /tmp.
     """
@@ -44,7 +46,7 @@ def prepare(directory: str) -> None:
 
 
 def make_folders(folder: str) -> None:
-    """Make `folder` and what is missing above it for this user alone, whatever the umask.
+    """Makes `folder` and what is missing above it for this user alone, whatever the umask.
 
     What was there before is not changed. os.makedirs and Path.mkdir give the folders above the last
     the rights that the umask leaves: with 0 everybody could write them.
@@ -63,7 +65,7 @@ def make_folders(folder: str) -> None:
 
 
 def check(directory: str) -> None:
-    """Raise OSError unless `directory` is a real directory that this user alone may write."""
+    """Raises OSError unless `directory` is a real directory that this user alone may write."""
     status = os.lstat(directory)
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{directory} is not a directory: choose another folder")
@@ -77,7 +79,7 @@ def check(directory: str) -> None:
 
 
 def socket_path(directory: str, pid: int) -> str:
-    """The path of one worker's socket; OSError where the kernel could not hold it."""
+    """Returns the path of one worker's socket; OSError where the kernel could not hold it."""
     path = os.path.join(directory, f"{pid}.sock")
     if len(os.fsencode(path)) > MAX_PATH:
         raise OSError(f"the socket path is longer than {MAX_PATH} bytes: {path}")
@@ -85,7 +87,9 @@ def socket_path(directory: str, pid: int) -> str:
 
 
 def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, str]]":
-    """(pid, path) of every socket file; a directory that is not safely ours is not looked at."""
+    """Returns (pid, path) of every socket file; a directory that is not safely ours is not looked
+    at.
+    """
     found = []
     for directory in find_run_folders() if directories is None else directories:
         try:
@@ -96,7 +100,7 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
 
 
 def list_directory(directory: str) -> "list[tuple[int, str]]":
-    """The same for one directory; OSError if it is not safely ours or cannot be listed now."""
+    """Does the same for one directory; OSError if it is not safely ours or cannot be listed now."""
     check(directory)
     found = []
     for name in os.listdir(directory):
@@ -107,7 +111,7 @@ def list_directory(directory: str) -> "list[tuple[int, str]]":
 
 
 def results_folder() -> "Optional[str]":
-    """What the dtype probe measured is kept here; None where this user has no home."""
+    """Returns where the dtype probe keeps what it measured, or None where this user has no home."""
     override = os.environ.get("MPSBAR_DATA_DIR")
     if override:
         return os.path.join(os.path.abspath(override), "probes")
@@ -116,7 +120,7 @@ def results_folder() -> "Optional[str]":
 
 
 def result_name(device: str, torch: str, system: str, prefix: str, version: str) -> str:
-    """One file for each: another torch, system or interpreter has a result of its own."""
+    """Names a result's file: another torch, system or interpreter has one of its own."""
     import hashlib
 
     everything = "\0".join((device, torch, system, prefix, version))
@@ -125,7 +129,7 @@ def result_name(device: str, torch: str, system: str, prefix: str, version: str)
 
 
 def system_version() -> str:
-    """15.1; on Linux the kernel's."""
+    """Returns 15.1; on Linux the kernel's."""
     import platform  # which torch has imported long ago
 
     return platform.mac_ver()[0] or platform.release()

@@ -161,11 +161,10 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
 
 def _build_environment() -> dict[str, str]:
     """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
-    from mpsbar.system.paths import data_folder, is_in_app
-    from mpsbar.workers.run import SITE, build_environment, copy_agent
+    from mpsbar.workers.run import build_environment, find_site
 
     try:
-        site = copy_agent(data_folder()) if is_in_app() else SITE
+        site = find_site()
     except OSError as problem:
         reason = problem.strerror or problem
         print(

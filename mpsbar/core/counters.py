@@ -1,45 +1,14 @@
-"""The counters of an allocator: one list for wire, model, JSON, tables, report and history. Pure.
+"""The counters of one allocator of one worker, as the monitor keeps them. Pure.
 
-A new counter is a row of COUNTERS and, in Backend, a field if agents send it, else a property.
+Their list is in agent/counters.py: the agent, which is copied without this folder, needs it too.
 """
 
 from dataclasses import dataclass
 
-from mpsbar.language import mark
+from mpsbar.agent.counters import COUNTERS, Counter, derive_cached, derive_held, derive_other
 
+__all__ = ["COUNTERS", "RECORDED", "SENT", "Backend", "Counter"]
 
-@dataclass(frozen=True, slots=True)
-class Counter:
-    name: str  # of the field or property of Backend; on the wire, in JSON and in the history
-    meaning: str  # for people; English in the metrics, else shown by `_()`
-    is_sent: bool = False  # by the agent; else computed from those that are
-    label: str = ""  # for people, where it differs from the name
-    rank: int | None = None  # its priority where a table is narrow (ui/columns.py); None: no column
-    recorded: int | None = None  # the version of the history's file that added its column
-    is_sum: bool = True  # over the allocators of a process; else the largest is that of the process
-
-    def read(self, backend: "Backend") -> int | None:
-        number: int | None = getattr(backend, self.name)
-        return number
-
-
-COUNTERS = (
-    Counter(mark("allocated"), mark("in live tensors"), is_sent=True, rank=10, recorded=1),
-    Counter(mark("cached"), mark("kept for reuse"), rank=6, recorded=1),
-    Counter("other", mark("graphs and other memory, some of which Free may return")),
-    Counter("reserved", mark("what the allocator got from the driver"), is_sent=True),
-    Counter("driver", mark("everything Metal gave the process"), is_sent=True),
-    Counter(mark("peak"), mark("the most that was ever allocated"), is_sent=True, rank=11),
-    Counter(
-        mark("held"), mark("everything the driver gave the process"), label=mark("held (driver)"),
-        rank=1, recorded=1,
-    ),
-    Counter("budget", mark("what Metal recommends staying below"), is_sent=True),
-    Counter(
-        mark("limit"), mark("the limit that was set for the process"), is_sent=True, rank=12,
-        is_sum=False,
-    ),
-)  # fmt: skip
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in
 # millionths a second: an epoch may take an hour.
@@ -64,12 +33,12 @@ class Backend:
 
     @property
     def held(self) -> int | None:
-        return _first(self.driver, self.reserved, self.allocated)
+        return derive_held(self.allocated, self.reserved, self.driver)
 
     @property
     def cached(self) -> int | None:
         """What the allocator keeps for reuse; before torch 2.13 only an upper bound is known."""
-        return _difference(_first(self.reserved, self.driver), self.allocated)
+        return derive_cached(self.allocated, self.reserved, self.driver)
 
     @property
     def cached_is_bound(self) -> bool:
@@ -77,12 +46,4 @@ class Backend:
 
     @property
     def other(self) -> int | None:
-        return _difference(self.driver, self.reserved)
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _difference(whole: int | None, part: int | None) -> int | None:
-    return None if whole is None or part is None else max(0, whole - part)
+        return derive_other(self.allocated, self.reserved, self.driver)

@@ -11,18 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mpsbar.agent.conventions import LEAST_LIMIT, LIMIT_VARIABLE, MOST_LIMIT
 from mpsbar.core.errors import UserError
 from mpsbar.core.torch_facts import HIGH, LOW
 from mpsbar.language import _
 
-# The same bounds as in the agent (agent/limit.py).
-LEAST_LIMIT = 64 << 20
-MOST_LIMIT = 1 << 50
 HEAP = 1 << 30  # the largest heap that torch creates for a smaller tensor
 # Of Metal's budget; the menu offers these.
 PERCENTS = (50, 75, 90)
-# What `mpsbar run --limit` passes to the agent, for MLX.
-VARIABLE = "MPSBAR_LIMIT"
 
 _MOST_RATIO = 2.0  # that torch allows
 _DIGITS = 6  # of a ratio
@@ -68,7 +64,7 @@ def limit_environment(
     environ: Mapping[str, str], limit: int, budget: int | None
 ) -> LimitedEnvironment:
     """What a command needs to start with a limit. What the person has set stays."""
-    variables = {VARIABLE: str(limit)}
+    variables = {LIMIT_VARIABLE: str(limit)}
     kept = tuple(name for name in (HIGH, LOW) if name in environ)
     if budget is None or kept:
         return LimitedEnvironment(variables, kept, budget is not None)

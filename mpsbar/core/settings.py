@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from mpsbar.agent.conventions import LEAST_LIMIT
 from mpsbar.core.addresses import DEFAULT_ADDRESS, is_host_name, parse_address
 from mpsbar.core.errors import UserError
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
-from mpsbar.core.limits import LEAST_LIMIT, parse_size
+from mpsbar.core.limits import parse_size
 from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 from mpsbar.language import _

@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import user_folders
+from mpsbar.agent.conventions import (
+    ENDED_FOLDER,
+    ENDED_NAME,
+    MOST_ENDED_FILES,
+    MOST_FALLBACKS,
+    NO_LAST_WORDS,
+)
 from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
@@ -20,15 +27,10 @@ from mpsbar.core.naming import name_process, printable
 from mpsbar.core.verdicts import build_record, parse_record
 from mpsbar.system.files import read_bytes, replace_file
 
-FOLDER = "ended"  # as in agent/last_words.py, which this folder may not import
-NAME = "%013d-%d.json"
-OFF = "no-last-words"
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
 _MOST_FILES = 2000
-_MOST_KEPT = 500  # as in agent/last_words.py
 _MOST_TEXT = 200
-_MOST_FALLBACKS = 10  # as in agent/last_words.py
 _MOST_NUMBER = 2**53
 # The agent attaches after its process has started, by a clock that may be coarser.
 _SAME_SECONDS = 2.0
@@ -69,7 +71,7 @@ def find_last_words(
 def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
     """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
     which is printed after the record was left. Nothing where there is none."""
-    rows = [_build_row(operation) for operation in found.operations[:_MOST_FALLBACKS]]
+    rows = [_build_row(operation) for operation in found.operations[:MOST_FALLBACKS]]
     _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": found.is_profiled})
 
 
@@ -91,13 +93,13 @@ def note_end(end: EndedProcess) -> None:
     for folder in user_folders.find_run_folders():
         with suppress(OSError):
             user_folders.check(folder)
-            if os.path.lexists(Path(folder, OFF)):
+            if os.path.lexists(Path(folder, NO_LAST_WORDS)):
                 return
-            place = Path(folder, FOLDER)
+            place = Path(folder, ENDED_FOLDER)
             user_folders.prepare(str(place))
-            path = place / (NAME % (int(end.ended * 1000), end.pid))
+            path = place / (ENDED_NAME % (int(end.ended * 1000), end.pid))
             replace_file(path, json.dumps(record).encode(), follow_links=False)
-            for old in _list(0.0)[_MOST_KEPT:]:
+            for old in _list(0.0)[MOST_ENDED_FILES:]:
                 old.unlink(missing_ok=True)
             return
 
@@ -134,7 +136,7 @@ def _build_row(operation: FallbackOperation) -> list[object]:
 def apply_setting(is_on: bool) -> None:
     """Tell the agents, by a file in each run directory; without last words there are no records."""
     for folder in user_folders.find_run_folders():
-        marker = Path(folder) / OFF
+        marker = Path(folder) / NO_LAST_WORDS
         with suppress(OSError):
             if is_on:
                 marker.unlink(missing_ok=True)
@@ -149,7 +151,7 @@ def _list(since: float, pid: int | None = None) -> list[Path]:
     """Newest first."""
     found = []
     for directory in user_folders.find_run_folders():
-        folder = os.path.join(directory, FOLDER)  # noqa: PTH118 - hundreds of names
+        folder = os.path.join(directory, ENDED_FOLDER)  # noqa: PTH118 - hundreds of names
         try:
             user_folders.check(directory)
             user_folders.check(folder)
@@ -241,7 +243,7 @@ def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
     torch = _parse_frameworks(record.get("frameworks")).get("torch")
     if operations := parse_operations(record.get("fallbacks")):
         is_profiled = record.get("fallbacks_profiled") is True
-        return Fallbacks(tuple(operations[:_MOST_FALLBACKS]), torch, is_profiled)
+        return Fallbacks(tuple(operations[:MOST_FALLBACKS]), torch, is_profiled)
     seen = record.get("fallback_seen")
     if isinstance(seen, list) and len(seen) == 2:
         first = parse_operations([[seen[0], 1, seen[1]]])

@@ -1,6 +1,6 @@
 """The columns of the processes: one list for `status`, `top` and the report. Pure.
 
-A new column is a row of COLUMNS; a counter brings its own (core/counters.py).
+A new column is a row of COLUMNS; a counter brings its own (agent/counters.py).
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Column:
         return any(word not in ("", wording.UNKNOWN, _NO_LIMIT) for word in words)
 
 
-# The words of the headers and titles below; those of the counters are in core/counters.
+# The words of the headers and titles below; those of the counters are in agent/counters.
 _WORDS = (
     mark("name"), mark("device"), mark("memory"), mark("history"), mark("footprint"),
     mark("progress"), mark("note"), mark("host"), mark("runs"),

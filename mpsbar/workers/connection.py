@@ -55,10 +55,10 @@ class WorkerConnection:
         self._unsent += protocol.request(self._number, method, params)
 
     def ask_again(self, method: str, params: dict[str, Any]) -> None:
-        """The same request as the last time, with the same number; only when it is answered.
+        """Sends the same request as the last time, with the same number; only when it is answered.
 
-        An answer that is the same to the byte is then not parsed again: most workers change
-        nothing between two ticks, and parsing is a third of what asking them costs.
+        An answer that is the same to the byte is then not parsed again: most workers change nothing
+        between two ticks, and parsing is a third of what asking them costs.
         """
         number, known, request = self._repeated.get(method, (0, None, b""))
         if known != params:
@@ -77,7 +77,7 @@ class WorkerConnection:
                 del self._unsent[: self.socket.send(self._unsent)]
 
     def receive(self) -> list[tuple[str, Any]]:
-        """(method, result) of what has arrived; OSError when the connection is over."""
+        """Returns (method, result) of what has arrived; OSError when the connection is over."""
         try:
             data = self.socket.recv(_CHUNK)
         except BlockingIOError:
@@ -106,7 +106,9 @@ class WorkerConnection:
 
 
 def raise_connection_limit() -> int:
-    """Let this process open more files, as far as useful and allowed; how many connections fit."""
+    """Lets this process open more files, as far as useful and allowed; returns how many connections
+    fit.
+    """
     return _raise_file_limit() - _RESERVED_FILES
 
 

@@ -144,13 +144,14 @@ def disable(environment: Environment) -> bool:
 
 
 def read_version(site: Path) -> str | None:
-    """The version of the agent that is enabled there, None if none is."""
+    """Returns the version of the agent that is enabled there, or None if none is."""
     found = sorted(site.glob(f"{PACKAGE}-*.dist-info"))
     return found[-1].name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info") if found else None
 
 
 def find_enabled(python: str) -> Environment | None:
-    """What an earlier enable left in the environment of `python`; None if nothing is found there.
+    """Returns what an earlier enable left in the environment of `python`, or None if nothing is
+    found.
 
     By its files alone: to run a Python in Documents makes macOS ask whether mpsbar may.
     """
@@ -164,7 +165,7 @@ def find_enabled(python: str) -> Environment | None:
 
 
 def build_files(environment: Environment) -> Files:
-    """The files that `enable` adds to an environment, RECORD last."""
+    """Builds the files that `enable` adds to an environment, RECORD last."""
     hook = (_AGENT / "startup_hook.py").read_bytes() + f"\n\nNAMES = {_NAMES}\n".encode()
     files: Files = {f"{START}.py": hook}
     if not environment.has_mpsbar:
@@ -191,7 +192,9 @@ def _build_record(files: Files, record: str) -> str:
 
 
 def _recorded(site: Path) -> list[str]:
-    """The files of an earlier enable, as its own RECORD lists them; nothing outside of `site`."""
+    """Returns the files of an earlier enable, as its own RECORD lists them; nothing outside of
+    `site`.
+    """
     names = []
     for info in site.glob(f"{PACKAGE}-*.dist-info"):
         if info.is_symlink():
@@ -216,7 +219,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _find_link(site: Path, folder: Path) -> Path | None:
-    """The first link among the folders below `site`."""
+    """Returns the first link among the folders below `site`."""
     below = [folder, *folder.parents]
     return next((each for each in below if site in each.parents and each.is_symlink()), None)
 
@@ -230,7 +233,7 @@ def _refuse_links(site: Path, names: Iterable[str]) -> None:
 
 
 def _remove(site: Path, names: set[str]) -> None:
-    """The files, what Python compiled from them, and the folders that are then empty."""
+    """Removes the files, what Python compiled from them, and the folders that are then empty."""
     folders = set()
     for name in names:
         path = site / name
@@ -247,7 +250,9 @@ def _remove(site: Path, names: set[str]) -> None:
 
 
 def _clear_hidden_flag(path: Path) -> None:
-    """On macOS a file in a hidden folder may have the hidden flag, and `site` skips it then."""
+    """Clears macOS's hidden flag, which a file in a hidden folder may have, and `site` skips it
+    then.
+    """
     hidden = getattr(stat, "UF_HIDDEN", 0)
     flags = getattr(path.stat(), "st_flags", 0)
     if flags & hidden:
@@ -272,7 +277,9 @@ def connect(python: str) -> Connected:
 
 
 def _enable_and_remember(environment: Environment) -> bool:
-    """Remembered first: what is on no list, `mpsbar disable --all` would not remove."""
+    """Enables a Python after it was remembered: what is on no list, `mpsbar disable --all` would
+    not remove.
+    """
     python = environment.python
     was_known = python in read_enabled()
     reason = remember_enabled(python)
@@ -288,7 +295,9 @@ def _enable_and_remember(environment: Environment) -> bool:
 
 
 def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:
-    """The version of the agent that answered, None if none did; EnvironmentProblem: not run."""
+    """Returns the version of the agent that answered, None if none did; EnvironmentProblem: not
+    run.
+    """
     clean = {k: v for k, v in environ.items() if k not in ("MPSBAR_DISABLE", "PYTHONPATH")}
     with tempfile.TemporaryDirectory(prefix="mpsbar-", ignore_cleanup_errors=True) as folder:
         run_dir = Path(folder, "run")

@@ -126,14 +126,14 @@ def _parse_version(value: Any) -> tuple[int, int] | None:
 
 
 def _parse_path(value: Any) -> str | None:
-    """None for what is no absolute path, or would harm a terminal."""
+    """Returns None for what is no absolute path, or would harm a terminal."""
     if not isinstance(value, str) or not value.startswith("/") or len(value) > _LONGEST_PATH:
         return None
     return value if value.isprintable() and ".." not in Path(value).parts else None
 
 
 def read_enabled() -> list[str]:
-    """The enabled Pythons; none if the file cannot be read."""
+    """Returns the enabled Pythons; none if the file cannot be read."""
     file = paths.enabled_file()
     if not is_usable(file):
         return []
@@ -145,7 +145,9 @@ def read_enabled() -> list[str]:
 
 
 def remember_enabled(python: str) -> str | None:
-    """Adds a Python to the list, which disable and upgrades need; the reason where it cannot."""
+    """Adds a Python to the list, which disable and upgrades need; returns the reason where it
+    cannot.
+    """
     try:
         _write([*(other for other in read_enabled() if other != python), python])
     except OSError as problem:

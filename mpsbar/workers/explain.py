@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpsbar.agent.conventions import EXPLAIN_VARIABLE, PROFILE_VARIABLE
 from mpsbar.agent.secrets import mask
 from mpsbar.core.fallbacks import (
     FallbackOperation,
@@ -24,8 +25,6 @@ from mpsbar.core.fallbacks import (
 from mpsbar.core.naming import printable
 from mpsbar.system.files import read_bytes
 
-# As in agent/fallbacks.py, which this folder may not import.
-VARIABLE, PROFILE_VARIABLE = "MPSBAR_EXPLAIN", "MPSBAR_EXPLAIN_PROFILE"
 _PROFILE = "PYTORCH_MPS_LOG_PROFILE_INFO"
 _STATISTICS = "64"  # CPU_FALLBACK_STATS of torch's MPSProfiler.h: a table at the end
 _NAME = re.compile(r"([1-9]\d{0,9})\.json")
@@ -42,15 +41,15 @@ class Explanation:
 
 
 def build_explain_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Variables for the command; a profile log that the user asked for stays as it is."""
-    added = {VARIABLE: folder}
+    """Returns variables for the command; a profile log that the user asked for stays as it is."""
+    added = {EXPLAIN_VARIABLE: folder}
     if _PROFILE not in environ:
         added |= {_PROFILE: _STATISTICS, PROFILE_VARIABLE: "1"}
     return added
 
 
 def read_explanation(folder: Path) -> Explanation:
-    """All that the processes of a run have left in `folder`."""
+    """Returns all that the processes of a run have left in `folder`."""
     by_process: dict[int, Fallbacks] = {}
     stderr: list[str] = []
     for name in _list_names(folder):

@@ -86,7 +86,9 @@ def disable() -> Path | None:
 
 
 def ipython_folder() -> Path:
-    """Where IPython itself looks; an old ~/.config/ipython counts while there is no ~/.ipython."""
+    """Returns where IPython itself looks; an old ~/.config/ipython counts while there is no
+    ~/.ipython.
+    """
     if folder := os.environ.get("IPYTHONDIR"):
         return Path(os.path.normpath(Path(folder).expanduser()))
     usual = Path.home() / ".ipython"

@@ -31,7 +31,7 @@ class Kernel:
 
 
 def find_kernels() -> list[Kernel]:
-    """Each name once, the first that Jupyter would find."""
+    """Returns each name once, the first that Jupyter would find."""
     found: dict[str, Kernel] = {}
     for folder in _list_folders():
         for file in sorted(folder.glob("kernels/*/kernel.json")):
@@ -42,7 +42,7 @@ def find_kernels() -> list[Kernel]:
 
 
 def read_kernel(file: Path) -> Kernel | None:
-    """None for what Jupyter could not start either."""
+    """Returns None for what Jupyter could not start either."""
     try:
         spec = json.loads(read_bytes(file, _MOST_BYTES))
         command = tuple(map(str, spec["argv"]))
@@ -56,7 +56,7 @@ def read_kernel(file: Path) -> Kernel | None:
 
 
 def why_not_reached(kernel: Kernel, startup_file: Path) -> str | None:
-    """Why this kernel will not run IPython's `startup_file`; None if it will."""
+    """Returns why this kernel will not run IPython's `startup_file`, or None if it will."""
     if kernel.language.lower() not in ("python", ""):
         return _("it does not run Python")
     if not any(word.startswith("ipykernel") for word in kernel.command):
@@ -93,7 +93,7 @@ def _read_version(python: Path) -> tuple[int, int] | None:
 
 
 def _list_folders() -> Iterator[Path]:
-    """Where Jupyter looks, in its order; an environment's own are those of the active one."""
+    """Lists where Jupyter looks, in its order; an environment's own are those of the active one."""
     yield from (Path(path) for path in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if path)
     if folder := os.environ.get("JUPYTER_DATA_DIR"):
         yield Path(folder)

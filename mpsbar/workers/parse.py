@@ -26,7 +26,7 @@ def parse_worker(pid: int, hello: Any, stats: Any, state: WorkerState, age: floa
 
 
 def parse_hello(pid: int, hello: Any) -> Worker:
-    """Who the worker is; asked once for each connection."""
+    """Returns who the worker is; asked once for each connection."""
     hello = parse_object(hello)
     argv = hello.get("argv")
     command = tuple(map(parse_text, argv[:20])) if isinstance(argv, list) else ()
@@ -54,7 +54,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
 
 
 def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | None) -> Worker:
-    """The same worker with what it holds; asked at every poll."""
+    """Returns the same worker with what it holds; asked at every poll."""
     stats = parse_object(stats)
     return replace(
         worker,
@@ -116,7 +116,7 @@ def parse_bar(value: Any) -> RunBar | None:
 
 
 def parse_amount(value: Any) -> float | None:
-    """A number that is not negative, not a boolean, and not absurd."""
+    """Returns a number that is not negative, not a boolean, and not absurd, else None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= MOST_NUMBER else None
 
@@ -126,7 +126,7 @@ def _parse_frameworks(value: Any) -> dict[str, str]:
 
 
 def parse_freed(worker: Worker, answer: Any) -> Freed:
-    """The outcome of a free, from the agent's answer and the worker as it is afterwards."""
+    """Returns the outcome of a free, from the agent's answer and the worker as it is afterwards."""
     if not isinstance(answer, dict):
         return Freed(worker.pid, worker.name, "failed", error=_("the agent did not answer"))
     code, where = _parse_reason(answer)
@@ -157,7 +157,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
 
 
 def parse_limited(worker: Worker, asked: int | None, answer: Any) -> Limited:
-    """The answer to a limit of `asked` bytes."""
+    """Returns the answer to a limit of `asked` bytes."""
     if not isinstance(answer, dict):
         error = _("the agent did not answer")
         if worker.methods and "limit" not in worker.methods:
@@ -235,14 +235,15 @@ def _parse_groups(groups: list[Any]) -> Iterator[TensorGroup]:
 
 
 def _parse_reason(answer: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Why the agent did nothing, as a code, and the place in the program."""
+    """Returns why the agent did nothing, as a code, and the place in the program."""
     reason = parse_object(answer.get("reason"))
     code = parse_text(reason["code"]) if "code" in reason else None
     return code, mask(parse_text(reason["where"])) if reason.get("where") else None
 
 
 def parse_count(value: Any) -> int | None:
-    """A number of bytes, or None: never a negative one, a float, or more than any machine has.
+    """Returns a number of bytes, or None: never a negative one, a float, or more than any machine
+    has.
 
     At most 2**53: sums of many still fit a column of SQLite.
     """
@@ -256,7 +257,7 @@ def parse_seconds(value: Any) -> float | None:
 
 
 def parse_time(value: Any) -> float | None:
-    """Seconds since the epoch, until the year 5138."""
+    """Returns seconds since the epoch, until the year 5138."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
     return float(value) if good else None
 

@@ -74,9 +74,10 @@ class WorkerPoll:
     def poll(
         self, gpu_clients: dict[int, bool] | None = None, seconds: float = POLL_SECONDS
     ) -> tuple[Worker, ...]:
-        """All workers with their newest values; one that does not answer in time keeps the last.
+        """Returns all workers with their newest values; one that does not answer in time keeps the
+        last.
 
-        `gpu_clients`: which processes hold a Metal device, for agents that cannot find out.
+        `gpu_clients`: which processes have a Metal device, for agents that cannot find out.
         """
         self._find_workers()
         hints = gpu_clients or {}
@@ -204,7 +205,7 @@ class WorkerPoll:
             self._forget(polled)
 
     def _has_ended(self, polled: _Polled) -> bool:
-        """Whether the process that made the socket is gone, or its pid is another's by now."""
+        """Returns whether the process that made the socket is gone, or its pid is another's."""
         if not is_running(polled.pid):
             return True
         if self._read_start is None:
@@ -219,7 +220,7 @@ class WorkerPoll:
 
 
 def _describe(polled: _Polled, now: float) -> Worker:
-    """The worker as it is now: the same object while nothing changes."""
+    """Returns the worker as it is now: the same object while nothing changes."""
     if polled.parsed is None:
         hello = polled.hello or parse_hello(polled.pid, None)
         polled.parsed = parse_stats(hello, polled.stats, "live", 0.0)
@@ -257,7 +258,7 @@ class SocketList:
         self._found: list[tuple[int, str]] = []
 
     def list(self) -> list[tuple[int, str]]:
-        """The pid and the path of each."""
+        """Lists the pid and the path of each."""
         stamps = [_read_stamp(folder) for folder in self._folders]
         if stamps != self._stamps:
             try:
@@ -276,7 +277,7 @@ def _list_all(folders: list[str], stamps: list[int | None]) -> list[tuple[int, s
 
 
 def _read_stamp(folder: str) -> int | None:
-    """When a file was added or removed; None if the folder is missing or not safely ours."""
+    """Returns when a file was added or removed; None if the folder is missing or not ours."""
     try:
         user_folders.check(folder)
         return os.stat(folder).st_mtime_ns  # noqa: PTH116 - at every poll

@@ -77,13 +77,13 @@ def free_when_possible(
 
 
 def cancel_free(pid: int, is_same: Callable[[], bool] = _anybody) -> Freed:
-    """Ends a Free that waits; where none does, an older agent is asked nothing: it would free."""
+    """Ends a Free that waits. Where none does, an older agent is asked nothing: it would free."""
     answers = ask_worker(pid, ("hello", "stats"), None, ASK_SECONDS, is_same)
     if not isinstance(answers, NoAnswer):
         hello, stats = answers
         worker = parse_worker(pid, hello, stats, "live", 0.0)
         if worker.kept_free is None:
-            return Freed(pid, worker.name, "failed", error=_("no Free is waiting there"))
+            return Freed(pid, worker.name, "failed", error=_("no Free is waiting for this process"))
         answers = ask_worker(pid, ("free",), None, ASK_SECONDS, is_same, {"cancel": True})
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
@@ -128,7 +128,7 @@ def ask_worker(
     is_same: Callable[[], bool] = _anybody,
     params: dict[str, Any] | None = None,
 ) -> list[Any] | NoAnswer:
-    """The answers to several methods, one after another.
+    """Returns the answers to several methods, one after another.
 
     `gpu_client` is for agents that cannot find out whether their process uses the GPU. `is_same`
     tells whether the pid still belongs to the process that is meant. It is called while connected,
@@ -177,7 +177,9 @@ def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
 
 
 def has_ended(pid: int, seconds: float = ENDING_SECONDS) -> bool:
-    """Whether a process that closed its connection is gone or a zombie, or is so a moment later."""
+    """Returns whether a process that closed its connection is gone or a zombie, or is so a moment
+    later.
+    """
     import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
 
     deadline = time.monotonic() + seconds

@@ -17,6 +17,7 @@ from mpsbar.agent.language import find_locale_folder
 from mpsbar.language import _
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
+from mpsbar.system.paths import data_folder, is_in_app
 
 _AGENT = Path(user_folders.__file__).parent
 SITE = _AGENT / "site"
@@ -31,7 +32,7 @@ def build_environment(environ: Mapping[str, str], site: Path = SITE) -> dict[str
 
 
 def why_not_connected(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """The reason why this command will run without being connected, if one is known beforehand."""
+    """Returns why this command will run without being connected, if that is known."""
     if environ.get("MPSBAR_DISABLE", "") not in ("", "0"):
         return _("MPSBAR_DISABLE is set")
     if not re.fullmatch(r"python[\d.]*t?", Path(command[0]).name):
@@ -59,7 +60,7 @@ def _isolating_flag(arguments: Sequence[str]) -> str | None:
 
 
 def read_agent_files() -> AgentFiles:
-    """The agent as it is copied, what mpsbar.compare() needs, and the translations of both."""
+    """Reads the agent as it is copied, what compare() needs, and the translations of both."""
     files = {p.relative_to(_AGENT): p.read_bytes() for p in sorted(_AGENT.rglob("*.py"))}
     compare, locale = _AGENT.parent / "dtypes" / "compare", Path(find_locale_folder())
     files |= {Path("compare", p.name): p.read_bytes() for p in sorted(compare.glob("*.py"))}
@@ -82,6 +83,14 @@ def copy_agent(folder: Path) -> Path:
             if not _is_whole(target, files):  # unless another mpsbar was quicker
                 raise
     return target / "site"
+
+
+def find_site() -> Path:
+    """Returns the folder for `build_environment`: in the app that of a copy of the agent.
+
+    Raises OSError as `copy_agent` does.
+    """
+    return copy_agent(data_folder()) if is_in_app() else SITE
 
 
 def _is_whole(target: Path, files: AgentFiles) -> bool:

@@ -1,4 +1,4 @@
-"""Each allocator in its own words, and devices that are not in use stay so."""
+"""What each allocator counts, and that devices that are not in use stay so."""
 
 import subprocess
 import sys

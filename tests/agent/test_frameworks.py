@@ -16,8 +16,17 @@ from . import IN_USE, loaded
 
 NAME = FRAMEWORK = "jax"
 ANYWHERE = True
+CENSUS_ALONE = False
+CAN_LIMIT = LIMIT_ANYWHERE = LIMIT_AT_IMPORT = True
+_cached, _limit = [2], [None]
+measure = lambda: 5 + _cached[0]
+release_call = lambda: (_cached.__setitem__, (0, 0))
+shrink = lambda limit: 5
+set_limit = lambda limit, call: call(_limit.__setitem__, 0, limit)
+read_limit = lambda: _limit[0]
 state = lambda gpu_client: IN_USE if loaded("jax") else None
-stats = lambda: {"allocated": 5, "reserved": 7, "peak": 9, "driver": None, "budget": None}
+stats = lambda: {"allocated": 5, "reserved": measure(), "peak": 9, "driver": None,
+    "budget": None, "limit": read_limit()}
 """
 
 
@@ -187,6 +196,37 @@ print(tensors.count({"jax": 24})["groups"])
         "{'jax': '1.2'} True",
         "jax 1.2 jax 7 2",
         "[{'device': 'jax', 'dtype': 'float32', 'shape': '2x3', 'count': 1, 'bytes': 24}]",
+    ]
+
+
+def test_one_more_framework_is_freed_and_limited(with_jax):
+    output = with_jax.run("""
+import os, sys
+from types import ModuleType
+
+os.environ["MPSBAR_LIMIT"] = str(1 << 30)
+sys.modules["jax"] = ModuleType("jax")
+
+from mpsbar.agent.free import FreeJob
+from mpsbar.agent.limit import LimitJob, limit_at_import
+from mpsbar.agent.memory import read_memory
+
+def finish(job):
+    while (answer := job.step()) is None:
+        pass
+    return answer
+
+limit_at_import("jax")
+print(read_memory()["limit"])
+print(finish(LimitJob(None, 2 << 30))["backends"], read_memory()["limit"])
+print(finish(LimitJob(None, None))["state"], "limit" in read_memory())
+print(read_memory()["cached"], finish(FreeJob(None))["freed"], read_memory()["cached"])
+""")
+    assert output.splitlines() == [
+        str(1 << 30),
+        f"{{'jax': {{'limit': {2 << 30}, 'held': 7, 'freed': 0}}}} {2 << 30}",
+        "done False",
+        "2 2 0",
     ]
 
 

@@ -1,4 +1,4 @@
-"""A turn on main in every Python a worker may have, and at its prompt.
+"""A job on the main thread in every Python a worker may have, and at its prompt.
 
 torch is to be had for one of them only, so `torch` here is a STAND-IN: a folder with the few names
 the agent uses, all plain Python. It proves the turn and nothing about MPS.

@@ -1,4 +1,4 @@
-"""Sockets by number: made, recognised, and left alone once they are somebody else's."""
+"""Sockets by number: made, recognized, and left alone once they are somebody else's."""
 
 import ctypes
 import os
@@ -98,18 +98,18 @@ os._exit(0 if number >= 3 and connection >= 3 and free == [0, 1, 2] else 1)
     assert done.returncode == 0
 
 
-def test_a_knock_wakes_who_waits_and_is_no_error_where_nobody_does(tmp_path):
+def test_wake_listener_wakes_who_waits_and_is_no_error_where_nobody_does(tmp_path):
     path = str(tmp_path / "7.new")
     number = gil_io.listen(path, 5)
     bound = os.fsencode(path)
-    gil_io.knock(path)
+    gil_io.wake_listener(path)
     connection = gil_io.accept(number, bound)
     assert gil_io.ReceiveBuffer().receive(connection, bound) == b""
     for each in (connection, number):
         gil_io.close_ours(each, bound)
-    gil_io.knock(path)
+    gil_io.wake_listener(path)
     os.unlink(path)
-    gil_io.knock(path)
+    gil_io.wake_listener(path)
 
 
 def test_the_sleep_is_not_times_own(monkeypatch):
@@ -181,8 +181,8 @@ WORK = {
     "a listener": """
         try: gil_io.listen("%d.new" % len(answers), 5)
         except OSError: pass""",
-    "a knock": """
-        try: gil_io.knock("nobody.sock")
+    "waking a listener": """
+        try: gil_io.wake_listener("nobody.sock")
         except OSError: pass""",
 }
 

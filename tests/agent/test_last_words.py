@@ -14,10 +14,9 @@ import interpreters
 import psutil
 import pytest
 from agent.test_secrets import SECRETS
-from ui.text.test_wording import HOMES
 from worker_kit import NO_MPS, ROOT, TIMEOUT
 
-from mpsbar.agent import fallback_warnings, last_words, user_folders
+from mpsbar.agent import conventions, fallback_warnings, last_words, user_folders
 from mpsbar.agent.backends import IN_USE, NOT_INITIALISED, mps
 
 ATTACH = "import mpsbar, sys, os; assert mpsbar.attach()\n"
@@ -63,15 +62,9 @@ def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
     (file,) = (workers.run_dir / "ended").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert file.name == last_words.NAME % (
+    assert file.name == conventions.ENDED_NAME % (
         int(read_one(workers)["ended"] * 1000), read_one(workers)["pid"]
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "short"), HOMES)
-def test_the_home_is_replaced_where_the_monitor_would(monkeypatch, text, short):
-    monkeypatch.setitem(user_folders._homes, os.geteuid(), "/Users/jane/")
-    assert last_words._replace_home(text) == short
 
 
 @pytest.mark.parametrize(
@@ -222,7 +215,7 @@ def test_the_variable_turns_it_off(workers, value):
 
 
 def test_the_settings_file_in_the_run_directory_turns_it_off(workers):
-    (workers.run_dir / last_words.OFF).touch()
+    (workers.run_dir / conventions.NO_LAST_WORDS).touch()
     run(workers, "raise ValueError('x')")
     assert read_all(workers) == []
 
@@ -263,12 +256,12 @@ def test_a_folder_that_cannot_be_used_is_nobodys_concern(workers):
 def test_there_are_never_more_than_some_hundred(workers):
     folder = workers.run_dir / "ended"
     folder.mkdir(0o700)
-    for number in range(last_words.MOST_FILES + 3):
-        (folder / (last_words.NAME % (number, 7))).touch()
+    for number in range(conventions.MOST_ENDED_FILES + 3):
+        (folder / (conventions.ENDED_NAME % (number, 7))).touch()
     run(workers, "pass")
     left = sorted(file.name for file in folder.iterdir())
-    assert len(left) == last_words.MOST_FILES
-    assert left[0] == last_words.NAME % (4, 7)
+    assert len(left) == conventions.MOST_ENDED_FILES
+    assert left[0] == conventions.ENDED_NAME % (4, 7)
 
 
 @pytest.mark.skipif(bool(NO_MPS), reason=str(NO_MPS))

@@ -1,4 +1,4 @@
-"""Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, names and no ghosts."""
+"""Real kernels, idle, busy, failed and restarted: %mpsbar, Free from outside, their names, and no ended one stays listed."""
 
 import io
 import os
@@ -221,7 +221,7 @@ def test_the_magic_shows_what_is_held_and_frees_it(kernels):
     kernel = kernels(fresh=True, SOFTMPS_GRAPHS="0")
     kernel.run("%load_ext mpsbar\n%load_ext mpsbar")
     assert kernel.run("%mpsbar") == "PyTorch or MLX not loaded yet"
-    assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialised"
+    assert kernel.run("import torch, gc\n%mpsbar") == "mps  not initialized"
     kernel.run(f"x = {TENSOR}; y = torch.ones(1024, device='mps'); del x")
     # Small tensors share a heap of 8 MB, and 3 MB are Metal's own.
     assert kernel.run("%mpsbar").splitlines() == [
@@ -552,7 +552,9 @@ def test_progress_reads_as_everywhere_else(done, rate):
 
 def test_unknown_numbers_are_question_marks():
     unknown = dict.fromkeys(("allocated", "reserved", "driver", "peak"))
-    assert notebook_text._cells({"state": "in use", **unknown}) == ["?", "?", "?", "?"]
+    head, row = notebook_text.describe_memory({"mps": {"state": "in use", **unknown}}).splitlines()
+    assert head.split() == ["device", "held", "allocated", "cached", "peak"]  # and no limit
+    assert row.split() == ["mps", "?", "?", "?", "?"]
 
 
 def test_reasons_read_as_everywhere_else():

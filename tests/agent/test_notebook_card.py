@@ -52,7 +52,7 @@ def test_tensors_as_text():
     assert lines[-2:] == [" 11.0 MB  other tensors", "  1.0 MB  not visible from Python"]
     # What was not looked at is not said to be invisible.
     cut = describe_tensors({**found, "cut_short": True}).splitlines()
-    assert cut[-2:] == [" 11.0 MB  other tensors", "There are more: counting was cut short"]
+    assert cut[-2:] == [" 11.0 MB  other tensors", "There are more: counting stopped early"]
     empty = {**found, "groups": [], "others": {"count": 0, "bytes": 0}, "not_visible": {}}
     assert describe_tensors(empty) == "No live tensors"
     busy = {"state": "busy", "reason": {"code": "thread_computing", "where": "a.py:1"}}

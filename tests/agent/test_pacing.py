@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mpsbar.agent import jobs, kept_free
+from mpsbar.agent import jobs, pending_free
 from mpsbar.agent.gc_pause import CollectorPause
 from mpsbar.agent.pacing import PAUSES_AT_ONCE_SECONDS, Allowance, JobPace
 
@@ -52,7 +52,7 @@ def test_a_free_that_may_wait_is_told_during_a_rest_that_it_waits():
         queue._pace.note(last, 60.0, time.monotonic(), ("free", None))
         answer = queue.ask(("free", None), asked, "somebody")
         assert answer["state"] == state
-        assert ("kept" in answer, kept_free.find_kept() is not None) == (waits, waits)
+        assert ("kept" in answer, pending_free.find_pending() is not None) == (waits, waits)
     assert queue.is_empty()
     assert "kept" not in queue.ask(("free", None), {}, "somebody else")
 

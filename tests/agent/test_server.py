@@ -1,4 +1,4 @@
-"""The agent's socket against friends, strangers and nuisances."""
+"""The agent's socket against valid, foreign and misbehaving clients."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The census: storages counted once, no foreign code, no data touched, a box of time."""
+"""The census: storages counted once, no foreign code, no data touched, a limit of time."""
 
 import gc
 import itertools

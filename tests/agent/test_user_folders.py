@@ -1,4 +1,4 @@
-"""The run directory: decided without the environment, safe against what others prepared."""
+"""The run directory: found without the environment, safe against what others have put there."""
 
 import os
 import pwd

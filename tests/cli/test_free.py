@@ -93,7 +93,7 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert (done.returncode, "waiting Free cancelled" in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
-    assert (done.returncode, "no Free is waiting there" in done.stdout) == (1, True)
+    assert (done.returncode, "no Free is waiting for this process" in done.stdout) == (1, True)
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))

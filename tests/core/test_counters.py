@@ -9,7 +9,7 @@ from changed_package import ChangedPackage
 from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
 from mpsbar.history import database
 
-ROW = '    Counter("graphs", "in compiled graphs", is_sent=True, rank=9, recorded=4),'
+ROW = '    Counter("graphs", "in compiled graphs", rank=9, recorded=4),'
 FIELD = "    graphs: int | None = None"
 WORKER = """
 from mpsbar.core.snapshot import Snapshot
@@ -25,7 +25,7 @@ snapshot = Snapshot(1000.0, (worker,))
 def with_graphs(tmp_path):
     """The two lines that someone writes for a new counter."""
     package = ChangedPackage(tmp_path)
-    package.insert("core/counters.py", '    Counter("budget"', ROW)
+    package.insert("agent/counters.py", '    Counter("budget"', ROW)
     package.insert("core/counters.py", "    budget: int | None", FIELD)
     return package
 
@@ -70,6 +70,33 @@ print(*explain_counters(), sep="; ")
         "cached: kept for reuse; peak: the most that was ever allocated; "
         "graphs: in compiled graphs; limit: the limit that was set for the process",
     ]  # fmt: skip
+
+
+def test_one_more_counter_is_in_memory_and_in_the_notebook(with_graphs):
+    """The agent has the same list."""
+    with_graphs.replace(
+        "agent/backends/mlx.py", '"peak": _call("get_peak_memory")(),', '"peak": 9, "graphs": 7,'
+    )
+    output = with_graphs.run("""
+import sys
+from types import ModuleType
+
+core = sys.modules["mlx.core"] = ModuleType("mlx.core")
+core.get_active_memory, core.get_cache_memory = lambda: 4, lambda: 1
+
+import mpsbar
+from mpsbar.agent.backends import mlx
+mlx.state = lambda gpu_client: "in use"
+from mpsbar.agent import methods
+from mpsbar.agent.notebook_text import describe_memory
+print({name: value for name, value in mpsbar.memory().items() if name != "resident"})
+print(describe_memory(methods.stats({})["backends"]))
+""")
+    assert output.splitlines() == [
+        "{'allocated': 4, 'cached': 1, 'reserved': 5, 'peak': 9, 'held': 5, 'graphs': 7}",
+        "device  held  allocated  cached  peak  graphs",
+        "mlx      5 B        4 B     1 B   9 B     7 B",
+    ]
 
 
 def test_one_more_counter_is_recorded_also_in_an_older_file(with_graphs):

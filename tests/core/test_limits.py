@@ -4,12 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mpsbar.agent import limit as agent_limit
-from mpsbar.core import limits
+from mpsbar.agent.conventions import LEAST_LIMIT
 from mpsbar.core.errors import UserError
 from mpsbar.core.limits import (
     HEAP,
-    LEAST_LIMIT,
     find_watermarks,
     limit_environment,
     parse_limit,
@@ -81,9 +79,3 @@ def test_what_the_person_has_set_stays_and_is_named():
     }  # fmt: skip
     limited = limit_environment({}, 4 * GB, None)
     assert not limited.has_budget and HIGH not in limited.variables
-
-
-def test_the_agent_has_the_same_bounds():
-    assert (agent_limit.LEAST_LIMIT, agent_limit.MOST_LIMIT, agent_limit.VARIABLE) == (
-        limits.LEAST_LIMIT, limits.MOST_LIMIT, limits.VARIABLE,
-    )  # fmt: skip

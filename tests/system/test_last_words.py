@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpsbar import end_reader
-from mpsbar.agent import last_words as agent
+from mpsbar.agent import conventions
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.verdicts import EndVerdict
@@ -41,12 +41,7 @@ def folder(tmp_path, monkeypatch):
 
 def leave(folder, pid=7, attached=1000.0, ended=1100.0, **fields):
     record = RECORD | {"pid": pid, "attached": attached, "ended": ended} | fields
-    (folder / (agent.NAME % (ended * 1000, pid))).write_text(json.dumps(record))
-
-
-def test_names_are_those_of_the_agent():
-    assert (last_words.FOLDER, last_words.OFF) == (agent.FOLDER, agent.OFF)
-    assert (last_words.NAME, last_words._MOST_KEPT) == (agent.NAME, agent.MOST_FILES)
+    (folder / (conventions.ENDED_NAME % (ended * 1000, pid))).write_text(json.dumps(record))
 
 
 def test_a_record_is_read(folder):
@@ -97,9 +92,9 @@ def test_what_is_not_safely_ours_is_not_read(folder):
     "content", [b"", b"{", b"[]", b"[" * 50000, b"x" * 20000, b'{"version": 1}']
 )
 def test_odd_files(folder, content):
-    (folder / (agent.NAME % (1100000, 7))).write_bytes(content)
+    (folder / (conventions.ENDED_NAME % (1100000, 7))).write_bytes(content)
     (folder / "notes.txt").write_bytes(content)
-    os.mkfifo(folder / (agent.NAME % (1100001, 7)))
+    os.mkfifo(folder / (conventions.ENDED_NAME % (1100001, 7)))
     assert read_last_words() == []
 
 
@@ -142,7 +137,7 @@ def test_no_record_makes_the_reader_fail(fields):
 def test_the_setting_is_a_file_for_the_agents(folder):
     leave(folder)
     apply_setting(False)
-    marker = folder.parent / last_words.OFF
+    marker = folder.parent / conventions.NO_LAST_WORDS
     assert marker.exists()
     assert list(folder.iterdir()) == []
     apply_setting(True)
@@ -264,7 +259,7 @@ def test_the_parent_completes_the_record_of_its_command(folder):
 
 def test_the_parent_leaves_a_record_of_a_command_that_was_killed(folder, monkeypatch):
     secret = "train_hf_abcdefghijklmnopqrstuvwxyz012345.py"
-    monkeypatch.setattr(last_words, "_MOST_KEPT", 1)
+    monkeypatch.setattr(last_words, "MOST_ENDED_FILES", 1)
     leave(folder, 6, ended=1099.0)
     note_end(EndedProcess(7, 990.0, secret, 1100.0, peak=5, verdict=KILLED))
     (file,) = folder.iterdir()  # the older one is gone

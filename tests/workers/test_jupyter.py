@@ -1,4 +1,4 @@
-"""The start-up file: written whole, only over our own, gone without a trace, quiet everywhere."""
+"""The start-up file: written whole, only over our own, removed completely, quiet everywhere."""
 
 import os
 import shutil

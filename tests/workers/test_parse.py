@@ -1,4 +1,4 @@
-"""Numbers that agents say: bounded at the door, so that sums of them fit everywhere behind it."""
+"""Numbers that agents send: bounded when they are parsed, so that sums of them fit everywhere."""
 
 import pytest
 

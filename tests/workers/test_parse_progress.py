@@ -1,4 +1,4 @@
-"""The progress that an agent tells: nothing of it is trusted."""
+"""The progress that an agent sends: nothing of it is trusted."""
 
 import pytest
 from hypothesis import given

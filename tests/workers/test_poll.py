@@ -1,4 +1,4 @@
-"""Polling real workers: all at once, none waits for another, the dead are buried."""
+"""Polling real workers: all at once, none waits for another, those that ended are removed."""
 
 import json
 import os

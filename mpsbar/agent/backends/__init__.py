@@ -11,8 +11,11 @@
     start_trim()      without ANYWHERE: what makes a busy process give its cache back itself, to
                       step until it is over; or None
     ON_MAIN_ONLY      without ANYWHERE: whether finish_work() must come first, so never beside main
+    CENSUS_ALONE      whether its tensors may be looked at only while no other thread computes
     CAN_LIMIT         whether its memory can be limited; then also:
     LIMIT_ANYWHERE    whether the agent's thread may do that while the host computes
+    LIMIT_AT_IMPORT   whether the agent limits it right after the import, for `mpsbar run --limit`;
+                      else the framework reads variables of its own
     shrink(limit)     the bytes it holds at least; without LIMIT_ANYWHERE it may release its cache
     set_limit(limit, call)  None: as it was before; `call` calls a C function that may wait
     read_limit()      the limit in force, None where none is known
@@ -32,7 +35,7 @@ Stats = dict[str, Optional[int]]
 
 
 def loaded(name: str) -> Optional[Any]:
-    """A module the host has imported to the end, else None."""
+    """Returns a module that the host has imported to the end, else None."""
     module: Optional[ModuleType] = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None

@@ -11,6 +11,7 @@ from . import IN_USE, Stats, loaded
 NAME = "cpu"
 FRAMEWORK = "torch"
 ANYWHERE = True
+CENSUS_ALONE = False
 CAN_LIMIT = False
 _LIBRARY = ctypes.CDLL(None)  # made once: it has a class of its own
 
@@ -20,12 +21,12 @@ def state(gpu_client: Optional[bool]) -> Optional[str]:  # noqa: ARG001 - the CP
 
 
 def stats() -> Stats:
-    """Nothing here is counted by torch; what the OS charges the process is read from outside."""
+    """Returns no numbers: torch counts none here, and what the OS charges is read from outside."""
     return {"allocated": None, "reserved": None, "peak": None, "driver": None, "budget": None}
 
 
 def measure() -> Optional[int]:
-    """Resident bytes; None where reading is not cheap (macOS's release returns the number)."""
+    """Returns resident bytes; None where reading is not cheap (macOS's release returns them)."""
     try:
         return int(gil_io.read_file(b"/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -7,6 +7,7 @@ from . import IN_USE, NOT_INITIALISED, Stats, loaded
 NAME = "cuda"
 FRAMEWORK = "torch"
 ANYWHERE = True
+CENSUS_ALONE = False
 CAN_LIMIT = False
 
 

@@ -16,10 +16,13 @@ ANYWHERE = False
 _ON_METAL = sys.platform == "darwin"
 # A thread that waits may have left work on the GPU, and only its own thread can wait for that.
 ON_MAIN_ONLY = _ON_METAL
+CENSUS_ALONE = False
 CAN_LIMIT = True
 # On Metal a limit is a number that the host's next allocation looks at; the CPU's allocator waits
 # for all running evaluations instead, with the GIL held (7 s were measured).
 LIMIT_ANYWHERE = _ON_METAL
+# MLX reads no variable. At its import nothing was evaluated yet, so nothing has to be waited for.
+LIMIT_AT_IMPORT = True
 # What may be kept for reuse: MLX for the CPU looks at this limit alone, and not at the other.
 _CACHE_PART = 4
 TRIM_SECONDS = 2.0
@@ -68,7 +71,8 @@ def shrink(limit: int) -> int:  # noqa: ARG001 - MLX trims its cache by itself
 
 
 def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
-    """Beyond it MLX returns its cache and waits for running work; it does not raise.
+    """Sets the limit beyond which MLX returns its cache and waits for running work; it does not
+    raise.
 
     Never set_wired_limit: kernel panics are reported with it (mlx#3186). What the program has set
     since stays.
@@ -91,7 +95,7 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
 
 
 def read_limit() -> Optional[int]:
-    """What was set here, unless the program has set another since."""
+    """Returns what was set here, unless the program has set another since."""
     if _Limits.set is None:
         return None
     read = getattr(sys.modules["mlx.core"], "get_memory_limit", None)
@@ -99,15 +103,17 @@ def read_limit() -> Optional[int]:
 
 
 def finish_work() -> None:
-    """Wait until the GPU has done what this thread gave it; from another thread MLX cannot."""
+    """Waits until the GPU has done what this thread gave it; from another thread MLX cannot."""
     core = loaded("mlx.core")
     assert core is not None
     core.synchronize()
 
 
 def start_trim() -> "Optional[Trim]":
-    """For a busy process. None: not on the CPU, where a new limit waits for running evaluations;
-    nor before MLX 0.16, which has no such limit.
+    """Begins to trim the cache of a busy process.
+
+    Returns None on the CPU, where a new limit waits for running evaluations, and before MLX 0.16,
+    which has no such limit.
     """
     core = loaded("mlx.core")
     modules = (core, getattr(core, "metal", None))
@@ -117,8 +123,9 @@ def start_trim() -> "Optional[Trim]":
 
 
 class Trim:
-    """A cache limit of 0 for a moment: on Metal that is only a number, and MLX itself gives its
-    cache back at its next allocation, on the thread that allocates.
+    """Sets MLX's cache limit to 0 temporarily, so that its next allocation releases the cache.
+
+    On Metal the limit is only a number, and the thread that allocates releases the cache.
     """
 
     def __init__(self) -> None:
@@ -130,7 +137,7 @@ class Trim:
         self._old = self._set_limit(0)
 
     def step(self) -> bool:
-        """Whether it is over: the limit is as it was."""
+        """Returns True once the old limit is restored."""
         if self._cached() >= self._at_first > 0 and time.monotonic() < self._until:
             return False
         self.freed = max(0, self._at_first - self._cached())

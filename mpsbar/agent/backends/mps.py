@@ -11,9 +11,13 @@ FRAMEWORK = "torch"
 # From torch 2.13 empty_cache deletes graphs that running ops may be using.
 ANYWHERE = False
 ON_MAIN_ONLY = False
+# A tensor looked at in the middle of its operation has crashed before.
+CENSUS_ALONE = True
 CAN_LIMIT = True
 # It only stores two numbers, but where more is held than allowed, the cache is released first.
 LIMIT_ANYWHERE = False
+# torch reads its own variables.
+LIMIT_AT_IMPORT = False
 _HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _USUAL_RATIO = 1.7  # of what Metal recommends
 _MOST_RATIO = 2.0
@@ -23,7 +27,7 @@ _strtod.restype = ctypes.c_double
 
 
 class _Seen:
-    """What never changes back once it was seen in this process."""
+    """Facts about this process that stay true once observed."""
 
     in_use = False
     inherited = False  # initialised by the process we were forked from
@@ -83,11 +87,11 @@ def release_call() -> "tuple[Callable[..., Any], tuple[Any, ...]]":
 
 
 def finish_work() -> None:
-    """Nothing: empty_cache waits for the GPU itself."""
+    """Does nothing: empty_cache waits for the GPU itself."""
 
 
 def start_trim() -> None:
-    """Not by a lower limit: the next allocation of a busy run would die of an error of ours."""
+    """Returns None: a lower limit would make the next allocation of a busy run fail."""
 
 
 def shrink(limit: int) -> int:
@@ -99,7 +103,9 @@ def shrink(limit: int) -> int:
 
 
 def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
-    """The high watermark: beyond it torch returns its cache, then raises. Frees nothing itself."""
+    """Sets the high watermark: beyond it torch returns its cache, then raises. Frees nothing
+    itself.
+    """
     torch = loaded("torch")
     assert torch is not None
     ratio = _read_first_ratio()
@@ -112,7 +118,7 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
 
 
 def read_limit() -> Optional[int]:
-    """What was set here, else by the environment. What the program set itself cannot be read."""
+    """Returns what was set here, else by the environment; what the program set cannot be read."""
     ratio = _read_first_ratio()
     if _Seen.limit is not None or _HIGH not in os.environ or not ratio:
         return _Seen.limit
@@ -129,7 +135,7 @@ def _recommended(torch: Any) -> int:
 
 
 def _read_first_ratio() -> float:
-    """torch reads it once, at the first use of the device; so do we, a moment later."""
+    """Reads the ratio once, as torch does at the first use of the device, a moment before us."""
     if _Seen.first_ratio is None:
         text = os.environ.get(_HIGH)
         ratio = _USUAL_RATIO if text is None else float(_strtod(text.encode(), None))
@@ -138,14 +144,16 @@ def _read_first_ratio() -> float:
 
 
 def after_fork() -> None:
-    """In the child. torch's own flag is set only if someone had asked is_available()."""
+    """Notes in a forked child what it inherited: torch's own flag is set only if someone had asked
+    is_available().
+    """
     torch = loaded("torch")
     if torch is not None and getattr(torch._C, "_has_mps", False):
         _Seen.inherited = _Seen.in_use or bool(_is_initialised(torch))
 
 
 def _is_initialised(torch: Any) -> Optional[bool]:
-    """Whether the allocator exists; None where this torch (< 2.13) cannot say."""
+    """Returns whether the allocator exists, or None where this torch (< 2.13) cannot say."""
     check = getattr(torch._C, "_accelerator_isAllocatorInitialized", None)
     if check is None or not _Seen.lazy_check:
         _Seen.lazy_check = False

@@ -57,7 +57,7 @@ class Candidate:
 
 
 def read_fields(reference: "Ref[Any]", names: "tuple[str, ...]") -> Fields:
-    """The plain values among the attributes of an object, whose class `is_plain`.
+    """Reads the plain values among the attributes of an object, whose class `is_plain`.
 
     First the types alone: a value that is a tensor, say, never comes to us.
     """
@@ -71,7 +71,7 @@ def read_fields(reference: "Ref[Any]", names: "tuple[str, ...]") -> Fields:
 def find_started(
     references: "list[Ref[Any]]", names: "tuple[str, ...]", start: str, owner: type
 ) -> "list[tuple[float, int, Ref[Any]]]":
-    """When each of these objects began, its id and itself; without those that have ended.
+    """Returns when each of these objects began, its id and itself; without those that have ended.
 
     `owner` is the class that is known to have plain attributes.
     """
@@ -85,7 +85,7 @@ def find_started(
 
 
 def is_plain(kind: type, names: Iterable[str], owner: type) -> bool:
-    """Whether objects of this class have these attributes as `owner` made them."""
+    """Returns whether objects of this class have these attributes as `owner` made them."""
     if kind is owner:
         return True
     bases = type.__dict__["__mro__"].__get__(kind)
@@ -97,14 +97,14 @@ def is_plain(kind: type, names: Iterable[str], owner: type) -> bool:
 
 
 def _is_numpy(kind: type) -> bool:
-    """numpy's float64 and its like: a total is often one."""
+    """Returns whether it is numpy's float64 or its like: a total is often one."""
     numpy = sys.modules.get("numpy")
     number = None if numpy is None else vars(numpy).get("number")
     return number in type.__dict__["__mro__"].__get__(kind)
 
 
 def to_number(value: Any) -> Optional[float]:
-    """A number that can be shown, or None: no text, no NaN, nothing negative or absurd."""
+    """Returns a number that can be shown, or None: no text, no NaN, nothing negative or absurd."""
     if type(value) is bool or not (isinstance(value, _NUMBERS) or _is_numpy(type(value))):
         return None
     number = value if type(value) is int else float(value)

@@ -22,7 +22,8 @@ _trainers: "dict[int, float]" = {}  # since when each is known, by its id
 
 
 def find_bars(now: float) -> "list[Candidate]":
-    """Epochs and batches of Lightning's Trainer, which draws with rich on a console of its own.
+    """Finds epochs and batches of Lightning's Trainer, which draws with rich on a console of its
+    own.
 
     While it fits, its handler for SIGTERM leads to it, whatever the program calls it.
     """

@@ -10,7 +10,7 @@ _counts_steps = False
 
 
 def count_steps(is_early: bool) -> None:
-    """Have torch's optimizers count their steps, by the hook that torch has for it.
+    """Has torch's optimizers count their steps, by the hook that torch has for it.
 
     Only where no other such hook is registered: adding one beside others, while a step walks
     through them, raises in that step. And not late where torch.compile is in use: it would compile
@@ -41,10 +41,12 @@ def _count_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
 
 
 def read_steps() -> Optional[int]:
-    """Steps of the optimizer that made most: two that take turns, as for a GAN, count once."""
+    """Returns the steps of the optimizer that made most: two that take turns, as for a GAN, count
+    once.
+    """
     return max(_step_counts.copy().values(), default=None)
 
 
 def after_fork() -> None:
-    """The steps of the parent are not the child's."""
+    """Forgets the steps of the parent: they are not the child's."""
     _step_counts.clear()

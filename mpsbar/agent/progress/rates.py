@@ -9,7 +9,7 @@ SPACING_SECONDS = 1.0
 LATE_SECONDS = 10.0
 
 
-class Pace:
+class RateMeter:
     """The times at which a count changed, over the last minute, or at least the last change."""
 
     def __init__(self, started: float, began_at: float) -> None:
@@ -32,7 +32,7 @@ class Pace:
         self.moved_at = now
 
     def rate(self, now: float) -> Optional[float]:
-        """Counts a second; None: it has not counted yet."""
+        """Returns counts a second, or None if it has not counted yet."""
         points = [point for point in self._points if now - point[0] <= WINDOW_SECONDS]
         if len(points) < 2:
             points = list(self._points)[-2:]

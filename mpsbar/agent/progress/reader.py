@@ -6,7 +6,7 @@ from typing import Any, Optional
 from . import lightning, rich, tqdm
 from .bars import Candidate, ProgressBar
 from .optimizer_steps import read_steps
-from .rates import Pace
+from .rates import RateMeter
 
 # Lightning first: the bars that it draws with tqdm or rich show the same.
 SOURCES = (lightning, tqdm, rich)
@@ -20,14 +20,14 @@ class ProgressReader:
     """Reads how far the run is, and remembers enough of each bar to know its speed."""
 
     def __init__(self) -> None:
-        self._paces: dict[tuple[Any, ...], Pace] = {}
+        self._meters: dict[tuple[Any, ...], RateMeter] = {}
 
     def read(self) -> "Optional[dict[str, Any]]":
-        """The fields of `stats`, or None where nothing is known."""
+        """Returns the fields of `stats`, or None where nothing is known."""
         now = time.time()
         candidates = sorted(_find_candidates(now), key=lambda candidate: candidate.started)
         steps = read_steps()
-        used: dict[tuple[Any, ...], Pace] = {}
+        used: dict[tuple[Any, ...], RateMeter] = {}
         outer, inner = self._choose(candidates, used, now)
         if outer is None and steps is None:
             return None
@@ -36,16 +36,16 @@ class ProgressReader:
         found["steps"] = steps
         found["steps_per_second"] = None
         if steps is not None:
-            pace = used["steps",] = self._paces.get(("steps",)) or Pace(now, steps)
-            pace.add(now, steps)
-            found["steps_per_second"] = pace.rate(now)
-        self._paces = used
+            meter = used["steps",] = self._meters.get(("steps",)) or RateMeter(now, steps)
+            meter.add(now, steps)
+            found["steps_per_second"] = meter.rate(now)
+        self._meters = used
         return found
 
     def _choose(
-        self, candidates: "list[Candidate]", used: "dict[tuple[Any, ...], Pace]", now: float
+        self, candidates: "list[Candidate]", used: "dict[tuple[Any, ...], RateMeter]", now: float
     ) -> "tuple[Optional[dict[str, Any]], Optional[dict[str, Any]]]":
-        """The outermost bar with a total, and the innermost that moves inside it.
+        """Returns the outermost bar with a total, and the innermost that moves inside it.
 
         An outer bar is older than those inside it; so most bars need not be read.
         """
@@ -54,44 +54,44 @@ class ProgressReader:
             bar = candidate.read()
             if bar is None:
                 continue
-            pace = self._follow(candidate, bar, used, now)
-            is_still = now - pace.moved_at >= STILL_SECONDS
+            meter = self._follow(candidate, bar, used, now)
+            is_still = now - meter.moved_at >= STILL_SECONDS
             rank = (bar.total is None, bar.is_finished, is_still)
             if best is None or rank < best[0]:
-                best = (rank, index, bar, pace)
+                best = (rank, index, bar, meter)
             if not any(rank):
                 break
         if best is None:
             return None, None
-        _, index, bar, pace = best
-        outer = _describe(bar, pace, now)
+        _, index, bar, meter = best
+        outer = _describe(bar, meter, now)
         for candidate in candidates[: max(index, len(candidates) - MOST_READ - 1) : -1]:
             bar = candidate.read()
             if bar is None or bar.is_finished:
                 continue
-            pace = self._follow(candidate, bar, used, now)
-            if now - pace.moved_at < STILL_SECONDS:
-                return outer, _describe(bar, pace, now)
+            meter = self._follow(candidate, bar, used, now)
+            if now - meter.moved_at < STILL_SECONDS:
+                return outer, _describe(bar, meter, now)
         return outer, None
 
     def _follow(
         self,
         candidate: Candidate,
         bar: ProgressBar,
-        used: "dict[tuple[Any, ...], Pace]",
+        used: "dict[tuple[Any, ...], RateMeter]",
         now: float,
-    ) -> Pace:
-        pace = self._paces.get(candidate.key) or Pace(candidate.started, bar.began_at)
-        used[candidate.key] = pace
-        pace.add(now if bar.counted_at is None else bar.counted_at, bar.done)
-        return pace
+    ) -> RateMeter:
+        meter = self._meters.get(candidate.key) or RateMeter(candidate.started, bar.began_at)
+        used[candidate.key] = meter
+        meter.add(now if bar.counted_at is None else bar.counted_at, bar.done)
+        return meter
 
 
-def _describe(bar: ProgressBar, pace: Pace, now: float) -> "dict[str, Any]":
-    rate = pace.rate(now)
+def _describe(bar: ProgressBar, meter: RateMeter, now: float) -> "dict[str, Any]":
+    rate = meter.rate(now)
     left = None
     if rate and bar.total is not None:
-        left = max(0.0, (bar.total - bar.done) / rate - (now - pace.moved_at))
+        left = max(0.0, (bar.total - bar.done) / rate - (now - meter.moved_at))
     return {
         "name": bar.name,
         "done": bar.done,

@@ -26,7 +26,7 @@ _FIELDS = ("completed", "total", "description", "start_time", "stop_time", "visi
 
 
 def find_bars(now: float) -> "list[Candidate]":
-    """The tasks of rich's Progress on the default console, or with a thread that draws it."""
+    """Finds the tasks of rich's Progress on the default console, or with a thread that draws it."""
     module = sys.modules.get("rich.progress")
     if module is None:
         return []
@@ -57,7 +57,7 @@ def _read_task(reference: "Ref[Any]") -> Optional[ProgressBar]:
 
 
 def _attributes(module: str, path: str) -> "Iterable[Any]":
-    """What a global of a module leads to, or nothing."""
+    """Returns what a global of a module leads to, or nothing."""
     try:
         return map(attrgetter(path), (sys.modules[module],)).__next__() or ()
     except (KeyError, AttributeError):
@@ -65,7 +65,7 @@ def _attributes(module: str, path: str) -> "Iterable[Any]":
 
 
 def _drawing_threads() -> "Iterable[Any]":
-    """The displays of rich that have a thread of their own, on whichever console."""
+    """Returns the displays of rich that have a thread of their own, on whichever console."""
     live = sys.modules.get("rich.live")
     threading = sys.modules.get("threading")
     if live is None or threading is None:

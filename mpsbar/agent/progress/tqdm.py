@@ -22,7 +22,7 @@ _BYTES = frozenset(("B", "b", "iB", "bytes"))
 
 
 def find_bars(now: float) -> "list[Candidate]":  # noqa: ARG001 - its times are as ours
-    """All bars of tqdm and its subclasses, which share one set; disabled ones are not in it."""
+    """Finds all bars of tqdm and its subclasses, which share one set; no disabled ones."""
     module = sys.modules.get("tqdm.std")
     owner = None if module is None else vars(module).get("tqdm")
     if owner is None:

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from mpsbar.core.snapshot import Worker
 from mpsbar.language import _
-from mpsbar.system import paths, this_computer
+from mpsbar.system import this_computer
 from mpsbar.system.installed_pythons import find_installed
 from mpsbar.system.start_python import start_python
 from mpsbar.ui.text.wording import duration, size
 from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker
-from mpsbar.workers.run import SITE, build_environment, copy_agent
+from mpsbar.workers.run import build_environment, find_site
 
 # torch is imported from a slow disk, and MPS compiles its first kernels.
 _SECONDS = 90.0
@@ -112,9 +112,8 @@ def try_worker(python: str) -> WorkerTrial:
 
 @contextmanager
 def _started(python: str) -> Iterator["subprocess.Popen[bytes]"]:
-    site = copy_agent(paths.data_folder()) if paths.is_in_app() else SITE
     child = start_python(
-        python, ["-c", _SCRIPT], build_environment(os.environ, site),
+        python, ["-c", _SCRIPT], build_environment(os.environ, find_site()),
         stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -1,11 +1,11 @@
 """Sizes, times, percentages and the words that several views share. Pure."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.agent.secrets import shorten_home as shorten_home  # noqa: PLC0414 - for the other views
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -80,14 +80,6 @@ def shorten(name: str, width: int) -> str:
         return name
     left = width // 2
     return name[:left] + "…" + name[len(name) - (width - 1 - left) :]
-
-
-def shorten_home(text: str, home: str | None) -> str:
-    """The home folder as ~ wherever a path begins with it, not in the middle of another path."""
-    folder = (home or "").rstrip("/")
-    if not folder:
-        return text
-    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(folder)}(?!\.?[\w@+%~-])", "~", text)
 
 
 def cached(worker: Worker) -> str:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mpsbar.agent.progress.rates import LATE_SECONDS, Pace
+from mpsbar.agent.progress.rates import LATE_SECONDS, RateMeter
 
 
 def follow(looks, started=0.0, began_at=0.0):
-    pace = Pace(started, began_at)
+    meter = RateMeter(started, began_at)
     for when, done in looks:
-        pace.add(when, done)
-    return pace
+        meter.add(when, done)
+    return meter
 
 
 def test_nothing_is_known_before_the_first_count():
@@ -31,35 +31,35 @@ def test_the_last_minute_counts_not_what_was_before():
 
 
 def test_many_looks_within_a_second_do_not_shorten_the_window():
-    pace = follow([(t / 100, t) for t in range(6000)])
-    assert pace.rate(60.0) == pytest.approx(100.0, rel=0.01)
-    assert len(pace._points) <= 62
+    meter = follow([(t / 100, t) for t in range(6000)])
+    assert meter.rate(60.0) == pytest.approx(100.0, rel=0.01)
+    assert len(meter._points) <= 62
 
 
 def test_a_count_that_changes_once_in_ten_minutes_keeps_its_last_two_changes():
-    pace = follow([(0.0, 1), (600.0, 2), (1200.0, 3)])
-    assert pace.rate(1500.0) == pytest.approx(1 / 600)
+    meter = follow([(0.0, 1), (600.0, 2), (1200.0, 3)])
+    assert meter.rate(1500.0) == pytest.approx(1 / 600)
 
 
 def test_a_late_count_is_no_standstill_but_a_stopped_one_is():
-    pace = follow([(float(t), t) for t in range(11)])
-    assert pace.rate(10.0 + LATE_SECONDS) == 1.0
-    assert pace.rate(40.0) == pytest.approx(10 / 40)
+    meter = follow([(float(t), t) for t in range(11)])
+    assert meter.rate(10.0 + LATE_SECONDS) == 1.0
+    assert meter.rate(40.0) == pytest.approx(10 / 40)
 
 
 def test_a_reset_starts_anew():
-    pace = follow([(1.0, 50), (2.0, 100), (3.0, 0), (5.0, 10)])
-    assert pace.rate(5.0) == 5.0
+    meter = follow([(1.0, 50), (2.0, 100), (3.0, 0), (5.0, 10)])
+    assert meter.rate(5.0) == 5.0
 
 
 def test_a_clock_that_is_set_back_starts_anew():
-    pace = follow([(1000.0, 10), (1001.0, 20), (10.0, 30), (12.0, 40)])
-    assert pace.rate(12.0) == 5.0
+    meter = follow([(1000.0, 10), (1001.0, 20), (10.0, 30), (12.0, 40)])
+    assert meter.rate(12.0) == 5.0
 
 
 def test_the_same_count_with_an_earlier_time_changes_nothing():
     """tqdm takes the time, prints, and only then stores that time: a look may come in between."""
-    pace = follow([(10.0, 10), (20.0, 20), (19.9, 20)])
-    assert pace.rate(20.0) == 1.0
-    pace.add(30.0, 30)
-    assert pace.rate(30.0) == 1.0
+    meter = follow([(10.0, 10), (20.0, 20), (19.9, 20)])
+    assert meter.rate(20.0) == 1.0
+    meter.add(30.0, 30)
+    assert meter.rate(30.0) == 1.0

@@ -334,7 +334,7 @@ def test_what_is_running_is_called_by_its_name(frameworks, text):
     assert wording.found(Snapshot(0.0, processes=found)) == text
 
 
-# With the home /Users/jane; the agent has a rule of its own for its record, with the same meaning.
+# With the home /Users/jane; the agent shortens it in its record by the same function.
 HOMES = [
     ("/Users/jane/venv", "~/venv"),
     ("A=/Users/jane/x:/Users/jane/y", "A=~/x:~/y"),

@@ -13,8 +13,8 @@ from mpsbar.monitor import Monitor
 HOST = f"""
 import hashlib, os, signal, sys, threading, time
 {UNPACED}
-import mpsbar.agent.kept_free as kept
-kept.TRY_SECONDS = kept.REST_SECONDS = 0.2
+import mpsbar.agent.pending_free as pending
+pending.TRY_SECONDS = pending.REST_SECONDS = 0.2
 import torch, mpsbar
 computes = True
 def stop(*_):

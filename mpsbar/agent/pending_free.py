@@ -5,9 +5,9 @@ It is tried for some seconds, then rests: a host that computes must not be asked
 
 import os
 import time
-from typing import Any, Optional
+from typing import Optional
 
-Report = dict[str, Any]
+from .protocol import JobAnswer
 
 SECONDS = 600.0
 MOST_SECONDS = 3600.0
@@ -18,8 +18,8 @@ REST_SECONDS = 10.0
 NEVER = ("free_threaded",)
 
 
-class KeptFree:
-    """Times are of time.monotonic(), but for `asked`."""
+class PendingFree:
+    """A Free that waits for a safe moment. Times are of time.monotonic(), but for `asked`."""
 
     def __init__(self, gpu_client: Optional[bool], seconds: float) -> None:
         self.pid = os.getpid()
@@ -28,53 +28,53 @@ class KeptFree:
         self.until = time.monotonic() + seconds
         self.next_try = 0.0
         self.tries = 0
-        self.reason: Optional[Report] = None  # why the last attempt did nothing
+        self.reason: Optional[JobAnswer] = None  # why the last attempt did nothing
 
     def begin_try(self, now: float) -> float:
-        """How long this attempt may wait."""
+        """Returns how long this attempt may wait."""
         self.tries += 1
         self.next_try = now + TRY_SECONDS + REST_SECONDS
         return max(0.1, min(TRY_SECONDS, self.until - now))
 
-    def note_busy(self, answer: Report, now: float) -> None:
+    def note_busy(self, answer: JobAnswer, now: float) -> None:
         self.reason = answer.get("reason")
         self.next_try = min(now + REST_SECONDS, self.until)
 
     def is_over(self, now: float) -> bool:
         return now >= self.until
 
-    def describe(self) -> Report:
+    def describe(self) -> JobAnswer:
         left = max(0.0, self.until - time.monotonic())
         return {"asked": self.asked, "left": left, "tries": self.tries, "reason": self.reason}
 
 
-_current: Optional[KeptFree] = None
+_current: Optional[PendingFree] = None
 
 
-def find_kept() -> Optional[KeptFree]:
-    """The free that waits in this process; a forked child does not inherit its parent's."""
+def find_pending() -> Optional[PendingFree]:
+    """Returns the Free that waits in this process; a forked child does not inherit its parent's."""
     return _current if _current is not None and _current.pid == os.getpid() else None
 
 
-def keep(gpu_client: Optional[bool], seconds: float) -> KeptFree:
-    """Let a free wait for a safe moment; if one already waits, only its deadline changes."""
+def start_pending(gpu_client: Optional[bool], seconds: float) -> PendingFree:
+    """Lets a Free wait for a safe moment; if one already waits, only its deadline changes."""
     global _current  # noqa: PLW0603 - there is one in a process
-    kept = find_kept()
-    if kept is None:
-        kept = KeptFree(gpu_client, seconds)
-    kept.until, kept.next_try = time.monotonic() + seconds, 0.0
-    _current = kept
-    return kept
+    pending = find_pending()
+    if pending is None:
+        pending = PendingFree(gpu_client, seconds)
+    pending.until, pending.next_try = time.monotonic() + seconds, 0.0
+    _current = pending
+    return pending
 
 
-def forget() -> bool:
-    """Cancel the waiting free; returns whether there was one."""
+def drop_pending() -> bool:
+    """Drops the pending Free; returns whether there was one."""
     global _current  # noqa: PLW0603 - there is one in a process
-    had = find_kept() is not None
+    had = find_pending() is not None
     _current = None
     return had
 
 
-def read_kept_free() -> Optional[Report]:
-    kept = find_kept()
-    return None if kept is None else kept.describe()
+def describe_pending() -> Optional[JobAnswer]:
+    pending = find_pending()
+    return None if pending is None else pending.describe()

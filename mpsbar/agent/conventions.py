@@ -1,0 +1,22 @@
+"""What the agent and the monitor name alike: files, variables and bounds. Only data."""
+
+# A record of how a process ended (last_words): a folder in the run directory; one file for each
+# process, named by the milliseconds of its end and its pid.
+ENDED_FOLDER = "ended"
+ENDED_NAME = "%013d-%d.json"
+# A file of this name in the run directory turns it off: the setting `last_words`.
+NO_LAST_WORDS = "no-last-words"
+# More files than anyone reads: the oldest go.
+MOST_ENDED_FILES = 500
+MOST_FALLBACKS = 10  # in one record
+
+# Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
+LEAST_LIMIT = 64 << 20
+MOST_LIMIT = 1 << 50
+# What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
+LIMIT_VARIABLE = "MPSBAR_LIMIT"
+
+# What `mpsbar run --explain` gives its command: the folder for the agent's files, and that the
+# profile log was asked for by mpsbar, not by the user.
+EXPLAIN_VARIABLE = "MPSBAR_EXPLAIN"
+PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"
