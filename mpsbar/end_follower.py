@@ -22,8 +22,8 @@ from mpsbar.system.platform import Computer, EndedPid, ReportReader
 # When to look for reports of macOS after an end: they appear within seconds.
 RECHECK_SECONDS = (3.0, 10.0)
 _SAME_RUN_SECONDS = 60.0
-_MOST_UNSETTLED = 100
-_MOST_RECENT = 200
+_MAX_UNSETTLED = 100
+_MAX_RECENT = 200
 _RANK = re.compile(r"(.+) rank \d+ of (\d+)")
 
 
@@ -45,7 +45,7 @@ class EndFollower:
         self._known: set[tuple[int, float]] = set()
         self.conditions = RecentConditions()
         self._unsettled: list[_Unsettled] = []
-        self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MOST_RECENT)
+        self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MAX_RECENT)
 
     def poll(self) -> dict[int, Exit]:
         """The watched processes that have ended since the last call, by pid."""
@@ -148,7 +148,7 @@ class EndFollower:
         )
         evidence = replace(evidence, reports=self._read_reports(end, status))
         verdict = judge_end(evidence)
-        has_room = len(self._unsettled) < _MOST_UNSETTLED  # else what is known now is shown at once
+        has_room = len(self._unsettled) < _MAX_UNSETTLED  # else what is known now is shown at once
         may_change = self._is_mac and has_room and _may_be_reported(evidence)
         end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
         if may_change:

@@ -20,7 +20,7 @@ from mpsbar.history.writer import read_ends
 from mpsbar.system import paths, this_computer
 from mpsbar.system.last_words import read_last_words
 
-_MOST_READ = 500
+_MAX_READ = 500
 # Verdicts of whoever could not read the exit status.
 _NOT_KNOWN = ("unknown", "exited")
 
@@ -46,7 +46,7 @@ def read_all_ends(
         else end
         for end in ends
     ]
-    for record in read_last_words(now - KEEP / 1000)[:_MOST_READ]:
+    for record in read_last_words(now - KEEP / 1000)[:_MAX_READ]:
         same = next((at for at, end in enumerate(ends) if _is_same(record, end)), None)
         if same is None:
             ends.append(_explain_record(record))
@@ -59,7 +59,7 @@ def _read_history(now: float, note_problem: Callable[[str], None]) -> list[Ended
     since, until = int(now * 1000) - KEEP, int((now + 60) * 1000)
     try:
         with closing(open_to_read(paths.history_file())) as connection:
-            return list(read_ends(connection, since, until, _MOST_READ, with_children=True))
+            return list(read_ends(connection, since, until, _MAX_READ, with_children=True))
     except FileNotFoundError:
         return []
     except (sqlite3.Error, OSError) as error:

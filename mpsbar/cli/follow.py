@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 2.0
 _HEAD_EVERY = 20  # lines
 # Readings without it after which it has ended, should nothing tell how.
-_MOST_MISSED = 5
+_MAX_MISSED = 5
 _PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
 
 
@@ -58,7 +58,7 @@ def _follow(
 
     lines = _Lines(pid)
     missed, name = 0, str(pid)
-    while missed < _MOST_MISSED:
+    while missed < _MAX_MISSED:
         row = find_row(snapshot, pid)
         if row is not None:
             missed, name = 0, row.cells["NAME"]

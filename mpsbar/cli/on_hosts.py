@@ -28,7 +28,7 @@ _ONCE_SECONDS = 30.0
 # Whoever has not answered by then does not hold up the others.
 _FIRST_SECONDS = 3.0
 # Of a notice on the screen, which must leave room for the rest.
-_MOST_NOTICE_LINES = 8
+_MAX_NOTICE_LINES = 8
 
 
 def add_host_arguments(parser: argparse.ArgumentParser) -> None:
@@ -289,10 +289,10 @@ def _free_from_screen(
     command = build_command(host, words, options.ssh, socket)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
     lines = list(_say_freed(found))
-    more = len(lines) - _MOST_NOTICE_LINES
+    more = len(lines) - _MAX_NOTICE_LINES
     if more > 0:
         text = ngettext("{host}: and {n} more", "{host}: and {n} more", more)
-        lines[_MOST_NOTICE_LINES:] = [text.format(host=host, n=more)]
+        lines[_MAX_NOTICE_LINES:] = [text.format(host=host, n=more)]
     return "\n".join(lines)
 
 

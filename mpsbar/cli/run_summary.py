@@ -35,8 +35,8 @@ from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 if TYPE_CHECKING:
     from mpsbar.workers.explain import Explanation
 
-_MOST_OTHERS = 5
-_MOST_NOTED = 20
+_MAX_OTHERS = 5
+_MAX_NOTED = 20
 # macOS writes a crash report within about a second.
 _REPORT_SECONDS = 3.0
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
@@ -121,7 +121,7 @@ def _list_ends(
     peak = usage.allocated if usage.workers == {end.pid} else None
     own = EndedProcess(end.pid, end.began, name, end.ended, peak=peak, verdict=verdict)
     others = [other for other in collector.others.values() if other.how != "unknown"]
-    return [each for each in (own, *others[:_MOST_NOTED]) if each.pid in usage.leaving]
+    return [each for each in (own, *others[:_MAX_NOTED]) if each.pid in usage.leaving]
 
 
 def build_summary(
@@ -138,7 +138,7 @@ def build_summary(
     usage.note("footprint", end.most_resident)
     others = [
         {"pid": other.pid, "name": other.name, "how": endings.say_briefly(other.verdict)}
-        for other in list(collector.others.values())[:_MOST_OTHERS]
+        for other in list(collector.others.values())[:_MAX_OTHERS]
         if other.verdict is not None and not other.verdict.is_normal
     ]
     return {

@@ -11,7 +11,7 @@ from mpsbar.monitor import Monitor
 from mpsbar.system.platform import Computer
 
 _INTERVAL = 1.0
-_MOST_PARENTS = 20
+_MAX_PARENTS = 20
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Collector:
         return self._is_ours[pid]
 
     def _find_root(self, pid: int) -> bool:
-        for _step in range(_MOST_PARENTS):
+        for _step in range(_MAX_PARENTS):
             try:
                 parent = self._computer.read_details(pid).parent
             except OSError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _READ_SECONDS = 20.0
 # For --format: several status bars ask every second or two, and a reading costs more than all else.
 _FRESH_SECONDS = 2.0
-_MOST_LINE_BYTES = 16 * 1024
+_MAX_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = _(
     "Shows this computer, its {frameworks} processes and, where they are connected, what "
@@ -198,7 +198,7 @@ def _read_fields(path: "Path") -> dict[str, str] | None:
     try:
         if not files.is_usable(path):
             return None
-        record: Any = json.loads(files.read_bytes(path, _MOST_LINE_BYTES))
+        record: Any = json.loads(files.read_bytes(path, _MAX_LINE_BYTES))
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):

@@ -21,7 +21,7 @@ EXAMPLES = (
     "mpsbar why 4711 --json",
     "mpsbar why --host mac1 --host mac2",
 )
-_MOST = 500
+_MAX_ENDS = 500
 _SHOWN = 5
 
 
@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MOST:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_ENDS:
         raise argparse.ArgumentTypeError(
-            _("not a number from 1 to {most}: {text!r}").format(most=_MOST, text=text)
+            _("not a number from 1 to {most}: {text!r}").format(most=_MAX_ENDS, text=text)
         )
     return int(text)
 

@@ -17,7 +17,7 @@ from mpsbar.core.torch_facts import (
 from mpsbar.core.trends import metal_held
 from mpsbar.core.verdicts import EndVerdict
 
-MOST = 5
+MAX_ADVICE = 5
 _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
     "swap_used",
@@ -38,7 +38,7 @@ def advise(
         _free, _shrink, _float32, _newer_torch, _trace_leak, _fallback, _connect, _other_framework,
         _profile,
     )  # fmt: skip
-    return tuple(advice for step in steps for advice in step(data))[:MOST]
+    return tuple(advice for step in steps for advice in step(data))[:MAX_ADVICE]
 
 
 def is_short_of_memory(health: Health) -> bool:
@@ -90,7 +90,7 @@ def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
     release = parse_release(torch)
     if release is not None and release < RAISES_ON_MPS:
         steps.append(Advice("torch_that_raises", {"version": torch}, pid))
-    return tuple(steps[:MOST])
+    return tuple(steps[:MAX_ADVICE])
 
 
 def _advise_exception(text: str) -> tuple[str, ...]:

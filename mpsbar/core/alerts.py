@@ -43,9 +43,9 @@ SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
 QUIET = 10.0
 # The remaining alerts wait for the next minute; the worst come first.
-MOST_PER_MINUTE = 6
-_MOST_STATES = 500
-_MOST_WATCHED = 200
+MAX_PER_MINUTE = 6
+_MAX_STATES = 500
+_MAX_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
 _BLIND_SECONDS = {
     "leak": LEAK_SPAN,
@@ -90,7 +90,7 @@ class Alerts:
         self._states: dict[Identity, _AlertState] = {}
         self._watched: dict[tuple[int, float | None], _WatchedProcess] = {}  # by pid and start
         self._failed: list[Alert] = []  # of runs; they wait for the end of a quiet time
-        self._raised: deque[float] = deque(maxlen=MOST_PER_MINUTE)  # times of the last alerts
+        self._raised: deque[float] = deque(maxlen=MAX_PER_MINUTE)  # times of the last alerts
         self._last: float | None = None
         self._resumed = 0.0  # since when there has been no gap
         self._quiet_until = float("-inf")
@@ -129,7 +129,7 @@ class Alerts:
         if not request.on:
             self._watched.pop((request.pid, request.started), None)
             return
-        while len(self._watched) >= _MOST_WATCHED:
+        while len(self._watched) >= _MAX_WATCHED:
             self._watched.pop(next(iter(self._watched)), None)
         self._watched[request.pid, request.started] = _WatchedProcess(request.name)
 
@@ -183,7 +183,7 @@ class Alerts:
             self._resumed = now
         elif not 0 <= now - self._last <= GAP:
             self._resumed, self._quiet_until = now, now + QUIET
-            self._raised = deque((min(t, now) for t in self._raised), MOST_PER_MINUTE)
+            self._raised = deque((min(t, now) for t in self._raised), MAX_PER_MINUTE)
             for state in self._states.values():
                 state.absent_since = state.milder_since = None
                 state.times = {level: min(time, now) for level, time in state.times.items()}
@@ -215,7 +215,7 @@ class Alerts:
         state = self._states.get(identity)
         if state is not None and not self._may_repeat(state, reason, now):
             return []
-        if len(self._raised) == MOST_PER_MINUTE and now - self._raised[0] < 60.0:
+        if len(self._raised) == MAX_PER_MINUTE and now - self._raised[0] < 60.0:
             return []
         is_new = state is None or (not state.is_open and self._has_cooled_down(state, now))
         self._raised.append(now)
@@ -264,7 +264,7 @@ class Alerts:
         for identity, state in list(self._states.items()):
             if not state.is_open and self._has_cooled_down(state, now):
                 del self._states[identity]
-        while len(self._states) > _MOST_STATES:
+        while len(self._states) > _MAX_STATES:
             del self._states[next(iter(self._states))]
 
 

@@ -22,8 +22,8 @@ ProbeEnded = Literal[
     "hung", "no_python", "not_python", "unsafe",
 ]  # fmt: skip
 _LONGEST_TEXT = 600
-_MOST_CELLS = 2000
-_MOST_DTYPES = 40
+_MAX_CELLS = 2000
+_MAX_DTYPES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def build_speed(operation: str, answer: Mapping[str, Any]) -> OperationSpeed:
         operation, parse_text(answer.get("size"), 40),
         {
             dtype: (float(times[0]), float(times[1]))
-            for name, times in list(pairs)[:_MOST_DTYPES]
+            for name, times in list(pairs)[:_MAX_DTYPES]
             if (dtype := parse_text(name, 40)) and _is_pair(times)
         },
     )  # fmt: skip
@@ -195,7 +195,7 @@ def parse_number(value: Any) -> float | None:
 
 
 def _parse_cells(value: Any) -> Iterable[Cell | Check]:
-    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+    for cell in value[:_MAX_CELLS] if isinstance(value, list) else ():
         if not isinstance(cell, dict):
             continue
         operation, dtype, name = (parse_text(cell.get(k)) for k in ("operation", "dtype", "name"))
@@ -206,7 +206,7 @@ def _parse_cells(value: Any) -> Iterable[Cell | Check]:
 
 
 def _parse_speeds(value: Any) -> Iterable[OperationSpeed]:
-    for speed in value[:_MOST_DTYPES] if isinstance(value, list) else ():
+    for speed in value[:_MAX_DTYPES] if isinstance(value, list) else ():
         if isinstance(speed, dict) and (operation := parse_text(speed.get("operation"), 40)):
             yield build_speed(operation, speed)
 

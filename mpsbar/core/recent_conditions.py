@@ -15,7 +15,7 @@ from mpsbar.core.snapshot import Snapshot
 _BEFORE_SECONDS, _AFTER_SECONDS = 60.0, 5.0
 # Within so much of an end, in seconds, a reset of the GPU may be its cause.
 RESET_SECONDS = 5.0
-_MOST_READINGS = 120  # a minute of them at one each half second
+_MAX_READINGS = 120  # a minute of them at one each half second
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Reading:
 
 class RecentConditions:
     def __init__(self) -> None:
-        self._readings: deque[_Reading] = deque(maxlen=_MOST_READINGS)
+        self._readings: deque[_Reading] = deque(maxlen=_MAX_READINGS)
         self._recoveries: int | None = None
         self.reset_at: float | None = None  # of the GPU, as far as its count shows
 

@@ -14,11 +14,11 @@ MB = 1 << 20
 SPACING, GAP = 5.0, 60.0
 # Readings. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
 # minute over which an agent averages) a lasting change.
-WARM_UP, LEAST_STEADY, RECENT = 12, 24, 24
-MOST_READINGS = 360
+WARM_UP, MIN_STEADY, RECENT = 12, 24, 24
+MAX_READINGS = 360
 # Seconds after a gap in which a slow-down cannot be noticed.
-BLIND = (WARM_UP + LEAST_STEADY + RECENT) * SPACING
-MOST_PHASES = 4
+BLIND = (WARM_UP + MIN_STEADY + RECENT) * SPACING
+MAX_PHASES = 4
 # Slower: at most half; as before: at least three quarters, for a minute.
 SLOWER, RECOVERED, RECOVERED_READINGS = 0.5, 0.75, 12
 # A speed that scatters more than this has no steady value. Below STOPPED of it the run does not
@@ -74,7 +74,7 @@ class SpeedWatch:
 
     def __init__(self) -> None:
         self._runs: dict[int, _RunSpeeds] = {}  # by pid
-        self._contexts: deque[_Context] = deque(maxlen=MOST_READINGS)
+        self._contexts: deque[_Context] = deque(maxlen=MAX_READINGS)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add one reading, at most every SPACING seconds."""
@@ -108,9 +108,9 @@ class SpeedWatch:
             return
         rate, unit = progress.speed
         phase = _find_phase(progress, unit)
-        readings = run.phases.setdefault(phase, deque(maxlen=MOST_READINGS))
+        readings = run.phases.setdefault(phase, deque(maxlen=MAX_READINGS))
         readings.append((snapshot.time, rate))
-        while len(run.phases) > MOST_PHASES:
+        while len(run.phases) > MAX_PHASES:
             del run.phases[next(iter(run.phases))]
         if run.slow is None:
             run.slow, run.slow_phase = _judge(readings, unit), phase
@@ -175,7 +175,7 @@ def _find_phase(progress: RunProgress, unit: str) -> str:
 def _judge(readings: deque[tuple[float, float]], unit: str) -> SlowDown | None:
     rates = [rate for _, rate in readings]
     earlier, recent = rates[WARM_UP:-RECENT], rates[-RECENT:]
-    if len(earlier) < LEAST_STEADY:
+    if len(earlier) < MIN_STEADY:
         return None
     usual = _median(earlier)
     lowest = sorted(earlier)[len(earlier) // 10]

@@ -128,7 +128,7 @@ _NUMBER = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _WHOLE = re.compile(r"\s*[+-]?\d{1,18}", re.ASCII)
-_MOST_UNKNOWN = 10
+_MAX_UNKNOWN = 10
 
 
 def mask_settings(variables: Mapping[str, str]) -> dict[str, str]:
@@ -215,7 +215,7 @@ def _judge_unknown(settings: Mapping[str, str], torch_version: str | None) -> It
     """KNOWN_SETTINGS is the list of torch 2.13: a newer torch may know more names."""
     release = parse_release(torch_version)
     unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN_SETTINGS]
-    for name in unknown[:_MOST_UNKNOWN]:
+    for name in unknown[:_MAX_UNKNOWN]:
         import difflib  # imported late: for mistakes only
 
         shown = printable(name, 80)

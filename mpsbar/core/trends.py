@@ -13,7 +13,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 
 # Seconds. Long enough to tell a leak from a warm-up, short enough to follow what people do.
 WINDOW = 600.0
-MOST = 300
+MAX_POINTS = 300
 # A front end that ticks faster must not shorten the window: 300 points × 1.5 s are 7.5 minutes.
 SPACING = 1.5
 # After a gap this long (sleep, a changed clock) a line through both sides would be wrong.
@@ -188,7 +188,7 @@ def append(series: Series, now: float, value: int | None) -> Series:
         series = ()
     if series and now - series[-1].time < SPACING:
         return series
-    first = max(0, len(series) + 1 - MOST)
+    first = max(0, len(series) + 1 - MAX_POINTS)
     while first < len(series) and series[first].time < now - WINDOW:
         first += 1
     return series[first:] + (Point(now, value),)  # noqa: RUF005 - half the time of unpacking

@@ -55,7 +55,7 @@ _CRASHES = {3, 4, 5, 6, 8, 11}
 _SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
-_MOST_TEXT = 200
+_MAX_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def parse_record(value: Any) -> EndVerdict | None:
 
 
 def _clean(item: Value) -> Value:
-    return mask(printable(item, 2 * _MOST_TEXT)) if isinstance(item, str) else item
+    return mask(printable(item, 2 * _MAX_TEXT)) if isinstance(item, str) else item
 
 
 def _words(value: Any, allowed: Any = None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ SHELL_FILES = (
     "share/fish/vendor_completions.d/mpsbar.fish",
 )
 _PATHS = ("/etc/paths", "/etc/paths.d")  # where every shell of macOS begins
-_MOST_BYTES = 64 * 1024
+_MAX_BYTES = 64 * 1024
 
 LinkState = Literal[
     "made",
@@ -130,5 +130,5 @@ def _read_paths(places: Iterable[str]) -> list[str]:
         with suppress(OSError):
             path = Path(place)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-                found += read_bytes(file, _MOST_BYTES).decode("utf-8", "replace").split("\n")
+                found += read_bytes(file, _MAX_BYTES).decode("utf-8", "replace").split("\n")
     return [line.strip() for line in found if line.strip()]

@@ -141,7 +141,7 @@ def _describe(screen: Screen) -> str:
     return f"{screen.width:.0f}x{screen.height:.0f}{notch}"
 
 
-_MOST_BYTES = 10_000
+_MAX_BYTES = 10_000
 
 
 def write_icon(check: IconCheck) -> None:
@@ -154,7 +154,7 @@ def read_icon() -> IconCheck | None:
     if not is_usable(paths.icon_file()):
         return None
     try:
-        stored = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
+        stored = json.loads(read_bytes(paths.icon_file(), _MAX_BYTES))
         time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
         doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
         return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))

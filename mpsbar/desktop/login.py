@@ -31,7 +31,7 @@ Why = Literal[
     "odd_path",  # what the format cannot hold; the detail is the path
     "disabled_by_user",  # in the desktop's own settings
 ]
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 # Where `uvx` and `pipx run` put what they run once. Poetry's caches are for longer.
 _RUN_ONCE = re.compile(r"/(archive|environments)-v\d+/|/(\.cache|Caches)/pipx/|/pipx/\.cache/")
 
@@ -168,7 +168,7 @@ def find_config_folder() -> str:
 def read_small(path: str) -> bytes | None:
     """Returns None if there is no file, b"" if it is no small file, which counts as foreign."""
     try:
-        return read_bytes(Path(path), MOST_BYTES)
+        return read_bytes(Path(path), MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return b"" if Path(path).is_symlink() else None
     except OSError:

@@ -19,7 +19,7 @@ MARK = "\x1empsbar "
 # SIGALRM ends us if torch hangs and the process that started us was killed.
 _LAST_RESORT_SECONDS = 600
 _LONGEST_TEXT = 1000
-_MOST_SETTINGS = 40
+_MAX_SETTINGS = 40
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def _read_python() -> dict[str, Any]:
 
 def _read_settings() -> dict[str, str]:
     names = sorted(name for name in os.environ if name.startswith("PYTORCH_"))
-    return {name: os.environ[name][:_LONGEST_TEXT] for name in names[:_MOST_SETTINGS]}
+    return {name: os.environ[name][:_LONGEST_TEXT] for name in names[:_MAX_SETTINGS]}
 
 
 def _is_translated() -> bool | None:

@@ -21,12 +21,12 @@ from mpsbar.system.installed_pythons import find_installed, has_framework, is_us
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
-MOST_PYTHONS = 8
+MAX_PYTHONS = 8
 # Each imports torch: more at once would only make a small machine swap.
 _AT_ONCE = 2
 # Enough to import torch from a slow disk, on a busy machine.
 _INSPECT_SECONDS = 60.0
-_MOST_ANSWERS = 32
+_MAX_ANSWERS = 32
 _SCRIPT = importlib.resources.files("mpsbar.doctor") / "doctor_child.py"
 
 OnInspected = Callable[[int, int], None]  # done, total
@@ -38,8 +38,8 @@ def inspect_all(
     on_progress: OnInspected | None = None,
     stop: threading.Event | None = None,
 ) -> DoctorReport:
-    devices = inspect_pythons(pythons[:MOST_PYTHONS], on_progress, stop)
-    return build_doctor_report(snapshot, devices, tuple(pythons[MOST_PYTHONS:]))
+    devices = inspect_pythons(pythons[:MAX_PYTHONS], on_progress, stop)
+    return build_doctor_report(snapshot, devices, tuple(pythons[MAX_PYTHONS:]))
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
@@ -102,7 +102,7 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
         deadline = time.monotonic() + seconds
         code = None  # it hung
         for received in child.read_answers():
-            answers += received[: _MOST_ANSWERS - len(answers)]
+            answers += received[: _MAX_ANSWERS - len(answers)]
             if stop.is_set():
                 return Device(python, "stopped")
             if time.monotonic() > deadline:

@@ -23,7 +23,7 @@ MODULES = (
     "task", "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 _SECONDS_TO_READ_ON = 1.0  # after a cancel
 DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
@@ -104,7 +104,7 @@ class CompareRunner:
                 if not last_read and self._cancelled.is_set():
                     # A dtype that was finished before may still be in the pipe.
                     last_read = time.monotonic() + _SECONDS_TO_READ_ON
-                if output.size > _MOST_BYTES:
+                if output.size > _MAX_BYTES:
                     break
             return _parse(python, output, child.tail, child.end())
 

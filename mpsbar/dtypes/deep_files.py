@@ -19,7 +19,7 @@ from mpsbar.system.files import is_usable, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
 
 _LARGEST = 32 << 20
-_MOST = 16
+_MAX_FILES = 16
 _PARTIAL = ".partial"
 
 
@@ -60,7 +60,7 @@ def _list_files(pattern: str) -> list[Path]:
         files = sorted(folder.glob(pattern), key=lambda file: -file.stat().st_mtime)
     except OSError:
         return []
-    return [file for file in files[:_MOST] if is_usable(file)]
+    return [file for file in files[:_MAX_FILES] if is_usable(file)]
 
 
 def _find_file(identity: Mapping[str, Any], suffix: str = "") -> Path | None:

@@ -18,7 +18,7 @@ DEEP_STATES: tuple[CellState, ...] = (
     "inaccurate", "crashed", "hung", "unsupported", "fallback", "works", "meaningless",
     "no_memory", "unknown",
 )  # fmt: skip
-_MOST_CELLS = 50_000
+_MAX_CELLS = 50_000
 News = Literal["worse", "better"]
 
 
@@ -128,7 +128,7 @@ _TEXTS = (
 
 
 def parse_deep_cells(value: Any) -> Iterable[DeepCell]:
-    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+    for cell in value[:_MAX_CELLS] if isinstance(value, list) else ():
         if not isinstance(cell, dict):
             continue
         operation, dtype = (parse_text(cell.get(name), 200) for name in ("operation", "dtype"))

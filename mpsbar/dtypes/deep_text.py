@@ -20,7 +20,7 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import pad, width
 
-_MOST_LINES = 30
+_MAX_LINES = 30
 _COLUMNS = (
     "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
     "unknown",
@@ -134,12 +134,12 @@ def _list_news(probe: DeepProbe) -> list[str]:
     for cell in probe.find_news("worse"):
         groups.setdefault((cell.operation, cell.state), []).append(cell)
     lines = []
-    for (operation, state), cells in list(groups.items())[:_MOST_LINES]:
+    for (operation, state), cells in list(groups.items())[:_MAX_LINES]:
         dtypes = ", ".join(cell.dtype for cell in cells)
         text = next((cell.text for cell in cells if cell.text), None)
         lines.append(f"{operation} ({dtypes}): {states()[state]}" + (f": {text}" if text else ""))
-    if len(groups) > _MOST_LINES:
-        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MOST_LINES))
+    if len(groups) > _MAX_LINES:
+        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MAX_LINES))
     return lines
 
 
@@ -161,10 +161,10 @@ def _list_changes(changes: Sequence[DeepChange]) -> list[str]:
     words = states()
     lines = [
         f"  {operation} ({', '.join(dtypes)}): {words[before]} → {words[after]}"
-        for (operation, before, after), dtypes in list(groups.items())[:_MOST_LINES]
+        for (operation, before, after), dtypes in list(groups.items())[:_MAX_LINES]
     ]
-    if len(groups) > _MOST_LINES:
-        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MOST_LINES))
+    if len(groups) > _MAX_LINES:
+        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MAX_LINES))
     return lines or ["  " + _("no operation changed")]
 
 

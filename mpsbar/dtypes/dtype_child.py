@@ -36,7 +36,7 @@ SPEED = "speed:"  # before the name of an operation: its speeds
 _LAST_RESORT_SECONDS = 1800  # SIGALRM ends us if we hang and the runner was killed
 _LONGEST_TEXT = 600
 # Speeds: rounds over all dtypes in turn, so that other work does not hit one dtype alone.
-_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.01, 50
+_ROUNDS, _ROUND_SECONDS, _MAX_CALLS = 5, 0.01, 50
 # The longest that one call, and that the rounds of one operation may take.
 _CALL_SECONDS, _SPEED_SECONDS = 0.2, 0.6
 _FIRST_CALL_SECONDS = 1.0
@@ -179,7 +179,7 @@ class _Cases:
                         once = self._time_once(run)
                     if once <= _CALL_SECONDS:
                         calls = int(_ROUND_SECONDS / max(once, 1e-6))
-                        runs[dtype] = (run, max(1, min(calls, _MOST_CALLS)))
+                        runs[dtype] = (run, max(1, min(calls, _MAX_CALLS)))
                 if "float32" not in runs:  # nothing to compare with
                     break
             rounds = self._run_rounds(runs)

@@ -10,7 +10,7 @@ from mpsbar.dtypes.verdicts import Change, Verdict, find_changes, find_surprises
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
-_MOST_CHANGES = 3
+_MAX_CHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def _say_since(last: Probe, probe: Probe) -> Headline:
                 since=since, subject=subject
             )
         )
-    texts = [say_change(change) for change in (*subjects, *worst)[:_MOST_CHANGES]]
-    if cells and len(texts) < _MOST_CHANGES:
+    texts = [say_change(change) for change in (*subjects, *worst)[:_MAX_CHANGES]]
+    if cells and len(texts) < _MAX_CHANGES:
         text = ngettext("{n} operation changed", "{n} operations changed", cells)
         texts.append(text.format(n=cells))
     return Headline(

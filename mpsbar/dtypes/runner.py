@@ -35,10 +35,10 @@ CEILING = 256 << 20
 START_SECONDS = 120.0
 CELL_SECONDS = 30.0
 # Each costs another import of torch.
-_MOST_RESTARTS = 16
+_MAX_RESTARTS = 16
 # After so many crashes the other cells of a dtype or an operation are not tried.
-_MOST_CRASHES = 3
-_MOST_CELLS = 2000
+_MAX_CRASHES = 3
+_MAX_CELLS = 2000
 # Signals that somebody else sent: the cell is tried once more.
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -77,7 +77,7 @@ class _Session:
             self.stages[stage] = answer
             cells = answer.get("cells") if stage == "device" else None
             if isinstance(cells, list):
-                self.cells = [str(cell)[:100] for cell in cells[:_MOST_CELLS]]
+                self.cells = [str(cell)[:100] for cell in cells[:_MAX_CELLS]]
 
     @property
     def next_cell(self) -> str | None:
@@ -88,7 +88,7 @@ class _Session:
         self.answers[cell] = {"state": state, "text": text}
         operation, _, dtype = cell.partition("/")
         self.crashes.update({f"{operation}/", f"/{dtype}"} if dtype else {})
-        skipped = tuple(group for group, n in self.crashes.items() if n >= _MOST_CRASHES)
+        skipped = tuple(group for group, n in self.crashes.items() if n >= _MAX_CRASHES)
         for other in self.cells:
             if other.startswith(skipped) or other.endswith(skipped):
                 self.answers.setdefault(other, {"state": "unknown"})
@@ -161,7 +161,7 @@ class ProbeRunner:
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
         """Start one child process after the other, until every cell is known."""
         on_progress(Progress(0, None))
-        for _ in range(_MOST_RESTARTS):
+        for _ in range(_MAX_RESTARTS):
             code = self._run_once(python, session, on_progress)
             if self._cancelled.is_set():
                 return "cancelled"

@@ -21,8 +21,8 @@ _SIGNS = {
     "meaningless": ("·", "dim"), "no_memory": ("?", "dim"), "unknown": ("?", "dim"),
 }  # fmt: skip
 _SUPPORT_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
-_MOST_CHANGES = 40
-_MOST_OTHERS = 2
+_MAX_CHANGES = 40
+_MAX_OTHERS = 2
 _WHY_LINES = 3
 
 
@@ -60,9 +60,9 @@ def render_probe(
 
 
 def render_changes(changes: Sequence[Change]) -> str:
-    lines = [f"  {say_change(change)}" for change in changes[:_MOST_CHANGES]]
-    if len(changes) > _MOST_CHANGES:
-        lines.append("  " + _("… and {n} more").format(n=len(changes) - _MOST_CHANGES))
+    lines = [f"  {say_change(change)}" for change in changes[:_MAX_CHANGES]]
+    if len(changes) > _MAX_CHANGES:
+        lines.append("  " + _("… and {n} more").format(n=len(changes) - _MAX_CHANGES))
     if all(change.kind == "subject" for change in changes):
         lines.append("  " + _("no operation or dtype changed"))
     return "\n".join([_("What changed:"), *lines])
@@ -248,7 +248,7 @@ def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
         operations = ", ".join(names)
         if not others:
             operations = _("all operations")
-        elif len(names) > _MOST_OTHERS >= len(others):
+        elif len(names) > _MAX_OTHERS >= len(others):
             operations = _("all but {operations}").format(operations=", ".join(others))
         parts.append(f"{', '.join(dtypes)} {operations}")
     return parts

@@ -9,7 +9,7 @@ from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
 
-_MOST_NAMED = 4  # operations named in one row
+_MAX_NAMED = 4  # operations named in one row
 # As torch's error messages call them.
 _NAMES_IN_TORCH = {
     "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
@@ -184,7 +184,7 @@ def _say_reason(verdict: Verdict) -> str:
         "dtype_not_measured": _("{number} of {of} operations were not measured"),
     }.get(verdict.reason.code, verdict.reason.code)
     operations = str(verdict.reason.values.get("operations")).split(", ")
-    named = ", ".join(operations[:_MOST_NAMED]) + ("…" if len(operations) > _MOST_NAMED else "")
+    named = ", ".join(operations[:_MAX_NAMED]) + ("…" if len(operations) > _MAX_NAMED else "")
     return words.format_map({**verdict.reason.values, "operations": named})
 
 

@@ -20,7 +20,7 @@ _LONGEST_PAUSE = 60.0
 # Seconds without a line, beside three times the usual, after which a host gives no answer.
 _LATE = 10.0
 # Of lines that are no answer: what a login script prints before it.
-_MOST_NOISE = 200
+_MAX_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
 # What it says, in English, about a command or an option that it does not know.
@@ -99,7 +99,7 @@ class Host:
                     wrong = HostProblem(str(problem))
                     self._note(problem=wrong)
                 noise += 1
-                if noise > _MOST_NOISE:
+                if noise > _MAX_NOISE:
                     return wrong or HostProblem(_("unexpected reply"))
         except TooMuch:
             return HostProblem(_("its answer is too long"))
@@ -262,7 +262,7 @@ def _ask_host(
             except NotAStatus as problem:
                 wrong = HostProblem(str(problem))
             noise += 1
-            if noise > _MOST_NOISE:
+            if noise > _MAX_NOISE:
                 return wrong or HostProblem(_("unexpected reply"))
         if is_late.is_set():
             return HostProblem(_("no reply within {seconds:g} seconds").format(seconds=seconds))

@@ -28,9 +28,9 @@ from mpsbar.workers.parse import (
 )
 
 SCHEMA = 1
-_MOST_ROWS = 2000
-_MOST_REASONS = 3
-_MOST_TEXTS = 20
+_MAX_ROWS = 2000
+_MAX_REASONS = 3
+_MAX_TEXTS = 20
 _PERCENTAGES = ("utilization",)
 _Values = TypeVar("_Values")
 
@@ -56,7 +56,7 @@ def parse_status(line: bytes) -> RemoteStatus:
     health = parse_object(answer.get("health"))
     level: Any = health.get("level")
     sent = health.get("reasons")
-    texts = sent[:_MOST_REASONS] if isinstance(sent, list) else []
+    texts = sent[:_MAX_REASONS] if isinstance(sent, list) else []
     reasons = tuple(mask(parse_text(text))[:200] for text in texts)
     return RemoteStatus(
         Snapshot(when or 0.0, workers, machine, found),
@@ -97,7 +97,7 @@ def _parse_typed(wanted: Any, value: Any) -> Any:
 def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | None:
     if not isinstance(value, list):
         return None
-    given = value[:_MOST_TEXTS]
+    given = value[:_MAX_TEXTS]
     types = [arguments[0]] * len(given) if arguments[-1] is ... else list(arguments)
     if len(types) != len(given):
         return None
@@ -153,7 +153,7 @@ def _explain_schema(schema: Any) -> str:
 
 
 def _each(values: Any, parse: Any) -> Any:
-    for value in values[:_MOST_ROWS] if isinstance(values, list) else ():
+    for value in values[:_MAX_ROWS] if isinstance(values, list) else ():
         if isinstance(value, dict) and parse_count(value.get("pid")):
             yield parse(value)
 
@@ -231,7 +231,7 @@ def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
 
 def _texts(value: Any) -> tuple[str, ...]:
     """The first few, without those that are no text."""
-    given = value[:_MOST_TEXTS] if isinstance(value, list) else []
+    given = value[:_MAX_TEXTS] if isinstance(value, list) else []
     return tuple(text for item in given if (text := _text(item)))
 
 

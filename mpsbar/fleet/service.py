@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("mpsbar")
 _SECONDS = 3.0  # for an answer
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
 class MetricsService:
@@ -98,10 +98,10 @@ def _ask(address: Address) -> bytes:
     answer = b""
     with socket.create_connection((address.host, address.port), timeout=_SECONDS) as connection:
         connection.sendall(f"GET / HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
-        while len(answer) < _MOST_BYTES and (left := deadline - time.monotonic()) > 0:
+        while len(answer) < _MAX_BYTES and (left := deadline - time.monotonic()) > 0:
             connection.settimeout(left)
             try:
-                chunk = connection.recv(_MOST_BYTES)
+                chunk = connection.recv(_MAX_BYTES)
             except OSError:  # it closed the connection, or says no more
                 break
             if not chunk:

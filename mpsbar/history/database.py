@@ -52,7 +52,7 @@ _BUSY_SECONDS = 0.05
 _PAGE = 4096
 # The size of the write-ahead log, at most; the cap leaves room for it.
 WAL_BYTES = 1 << 20
-_MOST_DAMAGED = 1
+_MAX_DAMAGED = 1
 # SQLite has only its message for that.
 _WRONG_TABLES = re.compile(r"no such (table|column)|has no column|already exists|views")
 
@@ -130,7 +130,7 @@ def move_aside(file: Path) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     moved = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
     older = sorted(file.parent.glob(f"{file.stem}.damaged-*"))
-    for old in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
+    for old in older[: max(0, len(older) - _MAX_DAMAGED + 1)]:
         with suppress(OSError):
             old.unlink()
     for ending in ("-wal", "-shm"):

@@ -84,8 +84,8 @@ class Period:
 
 
 _WAIT_SECONDS = 2.0
-_MOST_RUNS = 40
-_MOST_EVENTS = 300
+_MAX_RUNS = 40
+_MAX_EVENTS = 300
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
@@ -184,7 +184,7 @@ def _read_runs(
         f" footprint_peak, {columns} FROM runs"
         " WHERE last >= ? AND first <= ? AND (connected OR last - first >= 30000)"
         " ORDER BY coalesce(peak, 0) DESC, coalesce(footprint_peak, 0) DESC LIMIT ?",
-        (*window, _MOST_RUNS),
+        (*window, _MAX_RUNS),
     ).fetchall()
     series = _read_series(connection, [row[0] for row in known], window, step)
     return tuple(_build_run(row, series.get(row[0], [])) for row in known)
@@ -241,7 +241,7 @@ def _read_events(
     rows = connection.execute(
         "SELECT time, kind, code, pid, name, level, size, phase, details FROM events"
         " WHERE time BETWEEN ? AND ? ORDER BY time DESC, id DESC LIMIT ?",
-        (*window, _MOST_EVENTS),
+        (*window, _MAX_EVENTS),
     ).fetchall()
     return tuple(
         RecordedEvent(

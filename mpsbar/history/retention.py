@@ -10,8 +10,8 @@ KEEP_FULL = _HOUR  # every reading; after that one row a minute
 KEEP_DAYS = 7
 KEEP = KEEP_DAYS * 24 * _HOUR
 _MINUTE = 60_000
-_MOST_EVENTS = 10_000
-_MOST_RUNS = 5_000
+_MAX_EVENTS = 10_000
+_MAX_RUNS = 5_000
 # Rows dropped at once: a transaction must fit into the write-ahead log.
 _CHUNK = 4_000
 _PAGES = 200
@@ -55,8 +55,8 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
             (now - KEEP, now + KEEP),
         )
     connection.execute("DELETE FROM runs WHERE ended < ? OR last > ?", (now - KEEP, now + KEEP))
-    _keep_newest(connection, "events", _MOST_EVENTS)
-    _keep_newest(connection, "runs", _MOST_RUNS)
+    _keep_newest(connection, "events", _MAX_EVENTS)
+    _keep_newest(connection, "runs", _MAX_RUNS)
     connection.execute("COMMIT")
 
 

@@ -18,9 +18,9 @@ from mpsbar.system.ownership import is_running
 from mpsbar.system.single_instance import Claim, claim
 
 _LOCK = "auto-free"
-_MOST_BYTES = 64 * 1024
-_MOST_RULES = 200
-_MOST_PID = 2**31
+_MAX_BYTES = 64 * 1024
+_MAX_RULES = 200
+_MAX_PID = 2**31
 _LARGEST = 2**60
 
 Rules = dict[Key, AutoFreeRule]
@@ -51,7 +51,7 @@ class SharedAutoFree:
             rules[action.pid, action.started] = action.rule
         entries = [
             [pid, started, rule.keep_cache_below, rule.free_when_idle]
-            for (pid, started), rule in list(rules.items())[-_MOST_RULES:]
+            for (pid, started), rule in list(rules.items())[-_MAX_RULES:]
         ]
         replace_own_file(self._file, json.dumps(entries).encode())
 
@@ -72,8 +72,8 @@ def _read(file: Path) -> Rules:
     found: Rules = {}
     if is_usable(file):
         with suppress(OSError, ValueError, TypeError, RecursionError):
-            entries = json.loads(read_bytes(file, _MOST_BYTES))
-            for entry in entries[:_MOST_RULES] if type(entries) is list else ():
+            entries = json.loads(read_bytes(file, _MAX_BYTES))
+            for entry in entries[:_MAX_RULES] if type(entries) is list else ():
                 pid, started, most, idle = entry
                 if _is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle):
                     found[pid, started] = AutoFreeRule(most, idle)
@@ -81,7 +81,7 @@ def _read(file: Path) -> Rules:
 
 
 def _is_pid(value: Any) -> bool:
-    return type(value) is int and 1 < value < _MOST_PID
+    return type(value) is int and 1 < value < _MAX_PID
 
 
 def _is_time(value: Any) -> bool:

@@ -16,7 +16,7 @@ from mpsbar.system.files import read_bytes
 APPLE_PYTHON = "/usr/bin/python3"
 XCODE_SELECT = "/usr/bin/xcode-select"
 _SELECT_SECONDS = 5.0
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 # Below the root: Homebrew's on both chips, python.org's.
 _SYSTEM = (
     "opt/homebrew/bin/python3*",
@@ -105,6 +105,6 @@ def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        return read_bytes(file, _MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(file, _MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -11,8 +11,8 @@ from mpsbar.system.platform import EndedPid
 
 SIGKILL = 9
 _REFRESH_SECONDS = 30.0
-_MOST_GROUPS = 100
-_MOST_LOG = 256 * 1024
+_MAX_GROUPS = 100
+_MAX_LOG = 256 * 1024
 _READ_ALL = 3  # SYSLOG_ACTION_READ_ALL
 # version 1 and 2 have the same line in different files
 _COUNT = re.compile(rb"(?m)^oom_kill (\d{1,18})$")
@@ -40,7 +40,7 @@ class LinuxReports:
     def note(self, pid: int) -> None:
         """Remember the cgroup of a process: it cannot be read afterwards."""
         path = self._find_group(pid)
-        if path is None or (path not in self._counts and len(self._counts) >= _MOST_GROUPS):
+        if path is None or (path not in self._counts and len(self._counts) >= _MAX_GROUPS):
             return
         self._groups[pid] = path
         if path not in self._counts:
@@ -98,8 +98,8 @@ class LinuxReports:
 
     def _read_log(self) -> tuple[bytes, tuple[Unreadable, ...]]:
         """The end of the kernel's log, by one call; only root where dmesg is restricted."""
-        buffer = ctypes.create_string_buffer(_MOST_LOG)
-        length = _libc.klogctl(_READ_ALL, buffer, _MOST_LOG)
+        buffer = ctypes.create_string_buffer(_MAX_LOG)
+        length = _libc.klogctl(_READ_ALL, buffer, _MAX_LOG)
         if length < 0:
             return b"", ("kernel_log",)
         return buffer.raw[:length], ()

@@ -20,7 +20,7 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _
 
 _ROOT = 0
-_MOST_LINKS = 40  # as Linux has it
+_MAX_LINKS = 40  # as Linux has it
 _LONGEST_PATH = 1000
 # On a Mac: members of admin may use sudo, and root is in wheel. Homebrew's folder and /Applications
 # can be written by admin; whoever is in it can be root already.
@@ -142,7 +142,7 @@ def _walk(path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
             return
         if stat.S_ISLNK(status.st_mode):
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             target = os.readlink(step)  # noqa: PTH115
             yield step, status, False

@@ -20,7 +20,7 @@ MAX_ARGUMENTS = 20
 MAX_CHARACTERS = 300
 MAX_VALUE = 4096  # a PATH is long
 # One descriptor each on Linux: more processes than this are tracked by scanning alone.
-MOST_WATCHED = 500
+MAX_WATCHED = 500
 # All that is stored of someone's environment: torch's own settings, the rank, which Python runs.
 _STORED_VARIABLES = frozenset(
     (

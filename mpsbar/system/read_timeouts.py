@@ -18,7 +18,7 @@ STALL_SECONDS = 0.25
 # For all reads of one scan together.
 SCAN_SECONDS = 2.0
 # Abandoned threads cost memory; with so many only the vital reads are still made.
-MOST_STUCK = 8
+MAX_STUCK = 8
 # How long a scan waits for a BackgroundValue. Usually enough, and far below STALL_SECONDS.
 BACKGROUND_SECONDS = 0.1
 
@@ -98,7 +98,7 @@ class TimeoutPool:
             self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
         results: dict[Hashable, Any] = {key: Stuck() for key, _ in jobs if key in self._stuck}
         while time.monotonic() < deadline:
-            if len(self._stuck) >= MOST_STUCK:
+            if len(self._stuck) >= MAX_STUCK:
                 results = {key: Stuck() for key, _ in jobs[vital:]} | results
             left = [job for job in jobs if job[0] not in results]
             if not left:

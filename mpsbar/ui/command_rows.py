@@ -25,11 +25,11 @@ from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
 
-_MOST_PYTHONS = 12
+_MAX_PYTHONS = 12
 _PYTHON_WIDTH = 70
 # The Pythons, then Other…: none can be inserted while the menu is open.
-_PYTHON_ROOM = _MOST_PYTHONS + 1
-_MOST_ALERTS = 10
+_PYTHON_ROOM = _MAX_PYTHONS + 1
+_MAX_ALERTS = 10
 _ALERT_WIDTH = 80
 _PROBLEM_WIDTH = 120  # what to do stands at its end
 
@@ -59,7 +59,7 @@ def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
     if delivery in ("script", "failed"):
         text = _("Alerts May Not Be Visible…")
         yield Row("delivery", text, actions=(ExplainDelivery(),))
-    newest = alerts[: -_MOST_ALERTS - 1 : -1]
+    newest = alerts[: -_MAX_ALERTS - 1 : -1]
     children = tuple(_recent_alert(event, snapshot.time) for event in newest)
     yield Row("recent", _("Recent Alerts"), children=children)
 
@@ -210,7 +210,7 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
     enabled = ui_state.enabled or ()
     found = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
     rows = []
-    for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
+    for number, python in enumerate(list(found)[:_MAX_PYTHONS]):
         action = Connect(python)
         text = wording.shorten(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending

@@ -12,8 +12,8 @@ from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, outcomes, progress, wording
 
 # Rows of ended processes; the report has them all.
-_MOST_ENDED = 3
-_MOST_DETAILS = 12
+_MAX_ENDED = 3
+_MAX_DETAILS = 12
 _DETAIL_WIDTH = 110
 # A row as long as an error's text would widen the whole menu; VoiceOver reads all of it.
 _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
@@ -43,7 +43,7 @@ def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
     most = ui_state.most - ui_state.is_clickable  # the headers take a line
     if len(rows) <= most:  # a longer menu would scroll and hide its end
-        left = min(_MOST_ENDED, most - len(rows))
+        left = min(_MAX_ENDED, most - len(rows))
         ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
         return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - most + 1)
@@ -64,14 +64,14 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     )
     children = [
         Row(f"why-{process.pid}-{number}", wording.shorten(line, _DETAIL_WIDTH), tooltip=line)
-        for number, line in enumerate(lines[:_MOST_DETAILS])
+        for number, line in enumerate(lines[:_MAX_DETAILS])
     ]
     copy = Copy("\n".join([f"{process.name} ({process.pid})", *lines]))
     children.append(Row(f"why-copy-{process.pid}", _("Copy Details"), actions=(copy,)))
     # A report of the system may add lines while the menu is open.
     return Row(
         key, f"{name}, {note}", (name, "", "", note), children=tuple(children),
-        room=_MOST_DETAILS + 1,
+        room=_MAX_DETAILS + 1,
     )  # fmt: skip
 
 

@@ -28,9 +28,9 @@ from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
 
-_MOST_GROUPS = 8
+_MAX_GROUPS = 8
 # The groups, then "others", then "not visible from Python" or "stopped early".
-TENSOR_ROWS = _MOST_GROUPS + 2
+TENSOR_ROWS = _MAX_GROUPS + 2
 _WIDTH = 110
 
 
@@ -182,8 +182,8 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
 
 
 def _say_tensors(found: Tensors) -> list[str]:
-    lines = [_say_group(group) for group in found.groups[:_MOST_GROUPS]]
-    rest = sum(group.size for group in found.groups[_MOST_GROUPS:]) + (found.others or 0)
+    lines = [_say_group(group) for group in found.groups[:_MAX_GROUPS]]
+    rest = sum(group.size for group in found.groups[_MAX_GROUPS:]) + (found.others or 0)
     if rest:
         lines.append(_("{size}  other tensors").format(size=wording.size(rest)))
     unseen = sum(found.not_visible.values())

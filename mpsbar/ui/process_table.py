@@ -11,7 +11,7 @@ from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.outcomes import list_notes
 
 INDENT = "└ "
-MOST_NAME = 40
+MAX_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def choose_columns(
     if width is not None and used > width:  # not even name and note fit as they are
         widths["NAME"] = max(min(widths["NAME"], width), 1)
         room = width - widths["NAME"] - gap
-        shown = [c for c in shown if c.key == "NAME" or room >= _LEAST_NOTE]
+        shown = [c for c in shown if c.key == "NAME" or room >= _MIN_NOTE]
         widths["NOTE"] = room
     return [
         FittedColumn(column, cells.cut(column.header(snapshot), wide), wide)
@@ -125,7 +125,7 @@ def choose_columns(
     ]
 
 
-_LEAST_NOTE, _USUAL_NOTE = 6, 24
+_MIN_NOTE, _USUAL_NOTE = 6, 24
 _WIDEST_DRAWING = 28
 
 
@@ -144,7 +144,7 @@ def _measure(
     words = [row.cells.get(column.key, "") for row in rows]
     longest = max([cells.width(column.header(snapshot)), *map(cells.width, words)])
     if column.key == "NAME":
-        longest = min(longest, MOST_NAME)
+        longest = min(longest, MAX_NAME)
     return max(longest, column.width) if is_steady or column.drawing else longest
 
 

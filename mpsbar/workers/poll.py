@@ -23,7 +23,7 @@ SILENT_SECONDS = 0.03
 # In this time nearly all have answered; then all answers are read in one go. To be woken for each
 # of them would cost more than reading it.
 _ANSWER_SECONDS = 0.0015
-MOST_CONNECTIONS = 150
+MAX_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
@@ -63,7 +63,7 @@ class WorkerPoll:
     def __init__(
         self,
         read_start: Callable[[int], float] | None = None,
-        most_connections: int = MOST_CONNECTIONS,
+        most_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self._most_connections = most_connections
         self._read_start = read_start

@@ -340,7 +340,7 @@ def test_one_impossible_number_costs_its_own_row_and_is_said(play):
 
 
 def test_what_waits_is_bounded_while_nothing_can_be_written(play, monkeypatch):
-    monkeypatch.setattr("mpsbar.history.writer._MOST_WAITING", 50)
+    monkeypatch.setattr("mpsbar.history.writer._MAX_WAITING", 50)
     rows = play.recorder._rows
     for number in range(0, 300, 3):
         play.tracker = ProcessTracker()

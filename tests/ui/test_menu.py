@@ -35,7 +35,7 @@ from mpsbar.ui.process_submenu import TENSOR_ROWS
 from mpsbar.ui.rows import Row, UiState
 
 APP = UiState(is_clickable=True, login="off")
-MOST = APP.most
+MAX_ROWS = APP.most
 COUNTERS = {"allocated": 2 * GB, "reserved": 5 * GB, "driver": 6 * GB}
 worker = partial(make_training, **COUNTERS)
 
@@ -197,14 +197,14 @@ def test_the_biggest_tensors(found, pending, lines):
 
 
 def test_more_workers_than_fit():
-    many = [worker(100 + n, f"w{n}.py") for n in range(MOST + 5)]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MAX_ROWS + 5)]
     section = build_menu(make_snapshot(*many), APP).sections[2]
-    assert len(section) == MOST
+    assert len(section) == MAX_ROWS
     assert (section[-1].key, section[-1].text) == ("more", "7 More…")
     assert section[-1].actions == (OpenReport(),)
     assert build_menu(make_snapshot(*many)).sections[2][-1].actions == ()  # nobody to click
-    exactly = build_menu(make_snapshot(*many[: MOST - 1]), APP).sections[2]
-    assert exactly[-1].key == f"worker-{100 + MOST - 2}"
+    exactly = build_menu(make_snapshot(*many[: MAX_ROWS - 1]), APP).sections[2]
+    assert exactly[-1].key == f"worker-{100 + MAX_ROWS - 2}"
 
 
 def gone(pid, name="old_run.py", ended=820.0, **fields):
@@ -262,12 +262,12 @@ def test_the_gone_are_few_and_never_push_out_who_is_there():
     past = tuple(gone(n) for n in range(900, 910))
     few = build_menu(make_snapshot(worker(), ended=past), APP).sections[2]
     assert [row.key for row in few[2:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
-    many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 2)]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MAX_ROWS - 2)]
     section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
-    assert (len(section), section[-1].key) == (MOST, "gone-900-5")
+    assert (len(section), section[-1].key) == (MAX_ROWS, "gone-900-5")
     many.append(worker(99, "w.py"))
     section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
-    assert (len(section), section[-1].key) == (MOST, "worker-99")
+    assert (len(section), section[-1].key) == (MAX_ROWS, "worker-99")
 
 
 def test_a_report_being_made_is_reported():

@@ -32,8 +32,8 @@ from .whole_run import (
 )
 
 DTYPES = ("float32", "float16", "bfloat16", "autocast")
-_MOST_CALLS = 4  # of one module that are checked alone
-_MOST_RECORDED = 8 << 30
+_MAX_CALLS = 4  # of one module that are checked alone
+_MAX_RECORDED = 8 << 30
 _TIMING_SECONDS = 1.0
 _ROOM = 1.25  # activations and temporary copies, beside the parameters
 # A whole run with noise is left out where the plain one takes longer.
@@ -174,7 +174,7 @@ class _ComparisonRun:
                 self.cpu_modules = time_modules(run, self.state.names, "cpu")
 
     def _record_calls(self) -> None:
-        most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
+        most = min(_MAX_RECORDED, (read_free_memory("cpu") or 2 * _MAX_RECORDED) // 2)
         recorder = CallRecorder(self.state.names, most, self.task.is_training)
         with self._prepared(self.reference) as run:
             with Hooks(self.state.modules, recorder.before, recorder.after):
@@ -236,7 +236,7 @@ class _ComparisonRun:
     def _check_alone(self, name: str, target: ComputeTarget, result: DtypeResult) -> None:
         checker = Checker(self.state, target, self.reference, self.task.is_training)
         verdicts: list[ModuleVerdict] = list(checker.check_parameters())
-        chosen = list(choose_calls(self.calls, _MOST_CALLS))
+        chosen = list(choose_calls(self.calls, _MAX_CALLS))
         for number, call in enumerate(chosen):
             self.on_progress(name, number, len(chosen))
             verdicts.append(checker.check(call))

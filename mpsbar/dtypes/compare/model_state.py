@@ -23,7 +23,7 @@ from .structures import clone_tensor
 from .target import ComputeTarget
 
 # Tensors that are no buffers are copied, up to this in all, in case forward() writes into them.
-_MOST_COPIED = 256 << 20
+_MAX_COPIED = 256 << 20
 
 
 # Name, tensor, its version and a copy of it; no copy: it is too large.
@@ -152,7 +152,7 @@ class ModelState:
         watched: list[_Watched] = [
             ("a parameter or buffer", t, t._version, None) for t in self._tensors.values()
         ]
-        seen, left = set(self._tensors), _MOST_COPIED
+        seen, left = set(self._tensors), _MAX_COPIED
         for module, objects in self._objects.items():
             for name, tensor in objects.tensors.items():
                 if id(tensor) in seen or tensor.is_inference():

@@ -11,7 +11,7 @@ import torch
 
 CONTAINERS = (dict, list, set, deque)
 _DEEPEST = 5
-_MOST_OBJECTS = 5000  # of one module
+_MAX_OBJECTS = 5000  # of one module
 _STANDARD = frozenset(
     getattr(sys, "stdlib_module_names", ("builtins", "threading", "logging", "queue"))
 )
@@ -42,7 +42,7 @@ class ModuleObjects:
         parts = _find_container(value)
         if parts is None:
             return
-        if depth > _DEEPEST or len(self._seen) >= _MOST_OBJECTS:
+        if depth > _DEEPEST or len(self._seen) >= _MAX_OBJECTS:
             self.is_complete = False
             return
         self._seen.add(id(value))

@@ -19,8 +19,8 @@ from .text import (
     say_speed,
 )
 
-_MOST_CULPRITS = 5
-_MOST_MODULES = 8
+_MAX_CULPRITS = 5
+_MAX_MODULES = 8
 _COLOURS = {
     "works": "#1a7f37",
     "differs": "#cf222e",
@@ -91,8 +91,8 @@ def say_details(found: Data, data: Data) -> list[str]:
     headline = say_dtype("", found)
     sentences = [say_culprit(culprit, found) for culprit in others]
     shown = [sentence for sentence in sentences if sentence not in headline]
-    lines += shown[:_MOST_CULPRITS]
-    more = len(shown) - _MOST_CULPRITS
+    lines += shown[:_MAX_CULPRITS]
+    more = len(shown) - _MAX_CULPRITS
     if more > 0:
         lines.append(ngettext("and {n} more module", "and {n} more modules", more).format(n=more))
     lines += _say_tolerance(found, data) + _say_followers(found) + _say_fallbacks(found)
@@ -197,7 +197,7 @@ def _slowest(data: Data) -> list[str]:
         return []
     names = ["cpu", *data["dtypes"]]
     rows = [[_("SLOWEST MODULES"), *names]]
-    for row in data["slowest"][:_MOST_MODULES]:
+    for row in data["slowest"][:_MAX_MODULES]:
         seconds = [say_seconds(row["seconds"].get(name)) for name in names]
         rows += [[f"{say_module(row['module'])} ({row['type']})", *seconds]]
     return ["", *align(rows)]

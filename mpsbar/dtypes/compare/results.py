@@ -19,7 +19,7 @@ from .text import build_headline, say_headline
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
-_MOST_LISTED = 50
+_MAX_LISTED = 50
 
 
 class Comparison:
@@ -124,7 +124,7 @@ def _build_dtype(session: Any, result: DtypeResult, target: Any) -> dict[str, An
         "state": _find_state(result, whole),
         "eps": torch.finfo(target.precision).eps,
         "largest_number": torch.finfo(target.precision).max,
-        "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MOST_LISTED]],
+        "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MAX_LISTED]],
         "followers": _find_followers(result, whole, target),
         "raised": _pair(whole.raised, "text"),
         "not_run": _pair(whole.not_run, "text"),
@@ -139,7 +139,7 @@ def _build_dtype(session: Any, result: DtypeResult, target: Any) -> dict[str, An
         "loss": _loss(whole.output) if session.task.is_training else None,
         "gradients": _build_gradients(result) if session.task.is_training else None,
         "checked": result.checked,
-        "unchecked": [{"module": v.name, "text": v.text} for v in result.unchecked[:_MOST_LISTED]],
+        "unchecked": [{"module": v.name, "text": v.text} for v in result.unchecked[:_MAX_LISTED]],
         "seconds": result.timing.seconds if result.timing else None,
         "spread": result.timing.spread if result.timing else None,
         "runs": result.timing.runs if result.timing else None,
@@ -228,7 +228,7 @@ def _build_gradients(result: DtypeResult) -> dict[str, Any]:
         "compared": len(result.gradients),
         "worst": worst,
         "largest": result.gradients[worst] if worst is not None else None,
-        "missing": result.missing_gradients[:_MOST_LISTED],
+        "missing": result.missing_gradients[:_MAX_LISTED],
     }
 
 
@@ -242,7 +242,7 @@ def _build_slowest(session: Any) -> list[dict[str, Any]]:
         if any(value is not None for value in seconds.values()):
             rows.append({"module": name, "type": type(module).__name__, "seconds": seconds})
     rows.sort(key=lambda row: -max(value or 0.0 for value in row["seconds"].values()))
-    return rows[:_MOST_LISTED]
+    return rows[:_MAX_LISTED]
 
 
 def _speed(base: Timing | None, timing: Timing | None) -> float | None:

@@ -18,7 +18,7 @@ _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 20
 # While mpsbar runs there is a row a minute at least: in a longer gap it did not run.
 _GAP_SECONDS = 150.0
 # A budget above this many times the largest value would flatten the lines.
-_MOST_BUDGET = 3
+_MAX_BUDGET = 3
 _TABLE_ROWS = 12
 
 
@@ -62,7 +62,7 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
     known = [line for line in chart.lines if chart.series.most(line.key) is not None]
     tops = [chart.series.most(line.key) or 0 for line in known]
     most = max(tops, default=0)
-    budget = chart.budget if chart.budget and chart.budget <= most * _MOST_BUDGET else None
+    budget = chart.budget if chart.budget and chart.budget <= most * _MAX_BUDGET else None
     top = find_top_speed(most) if chart.measure == "speed" else find_top(max(most, budget or 0))
     plot = tag(
         "div",

@@ -158,7 +158,7 @@ def _diagnostics(report: Report) -> Markup | None:
     )  # fmt: skip
 
 
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def build_workers(snapshot: Snapshot) -> Markup:
@@ -166,7 +166,7 @@ def build_workers(snapshot: Snapshot) -> Markup:
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
     heads = [translate(column.title) for column in REPORTED]
-    rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
+    rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MAX_ROWS]]
     return build_table(_("Connected processes"), heads, rows)
 
 
@@ -178,7 +178,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
     heads = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
-    for process in processes[:_MOST_ROWS]:
+    for process in processes[:_MAX_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)
         cells = [note if c.key == "NOTE" else c.cell(process) for c in columns]
         rows.append(cells)

@@ -19,10 +19,10 @@ from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_v
 from mpsbar.ui.text.fallbacks import say_limits, say_remedy, say_times, shorten_place
 from mpsbar.ui.text.wording import shorten_home
 
-_MOST_CHARTS = 20
-_MOST_MARKS = 60
-_MOST_EVENTS = 100
-_MOST_ENDS = 20
+_MAX_CHARTS = 20
+_MAX_MARKS = 60
+_MAX_EVENTS = 100
+_MAX_ENDS = 20
 _DAY = 20 * 3600.0
 
 
@@ -82,7 +82,7 @@ def _say_length(period: Period) -> str:
 def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
     runs = [run for run in period.runs if run.series.times]
     charts = [_machine_chart(period, number)]
-    for at, run in enumerate(runs[:_MOST_CHARTS]):
+    for at, run in enumerate(runs[:_MAX_CHARTS]):
         charts.append(_run_chart(period, run, f"chart-{number}-{at}"))
         if run.series.most("speed") is not None:
             charts.append(_speed_chart(period, run, f"chart-{number}-{at}-speed"))
@@ -91,12 +91,12 @@ def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
         tag("h3", _say_length(period)),
         tag("div", *drawn, class_="charts"),
     ]
-    if len(runs) > _MOST_CHARTS:
+    if len(runs) > _MAX_CHARTS:
         parts.append(
             tag(
                 "p",
                 _("Only the {n} largest are shown here; All runs lists the others.").format(
-                    n=_MOST_CHARTS
+                    n=_MAX_CHARTS
                 ),
             )
         )
@@ -149,7 +149,7 @@ def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
         for event in events
         if event.kind == "alert" or (event.kind == "free" and event.code == "done")
     ]
-    return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MOST_MARKS])
+    return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MAX_MARKS])
 
 
 def _list_events(period: Period, zone: tzinfo | None) -> Markup:
@@ -157,7 +157,7 @@ def _list_events(period: Period, zone: tzinfo | None) -> Markup:
     heads = (_("Time"), _("Event"))
     rows = [
         (say_time(event.time, zone, is_long), _say_event(event))
-        for event in period.events[:_MOST_EVENTS]
+        for event in period.events[:_MAX_EVENTS]
     ]
     title = _("Events")
     return join([tag("h3", title), build_table(title, heads, rows)])
@@ -208,7 +208,7 @@ def build_ends(
 ) -> Markup | None:
     """How runs ended, newest first: the sentence, its evidence and what to do next; and what of
     them ran on the CPU."""
-    ended = [end for end in ends if end.verdict is not None][:_MOST_ENDS]
+    ended = [end for end in ends if end.verdict is not None][:_MAX_ENDS]
     if not ended:
         return None
     heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))

@@ -28,7 +28,7 @@ BUDGET_INTERVAL = 180.0
 IOREG_ARGUMENTS = ("-a", "-l", "-r", "-d", "2", "-w", "0", "-c", "IOAccelerator")
 IOREG_INTERVAL = 30.0
 IOREG_SECONDS = 5.0
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 
 class GpuReader:
@@ -120,7 +120,7 @@ def _read_all(pipe: IO[bytes], deadline: float) -> bytes:
     parts: list[bytes] = []
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
-        while sum(map(len, parts)) <= _MOST_BYTES:
+        while sum(map(len, parts)) <= _MAX_BYTES:
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 raise TimeoutError("ioreg does not answer")
             part = os.read(pipe.fileno(), 1 << 20)

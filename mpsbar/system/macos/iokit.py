@@ -19,7 +19,7 @@ _UTF8 = 0x08000100
 _SINT64 = 4
 # What drivers publish is far smaller; what is larger is taken for unreadable.
 _LONGEST = 4096
-_MOST_ITEMS = 1000
+_MAX_ITEMS = 1000
 _DEEPEST = 8
 
 
@@ -229,14 +229,14 @@ class Foundation:
 
     def _array(self, reference: int, depth: int) -> list[Any] | None:
         count = self._cf.CFArrayGetCount(reference)
-        if count > _MOST_ITEMS:
+        if count > _MAX_ITEMS:
             return None
         items = (self._cf.CFArrayGetValueAtIndex(reference, index) for index in range(count))
         return [self.to_python(item, depth + 1) for item in items]
 
     def _dictionary(self, reference: int, depth: int) -> dict[Any, Any] | None:
         count = self._cf.CFDictionaryGetCount(reference)
-        if count > _MOST_ITEMS:
+        if count > _MAX_ITEMS:
             return None
         keys, values = (ctypes.c_void_p * count)(), (ctypes.c_void_p * count)()
         self._cf.CFDictionaryGetKeysAndValues(reference, keys, values)

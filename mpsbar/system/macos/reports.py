@@ -16,8 +16,8 @@ from mpsbar.system.platform import EndedPid
 SYSTEM_FOLDER = Path("/Library/Logs/DiagnosticReports")
 # Crash reports have 20 to 180 kB; a jetsam event with 3000 rows is over a megabyte.
 _LARGEST = 4 << 20
-_MOST_NAMES = 20_000
-_MOST_READ = 40  # files for one end
+_MAX_NAMES = 20_000
+_MAX_READ = 40  # files for one end
 # A report's name has the second of the crash or the next; clocks and a busy disk add to that.
 _BEFORE, _AFTER = 5.0, 120.0
 _SAME_START = 1.0
@@ -48,7 +48,7 @@ class MacReports:
         since = end.earliest - _BEFORE
         wanted = [(n, p) for n, p in names if since <= n.local_time <= end.latest + _AFTER]
         wanted.sort(key=lambda item: item[0].local_time)
-        for name, path in wanted[:_MOST_READ]:
+        for name, path in wanted[:_MAX_READ]:
             if name.kind != "ips":
                 continue
             text = _read(path)
@@ -93,7 +93,7 @@ class MacReports:
                 try:
                     with os.scandir(each) as entries:
                         for number, entry in enumerate(entries):
-                            if number >= _MOST_NAMES:
+                            if number >= _MAX_NAMES:
                                 break
                             name = report_files.parse_name(entry.name)
                             if name is not None:

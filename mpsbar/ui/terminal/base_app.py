@@ -27,7 +27,7 @@ from mpsbar.ui.terminal.themes import (
     theme_name,
 )
 
-_MOST_LETTERS = 60  # in the filter
+_MAX_LETTERS = 60  # in the filter
 _LONGEST_TYPING = 1.0  # seconds until letters that were typed are in the field
 
 
@@ -83,7 +83,7 @@ class FilterField(Input):
     def __init__(self) -> None:
         super().__init__(
             id="filter", placeholder=_("Filter: Enter to apply, Esc to clear"),
-            max_length=_MOST_LETTERS, compact=True, select_on_focus=False,
+            max_length=_MAX_LETTERS, compact=True, select_on_focus=False,
         )  # fmt: skip
         self.display = False
 

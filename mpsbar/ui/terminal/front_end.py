@@ -17,7 +17,7 @@ from mpsbar.ui.text.dialogs import Dialog, Notice
 if TYPE_CHECKING:
     from mpsbar.ui.terminal.app import TerminalApp
 
-_LEAST_WRAPPED = 3  # lines: in fewer of the log, one long line would hide the others
+_MIN_WRAPPED = 3  # lines: in fewer of the log, one long line would hide the others
 _LENGTH_OF_TIME = 9  # and the space after it
 _STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 
@@ -91,7 +91,7 @@ class NoteLog(RichLog):
 
     @property
     def _is_low(self) -> bool:
-        return self.size.height < _LEAST_WRAPPED
+        return self.size.height < _MIN_WRAPPED
 
     def _render_note(self, note: Note, palette: Palette) -> Text:
         text = Text.assemble(

@@ -41,7 +41,7 @@ from mpsbar.ui.text.hosts import say_answering, say_silence
 
 _Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
-_MOST_HOST_NAME = 24
+_MAX_HOST_NAME = 24
 _KEY_ACTIONS = find_actions(HOST_KEYS)
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
@@ -306,7 +306,7 @@ class HostsApp(BaseApp):
         else:
             box.border_title = _("processes of all hosts")
         names = [cells.width(reading.host) for reading in state.readings]
-        name = min(max([4, *names]), _MOST_HOST_NAME)
+        name = min(max([4, *names]), _MAX_HOST_NAME)
         width = box.content_size.width - name - 3
         if width <= 0:
             return

@@ -15,10 +15,10 @@ from mpsbar.ui.text.hosts import say_since
 
 # Processes whose memory is followed over time, of all hosts: each takes up to 150 kB. The selected
 # one always is.
-_MOST_FOLLOWED = 60
+_MAX_FOLLOWED = 60
 # Rows of the table at most, and of each host at least: textual measures every cell of every row,
 # and a host may say that it has thousands.
-_MOST_ROWS, _FEW_ROWS = 1000, 20
+_MAX_ROWS, _FEW_ROWS = 1000, 20
 
 
 class HostsState(Ordered):
@@ -61,7 +61,7 @@ class HostsState(Ordered):
     def arrange(self) -> None:
         """Put the rows in order: after a reading, or another order, filter or host."""
         shown = [each.host for each in self.readings if self.only in ("", each.host)]
-        most = max(_MOST_ROWS // max(len(shown), 1), _FEW_ROWS)
+        most = max(_MAX_ROWS // max(len(shown), 1), _FEW_ROWS)
         self._build_shown(shown, None if self.sort or self.filter else most)
         rows = [row for host in shown for row in self._host_rows[host][0]]
         ordered = arrange(rows, self.sort, self.descending, self._order)
@@ -118,7 +118,7 @@ class HostsState(Ordered):
         """The last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
         snapshot = replace(reading.status.snapshot, time=reading.answered_at or 0.0)
-        most = _MOST_FOLLOWED // len(self.readings)
+        most = _MAX_FOLLOWED // len(self.readings)
         chosen = self.process.pid if self.process and self.host == reading.host else None
         rest = [worker for worker in snapshot.workers[most:] if worker.pid == chosen]
         followed = (*snapshot.workers[:most], *rest[:1])

@@ -22,10 +22,10 @@ from mpsbar.ui.text.machine import describe_pressure
 _TALLEST = 4  # lines of one host
 _TALL_WINDOW = 34
 _CELL_SECONDS = 4  # of a history
-_MOST_NAME = 24
+_MAX_NAME = 24
 _MEMORY, _GPU, _HELD, _COUNT = 15, 4, 9, 4
-_LEAST_BAR, _MOST_BAR = 6, 30
-_LEAST_NOTE = 18
+_MIN_BAR, _MAX_BAR = 6, 30
+_MIN_NOTE = 18
 _RUN_NAME, _RUN_BAR, _RUN_WORDS = 16, 8, 8
 _WIDE = 100
 
@@ -72,13 +72,13 @@ def fit_columns(readings: Sequence[HostReading], width: int, height: int) -> Hos
     if height > 1 and width >= _WIDE:
         names += [cells.width(_say_chip(reading)) for reading in readings]
         names += [cells.width(_say_pressure(reading)) for reading in readings]
-    name = min(max([4, *names]), _MOST_NAME, max(width // 4, 8))
+    name = min(max([4, *names]), _MAX_NAME, max(width // 4, 8))
     room = width - name - _MEMORY - _GPU - _HELD - _COUNT - 5
-    spare = room - _LEAST_NOTE
+    spare = room - _MIN_NOTE
     memory_bar = gpu_bar = 0
-    if spare >= 2 * (_LEAST_BAR + 1):
-        memory_bar = gpu_bar = min(max(spare // 3, _LEAST_BAR), _MOST_BAR)
-    elif spare >= _LEAST_BAR + 1:
+    if spare >= 2 * (_MIN_BAR + 1):
+        memory_bar = gpu_bar = min(max(spare // 3, _MIN_BAR), _MAX_BAR)
+    elif spare >= _MIN_BAR + 1:
         memory_bar = spare - 1
     bars = sum(bar + 1 for bar in (memory_bar, gpu_bar) if bar)
     return HostColumns(name, memory_bar, gpu_bar, room - bars)

@@ -12,7 +12,7 @@ WORDS = [column.key for column in COLUMNS if column.number is None]
 SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")  # of the key that sorts by the next one
 # Steps for each row that it takes to keep an order steady. Where thousands of rows change places it
 # would take all pairs of them, and there is nothing to keep steady: they are sorted exactly.
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 _RowGroup = list[TableRow]
 _SortKey = tuple[float, str]
 _Measure = Callable[[_RowGroup], _SortKey]
@@ -75,7 +75,7 @@ def arrange(
     new = [each for each in measured if each[1][0].key not in places]
     new.sort(key=_by_value, reverse=descending)
     order: list[tuple[_SortKey, _RowGroup]] = []
-    left = _MOST_STEPS * len(measured)
+    left = _MAX_STEPS * len(measured)
     for value, family in [*known, *new]:
         at = len(order)
         while at and left and _passes(value, order[at - 1][0], descending):

@@ -21,10 +21,10 @@ from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
-_MOST_ENDED = 5
+_MAX_ENDED = 5
 # Processes whose chart is kept after their end.
-_MOST_SERIES = 60
-_MOST_MARKS = 50
+_MAX_SERIES = 60
+_MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class TerminalState(Ordered):
 
     def _build_ended(self) -> list[TableRow]:
         rows, self._ended = [], {}
-        for end in self.snapshot.ended[:_MOST_ENDED]:
+        for end in self.snapshot.ended[:_MAX_ENDED]:
             key = f"ended-{end.pid}-{int(end.started or end.ended)}"
             note = endings.describe_end(end, self.snapshot.time)
             cells = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
@@ -171,7 +171,7 @@ class TerminalState(Ordered):
         for pid, series in snapshot.process_series.items():
             self._series.pop((pid, series.started), None)
             self._series[pid, series.started] = series
-        while len(self._series) > max(_MOST_SERIES, len(snapshot.process_series)):
+        while len(self._series) > max(_MAX_SERIES, len(snapshot.process_series)):
             del self._series[next(iter(self._series))]
 
     def _mark(self, event: Event) -> None:
@@ -182,7 +182,7 @@ class TerminalState(Ordered):
             self._add_mark(what.pid, ChartMark(event.time, "!"))
 
     def _add_mark(self, pid: int | None, mark: ChartMark) -> None:
-        self._marks.setdefault(pid, deque(maxlen=_MOST_MARKS)).append(mark)
+        self._marks.setdefault(pid, deque(maxlen=_MAX_MARKS)).append(mark)
 
     def _note_event(self, event: Event) -> None:
         """An alert is a line of the log, and so is the end of every connected worker."""

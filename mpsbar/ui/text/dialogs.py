@@ -15,7 +15,7 @@ from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.wording import shorten_home
 
 _NAME_WIDTH = 60
-_MOST_LINES = 3
+_MAX_LINES = 3
 _PATH_WIDTH = 200
 # What a limit means, by the backends that have one (CAN_LIMIT in agent/backends).
 _ABOVE_LIMIT = {
@@ -197,7 +197,7 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     # Briefly: who has only the app has no command to type.
     lines = [
         f"{_name(other.name)}: {outcome_text.say_freed_briefly(other)}"
-        for other in others[:_MOST_LINES]
+        for other in others[:_MAX_LINES]
     ]
     return Notice(title, "\n".join(lines), "summary")
 
@@ -276,7 +276,7 @@ def tell_running() -> Notice:
 
 def tell_complaints(complaints: Sequence[str]) -> Notice:
     """Settings that were ignored, and why."""
-    return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MOST_LINES]))
+    return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MAX_LINES]))
 
 
 def tell_making_report() -> Notice:

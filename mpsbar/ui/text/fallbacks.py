@@ -9,7 +9,7 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import shorten_home
 
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def render_fallbacks(
@@ -27,11 +27,11 @@ def render_fallbacks(
     if not found.operations:
         return [_("CPU fallbacks: none"), *_indent(say_limits(found))]
     lines = [_say_total(found)]
-    for operation in found.operations[:_MOST_SHOWN]:
+    for operation in found.operations[:_MAX_SHOWN]:
         lines.append(f"  {_say_operation(operation, folder, home)}")
         lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
-    if len(found.operations) > _MOST_SHOWN:
-        lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MOST_SHOWN))
+    if len(found.operations) > _MAX_SHOWN:
+        lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MAX_SHOWN))
     return [*lines, *_indent(say_limits(found))]
 
 
@@ -51,7 +51,7 @@ def _render_first(
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
-    for operation in found.operations[:_MOST_SHOWN]:
+    for operation in found.operations[:_MAX_SHOWN]:
         place = shorten_place(operation.where, folder, home)
         where = _(", at {where}").format(where=place) if place else ""
         lines.append(f"  {operation.name}{where}")
